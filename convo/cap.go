@@ -2,12 +2,11 @@ package convo
 
 import "slices"
 
-// Cap returns the context with an epoch that leaves at most so many of the
-// newest messages, and of these as many as have at most so many tokens by count;
-// a bound that is 0 does not bind. The epoch never begins with the result of a
-// tool, so that no call is parted from its results. What is pinned before it
-// stays in views, and so does a summary. The context must not have been shown
-// since it was restored: its marks are moved.
+// Cap returns the context with a new epoch that has at most maxMessages of the newest
+// messages and, of these, as many as have at most that many tokens by count; a limit of 0
+// does not apply. The epoch never begins with a tool result, so that calls keep their
+// results. Earlier pinned messages stay in views, and so does a summary. Cap moves the
+// context's marks, so the context must not have been shown since it was restored.
 func (c Context) Cap(messages, tokens int, count Counter) (Context, error) {
 	from, n := c.Epoch, c.History.Len()
 	if messages > 0 {
@@ -36,14 +35,14 @@ func (c Context) Cap(messages, tokens int, count Counter) (Context, error) {
 		return c, err
 	}
 	if marks.Cut != c.Marks.Cut {
-		c.Session = "" // what the provider keeps begins earlier
+		c.Session = "" // the provider's conversation begins earlier
 	}
 	c.Epoch, c.Marks = from, marks
 	return c, nil
 }
 
-// firstWithin is the first position from which on the messages have at most so
-// many tokens, not before from.
+// firstWithin returns the first position, not before from, from which on the messages have
+// at most that many tokens.
 func (c Context) firstWithin(from, tokens int, count Counter) (int, error) {
 	for i := c.History.Len() - 1; i >= from; i-- {
 		m, err := c.History.Read(i)
@@ -61,10 +60,10 @@ func (c Context) firstWithin(from, tokens int, count Counter) (int, error) {
 	return from, nil
 }
 
-// marksCutAt are the marks with a cut at from or later.
+// marksCutAt returns the marks with a cut at from or later.
 func (c Context) marksCutAt(from int) (Marks, error) {
 	marks := c.Marks
-	if marks.Cut < c.Epoch { // they are of an epoch before
+	if marks.Cut < c.Epoch { // they belong to an earlier epoch
 		marks = Marks{Cut: c.Epoch, Cleared: c.Epoch, Factor: marks.Factor, Learned: marks.Learned}
 	}
 	if marks.Cut >= from {
@@ -86,7 +85,7 @@ func (c Context) marksCutAt(from int) (Marks, error) {
 	return marks, nil
 }
 
-// groupEndAt is where the group that begins at position i ends, and whether it is
+// groupEndAt returns the end of the group that begins at position i, and whether it is
 // pinned.
 func (c Context) groupEndAt(i, n int) (end int, pinned bool, err error) {
 	first, err := c.History.Read(i)

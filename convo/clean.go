@@ -7,64 +7,63 @@ import (
 	"strings"
 )
 
-// ToolCleaning is what Clean leaves of tool calls and their results.
+// ToolCleaning says what Clean keeps of tool calls and their results.
 type ToolCleaning int
 
-// What is left of tool calls and their results. A call and its results are never
-// parted.
+// What Clean keeps of tool calls and results. It never separates a call from its results.
 const (
 	// ToolsKept keeps both.
 	ToolsKept ToolCleaning = iota
-	// ToolsCleared keeps both, the results without their text and parts.
+	// ToolsCleared keeps both, but removes text and parts of the results.
 	ToolsCleared
-	// ToolsDropped leaves out both; what the assistant said beside a call stays.
+	// ToolsDropped removes both; the assistant's text beside a call stays.
 	ToolsDropped
 )
 
 // clearedResult is the text of a result under ToolsCleared.
 const clearedResult = "[This result was left out.]"
 
-// CleanOptions say what Clean leaves out. The zero value makes a history that can
-// be replayed under other instructions: without system messages, and without what
-// no provider accepts.
+// CleanOptions select what Clean removes. With the zero value it makes a history that can
+// be sent with other system instructions: without system messages, and without anything
+// that providers reject.
 type CleanOptions struct {
 	// KeepSystem keeps system messages.
 	KeepSystem bool
-	// Tools is what is left of tool calls and results: all by default.
+	// Tools says what is kept of tool calls and results, by default everything.
 	Tools ToolCleaning
-	// DropReasoning leaves out the reasoning of models, and all native blocks
-	// with it, since these may hold it.
+	// DropReasoning removes the reasoning of models, and with it all native blocks, which
+	// may contain it.
 	DropReasoning bool
-	// DropNative leaves out what only one provider reads: native blocks. A
-	// message that has nothing else goes with them.
+	// DropNative removes native blocks, which only one provider can read, and messages that
+	// have nothing else.
 	DropNative bool
-	// SkipQuery leaves out the first message of a person that says something.
+	// SkipQuery removes the first user message that is not blank.
 	SkipQuery bool
-	// Merge makes one message of those that one role has said in a row, texts
-	// and reasoning a blank line apart, with the id, priority and name of the
-	// first and the metadata of all (the first's where two have a key). Their
-	// native blocks go. Pinned messages and those of other names are not merged.
+	// Merge joins consecutive messages of one role into one. Texts and reasoning are
+	// separated by a blank line; id, priority and name are those of the first message;
+	// metadata is merged (the first message wins). Native blocks are removed. Pinned
+	// messages and messages with different names are not merged.
 	Merge bool
-	// Last keeps the newest messages, at most so many, with whole groups (a
-	// message with calls and its results is one), but never less than the last
-	// group; 0 keeps all. It counts what all other options leave.
+	// Last keeps at most this many of the newest messages, in whole groups (a message with
+	// calls and its results is one), but at least the last group; 0 keeps all. It counts
+	// what remains after all other options.
 	Last int
-	// IgnorePins treats pinned messages as any other. They stay else, with the
-	// group they are in, whatever Tools, SkipQuery, Last and KeepSystem say, and
-	// Last does not count those that are older than what it keeps.
+	// IgnorePins treats pinned messages like all others. Otherwise a pinned message and its
+	// group stay whatever Tools, SkipQuery, Last and KeepSystem say, and Last does not
+	// count pinned messages that are older than what it keeps.
 	IgnorePins bool
 }
 
-// Clean returns the messages that may be handed on: for Validate they are valid,
-// whatever ms is, and in the order of ms. Beside what the options say it leaves
-// out what Repair does, roles that are none of the four, and messages that say
-// nothing (neither text but white space, nor parts, calls or native blocks).
-// Cleaning again changes nothing, but that SkipQuery then takes the next query.
+// Clean returns the selected messages, in order; Validate accepts the result for any ms.
+// Beside what the options say it removes what Repair removes, messages with an unknown
+// role, and messages without content (no text other than white space, no parts, calls or
+// native blocks). Cleaning again changes nothing, except that SkipQuery then removes the
+// next query.
 //
-// ms is not changed; the list that returns is the caller's own, its messages
-// share texts and parts with ms. It takes time in proportion to the length of ms,
-// besides what Repair takes for a message with very many calls. Of a history
-// with versions, pass what Context.Messages or History.Clean take: the newest.
+// Clean does not change ms. The returned list belongs to the caller; its messages share
+// texts and parts with ms. The time is proportional to the length of ms, plus the time of
+// Repair for a message with very many calls. For a history with versions, pass the newest
+// versions, as Context.Messages and History.Clean do.
 func Clean(ms []Message, o CleanOptions) []Message {
 	out := o.cleanGroups(Repair(ms))
 	if o.Merge {
@@ -76,8 +75,8 @@ func Clean(ms []Message, o CleanOptions) []Message {
 	return slices.Clip(out)
 }
 
-// Clean returns a history of its own with the newest versions of the messages of
-// h, cleaned. The error is that of a store that cannot be read.
+// Clean returns a new history with the newest versions of the messages of h, cleaned. It
+// returns an error if the messages cannot be read from the store.
 func (h History) Clean(o CleanOptions) (History, error) {
 	ms, err := h.newestVersions(0)
 	if err != nil {
@@ -86,7 +85,7 @@ func (h History) Clean(o CleanOptions) (History, error) {
 	return History{}.Append(Clean(ms, o)...), nil
 }
 
-// cleanGroups is what is left of repaired messages group by group.
+// cleanGroups returns what remains of repaired messages, group by group.
 func (o CleanOptions) cleanGroups(ms []Message) []Message {
 	out := make([]Message, 0, len(ms))
 	query := o.SkipQuery
@@ -109,12 +108,12 @@ func (o CleanOptions) cleanGroups(ms []Message) []Message {
 	return out
 }
 
-// keepsPinned reports whether a group stays where others go.
+// keepsPinned reports whether a group stays because it is pinned.
 func (o CleanOptions) keepsPinned(group []Message) bool {
 	return !o.IgnorePins && slices.ContainsFunc(group, func(m Message) bool { return m.Pinned })
 }
 
-// appendGroup appends what is left of a group.
+// appendGroup appends what remains of a group.
 func (o CleanOptions) appendGroup(out, group []Message, pinned bool) []Message {
 	m, results := o.stripMessage(group[0]), group[1:]
 	switch m.Role {
@@ -127,7 +126,7 @@ func (o CleanOptions) appendGroup(out, group []Message, pinned bool) []Message {
 		return out
 	}
 	if o.Tools == ToolsDropped && !pinned && len(m.Calls) > 0 {
-		m.Calls, m.Native, m.Provider = nil, nil, "" // native blocks hold the calls
+		m.Calls, m.Native, m.Provider = nil, nil, "" // native blocks contain the calls
 		results = nil
 	}
 	if m.isBlank() {
@@ -144,7 +143,7 @@ func (o CleanOptions) appendGroup(out, group []Message, pinned bool) []Message {
 	return out
 }
 
-// stripMessage is a message without what the options leave out of any.
+// stripMessage returns the message without what the options remove from every message.
 func (o CleanOptions) stripMessage(m Message) Message {
 	if o.DropReasoning {
 		m.Reasoning = ""
@@ -155,12 +154,12 @@ func (o CleanOptions) stripMessage(m Message) Message {
 	return m
 }
 
-// isBlank reports whether a message that is no result says nothing.
+// isBlank reports whether a message, other than a tool result, has no content.
 func (m Message) isBlank() bool {
 	return len(m.Parts) == 0 && len(m.Calls) == 0 && len(m.Native) == 0 && strings.TrimSpace(m.Text) == ""
 }
 
-// lastGroups is what Last leaves of a valid list, which it takes over.
+// lastGroups applies Last to a valid list, which it may change.
 func (o CleanOptions) lastGroups(ms []Message) []Message {
 	cut, left := len(ms), o.Last
 	for end := len(ms); end > 0; end = cut {
@@ -188,7 +187,7 @@ func (o CleanOptions) lastGroups(ms []Message) []Message {
 	return append(out, ms[cut:]...)
 }
 
-// mergeRuns makes one message of each run in a valid list, which it takes over.
+// mergeRuns merges the runs of messages of one role in a valid list, which it may change.
 func mergeRuns(ms []Message) []Message {
 	out := ms[:0]
 	for i := 0; i < len(ms); {
@@ -206,17 +205,17 @@ func mergeRuns(ms []Message) []Message {
 	return out
 }
 
-// canMerge reports whether b goes on with what a says. In a valid list a has no
-// calls then: their results would stand between.
+// canMerge reports whether b can be merged with a. In a valid list a has no calls then,
+// because their results would follow it.
 func canMerge(a, b *Message) bool {
 	return a.Role == b.Role && a.Role != Tool && a.Name == b.Name && !a.Pinned && !b.Pinned
 }
 
-// mergeMessages is one message of a run.
+// mergeMessages merges the messages of one run.
 func mergeMessages(run []Message) Message {
 	m := run[0]
 	m.Parts, m.Native, m.Provider, m.Metadata = nil, nil, "", nil
-	m.Calls = run[len(run)-1].Calls // none before has any
+	m.Calls = run[len(run)-1].Calls // no message before it has calls
 	texts, thoughts := make([]string, 0, len(run)), make([]string, 0, len(run))
 	for _, r := range run {
 		if r.Text != "" {

@@ -6,22 +6,22 @@ import (
 	"fmt"
 )
 
-// ErrBadChange: a change that cannot be applied: none or more than one of its
-// groups is set, or it creates a context that is there.
+// ErrBadChange means that a change cannot be applied: not exactly one of its groups is set,
+// or it creates a context that exists.
 var ErrBadChange = errors.New("not a change that can be applied")
 
-// Context is a conversation context at one moment. It is a value: a copy is a
-// snapshot that nothing changes any more.
+// Context is a conversation context at one moment. It is a value: a copy is an immutable
+// snapshot.
 type Context struct {
 	ID    string `json:"id"`
 	Kind  Kind   `json:"kind"`
 	Label string `json:"label,omitempty"`
-	// Parent is the context this one was forked from, "" for none, and At the
-	// position it was forked at.
+	// Parent is the context that this one was forked from, "" for none, and At the position
+	// of the fork.
 	Parent   string   `json:"parent,omitempty"`
 	At       int      `json:"at,omitempty"`
 	Settings Settings `json:"settings"`
-	// History is "messages" in JSON, [] where there are none.
+	// History is "messages" in JSON, [] if there are none.
 	History History `json:"messages"`
 	// Epoch is the position where the current epoch begins.
 	Epoch int `json:"epoch,omitempty"`
@@ -29,7 +29,7 @@ type Context struct {
 	Output string `json:"output,omitempty"`
 	// Session is the provider's session id.
 	Session string `json:"session,omitempty"`
-	// Marks are what views leave out.
+	// Marks are what views omit.
 	Marks Marks `json:"marks,omitzero"`
 }
 
@@ -42,8 +42,7 @@ func (c Context) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(c))
 }
 
-// New makes a context from the change that creates it. A kind that is not
-// given is main.
+// New returns the context that the change creates. The default kind is main.
 func New(id string, ch Change) (Context, error) {
 	if err := ch.check(); err != nil {
 		return Context{}, fmt.Errorf("create context %s: %w", id, err)
@@ -72,7 +71,7 @@ func New(id string, ch Change) (Context, error) {
 	return c, nil
 }
 
-// check reports a change with none or more than one of its groups.
+// check reports a change that does not have exactly one of its groups.
 func (ch Change) check() error {
 	n := 0
 	for _, set := range []bool{
@@ -84,15 +83,15 @@ func (ch Change) check() error {
 		}
 	}
 	if n != 1 {
-		return fmt.Errorf("%w: it has %d parts, expected 1", ErrBadChange, n)
+		return fmt.Errorf("%w: it has %d groups, expected 1", ErrBadChange, n)
 	}
 	return nil
 }
 
-// Apply returns the context after ch; it is the fold that makes a context from
-// its changes. A message whose id the current epoch has already is a new
-// version of it, and no change at all where it is equal. Errors are
-// ErrBadChange, those of messages, and those of a store that cannot be read.
+// Apply returns the context after ch; a context is the fold of its changes. A message with
+// an id that the current epoch has is a new version of that message, or no change if it is
+// equal. Errors wrap ErrBadChange, are those of invalid messages, or are those of a store
+// that cannot be read.
 func (c Context) Apply(ch Change) (Context, error) {
 	if err := ch.check(); err != nil {
 		return c, fmt.Errorf("change context %s: %w", c.ID, err)
@@ -138,10 +137,9 @@ func (c Context) appendAll(ms []Message) (Context, error) {
 	return out, nil
 }
 
-// Extend appends messages of which none is there already as it is, so that
-// nothing has to be looked up: Apply of the same Append gives the same. Whether
-// that is so, the change's record says (how many positions it added, and as
-// versions whether it holds new versions).
+// Extend is Apply for an Append of new messages only, and avoids looking up their ids. The
+// record of the change says whether that is so (the number of added positions and, as
+// versions, whether it has new versions).
 func (c Context) Extend(ms []Message, versions bool) (Context, error) {
 	out := c
 	out.History.versions = out.History.versions || versions
@@ -168,8 +166,8 @@ func (c Context) newestOf(id string) (Message, bool, error) {
 	return m, pos >= c.Epoch && pos >= 0, err
 }
 
-// WithoutMessages returns c without its messages and what follows from them: what is left
-// is what it is and its settings.
+// WithoutMessages returns c without its messages and their consequences: its identity and
+// settings remain.
 func (c Context) WithoutMessages() Context {
 	return Context{
 		ID: c.ID, Kind: c.Kind, Label: c.Label, Settings: c.Settings,
@@ -177,8 +175,8 @@ func (c Context) WithoutMessages() Context {
 	}
 }
 
-// Fork returns a context of its own that begins as c is now, without c's
-// output and provider session. It costs the same at any length.
+// Fork returns a new context that starts as c is now, without c's output and provider
+// session. The cost does not depend on the length.
 func (c Context) Fork(id string) Context {
 	return Context{
 		ID: id, Kind: Isolated, Label: c.Label, Parent: c.ID, At: c.History.Len(),
@@ -186,10 +184,10 @@ func (c Context) Fork(id string) Context {
 	}
 }
 
-// Messages returns the current epoch: the newest version of each message at
-// the place of its first, in order. The list is the caller's own.
+// Messages returns the current epoch: the newest version of each message, in the place of
+// its first version. The list belongs to the caller.
 func (c Context) Messages() ([]Message, error) { return c.History.newestVersions(c.Epoch) }
 
-// AddedSince returns what was added from position from on: with At, what a lane added
-// to what it was forked from. Versions are as in Messages.
+// AddedSince returns what was added from position from on; with At, what a lane added since
+// its fork. Versions are treated as in Messages.
 func (c Context) AddedSince(from int) ([]Message, error) { return c.History.newestVersions(from) }

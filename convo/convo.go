@@ -8,7 +8,7 @@ package convo
 
 import "encoding/json"
 
-// Role is who speaks.
+// Role is the author of a message.
 type Role string
 
 // The roles.
@@ -22,44 +22,43 @@ const (
 // Message is one entry of a history. Messages are immutable: to change one,
 // Upsert a new version under its id.
 type Message struct {
-	// ID is unique in the context; made by the manager where it is empty.
+	// ID is unique in the context; the manager creates it if it is empty.
 	ID   string `json:"id,omitempty"`
 	Role Role   `json:"role"`
-	// Text is the content; Parts holds images and files beside it.
+	// Text is the content; Parts has images and files.
 	Text  string `json:"text,omitempty"`
 	Parts []Part `json:"parts,omitempty"`
-	// Reasoning is the model's own, kept and never sent as content.
+	// Reasoning is the model's reasoning. It is stored and never sent as content.
 	Reasoning string `json:"reasoning,omitempty"`
-	// Calls are the tools an assistant message asks for.
+	// Calls are the tool calls of an assistant message.
 	Calls []Call `json:"calls,omitempty"`
-	// CallID and Name say which call a tool message answers; Failed marks a
-	// result that is an error.
+	// CallID and Name identify the call that a tool message answers; Failed marks an error
+	// result.
 	CallID string `json:"call_id,omitempty"`
 	Name   string `json:"name,omitempty"`
 	Failed bool   `json:"failed,omitempty"`
-	// Native holds blocks that only their provider reads, returned to it
-	// verbatim (reasoning signatures); Provider says whose they are.
+	// Native has blocks that only their provider can read, and that are sent back to it
+	// unchanged (reasoning signatures); Provider names that provider.
 	Native   json.RawMessage `json:"native,omitempty"`
 	Provider string          `json:"provider,omitempty"`
-	// Pinned messages stay in every view. Priority is kept for whoever reads it
-	// (50 is the middle; 0 in JSON is 50); views go by age.
+	// Pinned messages stay in every view. Priority is stored for applications (50 is the
+	// middle; 0 in JSON means 50); views select by age.
 	Pinned   bool     `json:"pinned,omitempty"`
 	Priority int      `json:"priority,omitempty"`
 	Metadata Metadata `json:"metadata,omitempty"`
 }
 
-// Part is a piece of a message that is not plain text.
+// Part is a piece of a message other than plain text.
 type Part struct {
 	Kind string `json:"kind"` // "image" or "file"
 	MIME string `json:"mime,omitempty"`
 	Name string `json:"name,omitempty"`
 	URL  string `json:"url,omitempty"`
-	// Data may be large and is shared by all copies of a message: it must not
-	// be changed.
+	// Data may be large and is shared by all copies of a message. It must not be changed.
 	Data []byte `json:"data,omitempty"`
 }
 
-// Call is a tool call as the model made it.
+// Call is a tool call of a model.
 type Call struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -67,7 +66,7 @@ type Call struct {
 	Arguments string `json:"arguments"`
 }
 
-// Settings are what a context asks of its model.
+// Settings are a context's settings of model calls.
 type Settings struct {
 	Provider    string   `json:"provider,omitempty"`
 	Model       string   `json:"model,omitempty"`
@@ -77,12 +76,12 @@ type Settings struct {
 	Reasoning   string   `json:"reasoning,omitempty"`
 	Window      int      `json:"window,omitempty"`  // tokens
 	Reserve     int      `json:"reserve,omitempty"` // tokens
-	// History is "server" where the provider may keep the conversation.
+	// History is "server" if the provider may keep the conversation.
 	History string       `json:"history,omitempty"`
 	View    ViewSettings `json:"view,omitzero"`
 }
 
-// Kind is what sort of context it is.
+// Kind is the kind of a context.
 type Kind string
 
 // The kinds. Main is the default.
@@ -92,32 +91,32 @@ const (
 	Portal   Kind = "portal"
 )
 
-// Change is one recorded change to one context, what the journal keeps of it.
-// Exactly one field group is set: creation (Create, Kind, Label, Settings, Epoch,
-// with Marks and Session) or one of the others.
+// Change is one recorded change to one context, as journaled. Exactly one group of fields
+// is set: creation (Create, Kind, Label, Settings, Epoch, with Marks and Session) or one of
+// the others.
 type Change struct {
-	// Create makes the context, with Kind and Settings.
+	// Create creates the context, with Kind and Settings.
 	Create   bool      `json:"create,omitempty"`
 	Kind     Kind      `json:"kind,omitempty"`
 	Label    string    `json:"label,omitempty"`
 	Settings *Settings `json:"settings,omitempty"`
-	// Epoch is where views of a context begin that is created with a history;
-	// Marks and Session may then be set with it.
+	// Epoch is the position at which views begin, for a context that is created with a
+	// history; Marks and Session may then be set too.
 	Epoch int `json:"epoch,omitempty"`
-	// Append adds messages, in order. A message whose id the history has
-	// already replaces it (a new version); an equal one is a no-op.
+	// Append adds messages, in order. A message with a known id replaces that message (a
+	// new version); an equal one is a no-op.
 	Append []Message `json:"append,omitempty"`
-	// Versions says that Append holds new versions of messages there already; with
-	// Create, that the history that the context begins with does.
+	// Versions says that Append has new versions of existing messages; with Create, that
+	// the initial history has.
 	Versions bool `json:"versions,omitempty"`
 	// Set replaces the settings.
 	Set *Settings `json:"set,omitempty"`
-	// Reset begins an epoch: views start here, history stays.
+	// Reset begins an epoch: views start here; the history stays.
 	Reset bool `json:"reset,omitempty"`
 	// Output sets the context's current output.
 	Output *string `json:"output,omitempty"`
 	// Session sets the provider's session id.
 	Session *string `json:"session,omitempty"`
-	// Marks sets what views leave out.
+	// Marks sets what views omit.
 	Marks *Marks `json:"marks,omitempty"`
 }

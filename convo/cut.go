@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// fitRoom moves the marks until what is selected has room, and returns what is to
-// be summarised for that.
+// fitRoom moves the marks until the selection fits, and returns what must be summarised for
+// that, if anything.
 func (s *selection) fitRoom() (*Need, error) {
 	room := s.spec.Room
 	if s.tokens <= room {
 		return nil, nil
 	}
-	s.reasons = append(s.reasons, fmt.Sprintf("%d tokens were over the room of %d", s.tokens, room))
+	s.reasons = append(s.reasons, fmt.Sprintf("%d tokens exceeded the room of %d", s.tokens, room))
 	if s.spec.Strategy == All {
 		return nil, s.tooLargeError()
 	}
@@ -35,13 +35,13 @@ func (s *selection) fitRoom() (*Need, error) {
 	return nil, s.shortenToRoom(room)
 }
 
-// shortenToRoom cuts results short until at most room tokens are shown, where more
-// are; what that does not do is ErrTooLarge.
+// shortenToRoom shortens results so that at most room tokens are shown. If that is
+// impossible, it returns ErrTooLarge.
 func (s *selection) shortenToRoom(room int) error {
 	if s.tokens > room {
 		s.shortenResults(s.resultLimit(room))
 	}
-	if s.tokens > room { // place holders took more than the share
+	if s.tokens > room { // placeholders exceeded the share
 		s.shortenResults(1)
 	}
 	if s.tokens > room {
@@ -51,18 +51,18 @@ func (s *selection) shortenToRoom(room int) error {
 	return nil
 }
 
-// summaryGrowth is how much more the summary that is needed may take than what it
-// stands in for: it must not be paid for where there is no room for it.
+// summaryGrowth is the number of tokens that the needed summary may take over what it
+// replaces. A summary that would not fit must not be paid for.
 func (s *selection) summaryGrowth(need *Need) int {
-	n := s.count(Summary{From: need.From, To: need.To}.asMessage()) + need.Tokens + 8 // where texts meet
+	n := s.count(Summary{From: need.From, To: need.To}.asMessage()) + need.Tokens + 8 // tokens may differ where texts meet
 	if s.marks.Summary != nil {
 		n -= s.count(s.marks.Summary.asMessage())
 	}
 	return n
 }
 
-// clearResults takes the text from all tool results but the newest ones and those of
-// the last group, which the model has not seen yet.
+// clearResults removes the text of all tool results, except for the newest ones and those
+// of the last group, which the model has not seen yet.
 func (s *selection) clearResults() error {
 	if s.spec.KeepResults < 0 {
 		return nil
@@ -83,9 +83,9 @@ func (s *selection) clearResults() error {
 	return s.reselect(moved)
 }
 
-// cutGroups leaves out groups from the oldest on until at most low tokens are shown
-// and, where it need not leave out half as much again for it, the first that is
-// shown is what a person said. With summaries it returns what one is needed for.
+// cutGroups omits the oldest groups until at most low tokens are shown and, unless that
+// would omit over half as much again, the first shown message is the user's. With summaries
+// it returns the one that is needed.
 func (s *selection) cutGroups(low int) (*Need, error) {
 	n := s.groupsToCut(low)
 	if n == 0 {
@@ -107,7 +107,7 @@ func (s *selection) cutGroups(low int) (*Need, error) {
 	return need, nil
 }
 
-// groupsToCut is how many groups are left out.
+// groupsToCut returns the number of groups to omit.
 func (s *selection) groupsToCut(low int) int {
 	n, left := 0, s.tokens
 	for ; n < len(s.groups)-1 && left > low; n++ {
@@ -124,11 +124,11 @@ func (s *selection) groupsToCut(low int) int {
 	return n
 }
 
-// isKept reports whether a group is shown also when it is old.
+// isKept reports whether a group is shown regardless of its age.
 func (s *selection) isKept(g *group) bool { return g.at >= 0 && (g.pinned || g.at == s.lastUserPos) }
 
-// summaryNeed is what is to be summarised when the first n groups are left out: what
-// is not shown any more, and what the last summary says.
+// summaryNeed returns what must be summarised when the first n groups are omitted: the
+// messages no longer shown, and the last summary.
 func (s *selection) summaryNeed(n int) *Need {
 	if s.spec.Strategy != Summarise {
 		return nil
@@ -158,7 +158,7 @@ func (s *selection) summaryNeed(n int) *Need {
 	return need
 }
 
-// excerpt is head and tail of a message of any role.
+// excerpt returns the head and tail of a message of any role.
 func (s *selection) excerpt(m Message, tokens int) Message {
 	head := s.spec.Count.Head(m.Text, tokens/2)
 	tail := s.spec.Count.Tail(m.Text[len(head):], tokens/2)
@@ -166,8 +166,8 @@ func (s *selection) excerpt(m Message, tokens int) Message {
 	return m
 }
 
-// resultLimit is how many tokens each result may have so that at most room tokens are
-// shown, if results are cut the longest first.
+// resultLimit returns the number of tokens that each result may have so that at most room
+// tokens are shown, when the longest results are shortened first.
 func (s *selection) resultLimit(room int) int {
 	var sizes []int
 	others := s.tokens
@@ -191,22 +191,22 @@ func (s *selection) resultLimit(room int) int {
 	return limit
 }
 
-// shortenResults cuts the results that are still shown to limit tokens each, or to
-// their place holders where these take more.
+// shortenResults shortens the shown results to limit tokens each, or to the length of their
+// placeholders if that is more.
 func (s *selection) shortenResults(limit int) {
 	all := append(slices.Clone(s.head), s.groups...)
 	s.tokens, s.shown, s.shortened = 0, nil, true
 	for i := range all {
-		g := new(*all[i]) // earlier views hold the old one
+		g := new(*all[i]) // earlier views use the old one
 		g.resultCap = limit
 		s.closeGroup(g)
 		all[i] = g
 	}
 	s.head, s.groups = all[:len(s.head):len(s.head)], all[len(s.head):]
-	s.reasons = append(s.reasons, fmt.Sprintf("results were cut to %d tokens", limit))
+	s.reasons = append(s.reasons, fmt.Sprintf("results were shortened to %d tokens", limit))
 }
 
-// tooLargeError says what does not fit.
+// tooLargeError describes what does not fit.
 func (s *selection) tooLargeError() error {
 	e := &TooLarge{Need: s.tokens, Room: s.spec.Room, Largest: "none"}
 	most := 0

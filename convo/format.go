@@ -9,45 +9,44 @@ import (
 	"unicode"
 )
 
-// FormatOptions say how Format shows messages. The zero value shows each as
-// lines of text: who speaks and what they say; of a tool call its name and
-// arguments and no id; of a result the tool's name and the text.
+// FormatOptions say how Format shows messages. With the zero value each message is lines of
+// text: the role and the text; for a tool call its name and arguments; for a result the
+// tool's name and the text; no ids.
 type FormatOptions struct {
-	// Markdown shows each message as a line that says who speaks, with what they
-	// say in a fenced block: no Markdown or HTML in it has an effect.
+	// Markdown shows each message as a line with the role and the content in a fenced
+	// block, so that Markdown and HTML in it have no effect.
 	Markdown bool
-	// SkipQuery does not show the first message of a person.
+	// SkipQuery omits the first user message.
 	SkipQuery bool
-	// CallNames shows of a tool call its name alone.
+	// CallNames shows only the name of a tool call.
 	CallNames bool
-	// Reasoning shows that of models.
+	// Reasoning shows the reasoning of models.
 	Reasoning bool
 	// IDs shows the ids of messages and of calls.
 	IDs bool
-	// Note, where set, returns what is shown beside who speaks, such as a time; ""
-	// is nothing. It is called with the position of the message in the list, in
-	// order, once for each message that is shown.
+	// Note, if set, returns what is shown after the role, such as a time; "" shows nothing.
+	// It is called with the position of the message in the list, in order, once for each
+	// shown message.
 	Note func(i int, m Message) string
-	// MaxText, MaxResult and MaxArguments bound what is shown of the text and
-	// reasoning of a message, the text of a result, and the arguments of a call, in
-	// bytes: of one that is longer about two thirds of that from its beginning and
-	// the rest from its end, and between them how much is left out; 0 or less is all.
+	// MaxText, MaxResult and MaxArguments limit, in bytes, the text and reasoning of a
+	// message, the text of a result, and the arguments of a call. Of a longer text about
+	// two thirds of the limit are shown from its beginning and the rest from its end, with
+	// the number of omitted bytes between them. 0 or less means no limit.
 	MaxText, MaxResult, MaxArguments int
 }
 
-// Format shows messages as one text for a prompt, a log or a person. The same
-// arguments give the same text, in time and memory in proportion to what is shown.
+// Format shows messages as one text for a prompt, a log or a person. The same arguments
+// give the same text. Time and memory are proportional to what is shown.
 //
-// What a message holds cannot pass for another message: as text every line but
-// the first of a message is indented by two spaces, so that only who speaks
-// stands at the beginning of a line, "user: ..."; a name or an id that is not
-// made of plain characters is quoted. All that ends a line is a line end, control
-// characters and characters that are invisible or turn the direction of writing
-// are written as \u001b, and what is not UTF-8 as U+FFFD. Line ends at the end of
-// a text are not shown.
+// The content of a message cannot imitate another message: in the text form every line of a
+// message except for the first is indented by two spaces, so that only a role, "user: ...",
+// stands at the beginning of a line; a name or an id with other than plain characters is
+// quoted. Every line terminator counts as a line end. Control characters, invisible
+// characters and characters that change the writing direction are written as \u001b, and
+// invalid UTF-8 as U+FFFD. Line ends at the end of a text are omitted.
 //
-// A message that says nothing is not shown, unless it is a result. Parts are named,
-// never shown. For a prompt, put the text into a Fence.
+// A message without content is omitted, unless it is a result. Parts are named, never
+// shown. For a prompt, wrap the text with Fence.
 func Format(ms []Message, o FormatOptions) string {
 	f := formatter{o: o}
 	f.b.Grow(o.size(ms))
@@ -62,7 +61,7 @@ func Format(ms []Message, o FormatOptions) string {
 	return f.b.String()
 }
 
-// size is about how many bytes are shown.
+// size estimates the number of bytes that are shown.
 func (o FormatOptions) size(ms []Message) int {
 	n := 0
 	for i := range ms {
@@ -85,7 +84,7 @@ func boundedLen(text string, limit int) int {
 	return len(text)
 }
 
-// textLimit is how many bytes of a message's text are shown.
+// textLimit returns the number of bytes of a message's text that are shown.
 func (o FormatOptions) textLimit(m *Message) int {
 	if m.Role == Tool {
 		return o.MaxResult
@@ -93,7 +92,7 @@ func (o FormatOptions) textLimit(m *Message) int {
 	return o.MaxText
 }
 
-// formatter writes messages one after the other.
+// formatter writes messages one after another.
 type formatter struct {
 	o FormatOptions
 	b strings.Builder
@@ -126,7 +125,7 @@ func (f *formatter) message(i int, m *Message) {
 	}
 }
 
-// header writes who does what, with the names that are not empty.
+// header writes the role and action, with the names that are not empty.
 func (f *formatter) header(m *Message, verb string, names ...string) {
 	f.role(m)
 	f.b.WriteString(verb)
@@ -138,7 +137,7 @@ func (f *formatter) header(m *Message, verb string, names ...string) {
 	}
 }
 
-// role writes who speaks.
+// role writes the role.
 func (f *formatter) role(m *Message) {
 	role, bold := string(m.Role), ""
 	if f.o.Markdown {
@@ -165,7 +164,7 @@ func (f *formatter) role(m *Message) {
 	}
 }
 
-// tags writes in brackets the ids, where the options say so, and the note.
+// tags writes the ids, if the options say so, and the note, in brackets.
 func (f *formatter) tags(id, call, note string) {
 	var tags []string
 	if f.o.IDs && id != "" {
@@ -197,7 +196,7 @@ func (f *formatter) writeName(s string) {
 	f.b.WriteString(s)
 }
 
-// body writes what is said, of a language where it is in one.
+// body writes the content, in a code block of a language if one is given.
 func (f *formatter) body(text string, limit int, language string) {
 	text = strings.TrimRight(text, "\r\n")
 	head, tail := headAndTail(text, limit)
@@ -221,7 +220,8 @@ func (f *formatter) body(text string, limit int, language string) {
 	f.b.WriteByte('\n')
 }
 
-// headAndTail writes the beginning and the end of a text, and what is left out.
+// headAndTail writes the beginning and the end of a text and the number of omitted bytes
+// between them.
 func (f *formatter) headAndTail(text, head, tail, indent string) {
 	writeLines(&f.b, head, indent)
 	if left := len(text) - len(head) - len(tail); left > 0 {
@@ -233,7 +233,7 @@ func (f *formatter) headAndTail(text, head, tail, indent string) {
 	}
 }
 
-// arguments writes those of a call.
+// arguments writes the arguments of a call.
 func (f *formatter) arguments(args string) {
 	if f.o.CallNames || strings.TrimSpace(args) == "" {
 		f.endLine()
@@ -248,7 +248,7 @@ func (f *formatter) arguments(args string) {
 	f.body(args, f.o.MaxArguments, "json")
 }
 
-// endLine ends a line that says all.
+// endLine ends a line without content.
 func (f *formatter) endLine() {
 	f.b.WriteByte('\n')
 	if f.o.Markdown {
@@ -256,7 +256,7 @@ func (f *formatter) endLine() {
 	}
 }
 
-// quoteName is a name or an id, quoted where it is not plain.
+// quoteName returns a name or an id, quoted if it is not plain.
 func quoteName(s string) string {
 	for i := range len(s) {
 		c := s[i]
@@ -271,7 +271,7 @@ func quoteName(s string) string {
 	return s
 }
 
-// quoteNote is a note, quoted where it could pass for something else.
+// quoteNote returns a note, quoted if it could be mistaken for something else.
 func quoteNote(s string) string {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune("[]\"", r) }
 	if strings.ContainsFunc(s, odd) {

@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// lineTerminators are the characters that something takes for the end of a line.
+// lineTerminators are all characters that some program treats as the end of a line.
 const lineTerminators = "\n\v\f\r\u0085\u2028\u2029"
 
-// writeLines writes text with each line but the first indented, and what cannot
-// be seen in a form that can.
+// writeLines writes text with each line but the first indented, and invisible characters
+// escaped.
 func writeLines(b *strings.Builder, text, indent string) {
-	from := 0 // what is before it is written
+	from := 0 // everything before it is written
 	for i := 0; i < len(text); {
 		c := text[i]
 		if c >= ' ' && c < 0x7f || c == '\t' {
@@ -53,9 +53,8 @@ func writeLines(b *strings.Builder, text, indent string) {
 	b.WriteString(text[from:])
 }
 
-// isInvisible reports whether a character acts on what is around it, or says what
-// nobody sees: control characters, those that turn the direction of writing, and
-// tags.
+// isInvisible reports whether a character is invisible or affects its surroundings: control
+// characters, characters that change the writing direction, and tag characters.
 func isInvisible(r rune) bool {
 	return unicode.IsControl(r) && r != '\t' || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 ||
 		r >= 0xe0000 && r <= 0xe007f
@@ -66,8 +65,8 @@ func firstRune(s string) rune {
 	return r
 }
 
-// headAndTail are the beginning and the end of a text that are at most limit bytes
-// together; where it is no longer it is all beginning.
+// headAndTail returns the beginning and the end of a text, together at most limit bytes. A
+// text within the limit is all beginning.
 func headAndTail(text string, limit int) (head, tail string) {
 	if limit <= 0 || len(text) <= limit {
 		return text, ""
@@ -83,7 +82,7 @@ func headAndTail(text string, limit int) (head, tail string) {
 	return text[:h], text[t:]
 }
 
-// longestBackticks is the longest run of backticks in a text.
+// longestBackticks returns the length of the longest run of backticks in a text.
 func longestBackticks(text string) int {
 	most, run := 0, 0
 	for i := range len(text) {
@@ -97,7 +96,7 @@ func longestBackticks(text string) int {
 	return most
 }
 
-// codeSpan is Markdown that shows one line as it is.
+// codeSpan returns Markdown that shows one line verbatim.
 func codeSpan(s string) string {
 	fence := strings.Repeat("`", longestBackticks(s)+1)
 	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
@@ -106,12 +105,12 @@ func codeSpan(s string) string {
 	return fence + s + fence
 }
 
-// Fence puts a text between lines <name> and </name>, so that a prompt can say
-// where it begins and ends. Where the text has such a tag itself, in any case and
-// with spaces in it, the name is followed by the first number from 2 on that it
-// does not have, <name-2>: nothing in the text can end it. The name is made of
-// letters, digits, - and _; other characters are left out of it, and where none
-// is left it is "text". It takes time in proportion to the length of the text.
+// Fence puts a text between lines <name> and </name>, so that a prompt can delimit it. If
+// the text contains such a tag, in any case and with spaces in it, the name is followed by
+// the first number from 2 on that does not occur, <name-2>, so that nothing in the text can
+// close it. The name consists of letters, digits, - and _; other characters are removed
+// from it, and an empty name becomes "text". The time is proportional to the length of the
+// text.
 func Fence(text, name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '-' || r == '_' {
@@ -136,8 +135,8 @@ func Fence(text, name string) string {
 	return "<" + name + ">\n" + text + end + "</" + name + ">"
 }
 
-// tagNumbers are the numbers of the tags of that name in a text, 1 where there is
-// none behind it. A tag with a number is also one without.
+// tagNumbers returns the numbers of the tags of that name in a text, 1 for a tag without a
+// number. A tag with a number also counts as one without.
 func tagNumbers(text, name string) map[int]bool {
 	used := make(map[int]bool)
 	for {

@@ -10,22 +10,21 @@ import (
 	"github.com/benbjohnson/immutable"
 )
 
-// History is an immutable sequence of messages. A copy is a snapshot; Append
-// makes a new history that shares everything with the old one, so that
-// snapshots and forks cost the same at any length. The zero value is empty.
-// Histories may be used by any number of goroutines.
+// History is an immutable sequence of messages. A copy is a snapshot; Append returns a new
+// history that shares everything with the old one, so the cost of snapshots and forks does
+// not depend on the length. The zero value is empty. Histories are safe for concurrent use.
 //
-// A history that came from Restore reads its older messages when they are
-// asked for. Read, Load and Lookup return what goes wrong then; At, All, From
-// and Find cannot, so after Load they do not fail, and without it Err tells.
+// A history from Restore reads its older messages on demand. Read, Load and Lookup return
+// errors of the source; At, All, From and Find cannot, so call Load before them, or check
+// Err after them.
 type History struct {
-	base *lazyPages // the first messages, of a restored history
+	base *lazyPages // the first messages of a restored history
 	tree *branch
-	// tail holds the newest messages, those that do not fill a leaf.
+	// tail has the newest messages, those that do not fill a leaf.
 	tail  *leafBlock
-	depth int // of tree, 0 where there is none
+	depth int // depth of tree, 0 without a tree
 	n     int
-	ids   *immutable.Map[string, int] // newest position by id, without base
+	ids   *immutable.Map[string, int] // newest position by id, without those in base
 	// versions: an id may occur more than once.
 	versions bool
 }
@@ -41,29 +40,29 @@ type branch struct {
 	leaves   []*leafBlock // at the lowest level
 }
 
-// leafBlock holds messages in the order of their positions. Histories that share it
-// see as many of its slots as their length says; whoever claims the next slot
-// may fill it, and everybody else copies the leaf.
+// leafBlock holds messages in the order of their positions. Histories that share it see as
+// many of its slots as their length says. The history that claims the next slot may fill
+// it; all others copy the leaf.
 type leafBlock struct {
 	count atomic.Int32
 	slots [treeWidth]*Message
 }
 
-// Len is the number of positions: messages of all versions and epochs.
+// Len returns the number of positions: messages of all versions and epochs.
 func (h History) Len() int { return h.n }
 
 // Versions reports whether an id may occur more than once.
 func (h History) Versions() bool { return h.versions }
 
-// At returns the message at position i, from 0. A position outside the history
-// is the zero Message; so is one that could not be read (see Err).
+// At returns the message at position i, from 0. It returns the zero Message for a position
+// outside the history, and for a message that could not be read (see Err).
 func (h History) At(i int) Message {
 	m, _ := h.Read(i)
 	return m
 }
 
-// Read returns the message at position i, from 0, or why it cannot be read. A
-// position outside the history is the zero Message.
+// Read returns the message at position i, from 0, or the error of reading it. It returns
+// the zero Message for a position outside the history.
 func (h History) Read(i int) (Message, error) {
 	if i < 0 || i >= h.n {
 		return Message{}, nil
@@ -81,8 +80,8 @@ func (h History) Read(i int) (Message, error) {
 // All yields every position with its message.
 func (h History) All() iter.Seq2[int, Message] { return h.From(0) }
 
-// From yields the positions from i on with their messages. It ends early where
-// a message cannot be read (see Err).
+// From yields the positions from i on with their messages. It stops at a message that
+// cannot be read (see Err).
 func (h History) From(i int) iter.Seq2[int, Message] {
 	return func(yield func(int, Message) bool) {
 		for i := max(i, 0); i < h.n; i++ {
@@ -94,14 +93,14 @@ func (h History) From(i int) iter.Seq2[int, Message] {
 	}
 }
 
-// Load reads the positions from up to to, which is not included, in as few
-// pieces as it can. What is loaded stays.
+// Load reads the positions from up to but not including to, in as few pieces as possible.
+// Loaded messages stay in memory.
 func (h History) Load(from, to int) error {
 	return h.base.load(max(from, 0), min(to, h.n))
 }
 
-// Loaded is how many positions are in memory, whole pages of a restored history
-// among them.
+// Loaded returns the number of positions in memory, counting whole pages of a restored
+// history.
 func (h History) Loaded() int {
 	n := h.n - h.base.len()
 	if h.base != nil {
@@ -110,7 +109,7 @@ func (h History) Loaded() int {
 	return n
 }
 
-// Err is why a message could not be read last, nil where all could.
+// Err returns the error of the last message that could not be read, nil if there is none.
 func (h History) Err() error { return h.base.lastError() }
 
 // Find returns the newest version of the message with that id.
@@ -119,8 +118,8 @@ func (h History) Find(id string) (Message, bool) {
 	return m, pos >= 0
 }
 
-// Lookup returns the newest version of the message with that id and its
-// position, -1 where there is none.
+// Lookup returns the newest version of the message with that id and its position, -1 if
+// there is none.
 func (h History) Lookup(id string) (Message, int, error) {
 	if m, pos := h.findLoaded(id); pos >= 0 {
 		return m.clone(), pos, nil
@@ -129,7 +128,7 @@ func (h History) Lookup(id string) (Message, int, error) {
 	return m.clone(), pos, err
 }
 
-// findLoaded is Lookup without the base; the message must not be changed.
+// findLoaded is Lookup without the base. The message must not be changed.
 func (h History) findLoaded(id string) (Message, int) {
 	if h.ids == nil {
 		return Message{}, -1
@@ -141,7 +140,7 @@ func (h History) findLoaded(id string) (Message, int) {
 	return *h.loadedMessage(pos), pos
 }
 
-// Append returns the history with ms at its end.
+// Append returns the history with ms appended.
 func (h History) Append(ms ...Message) History {
 	for _, m := range ms {
 		c := m.clone()
@@ -150,7 +149,7 @@ func (h History) Append(ms ...Message) History {
 	return h
 }
 
-// appendOne appends a message that nobody else holds.
+// appendOne appends a message that is not shared.
 func (h History) appendOne(m *Message) History {
 	own := h.n - h.base.len()
 	switch k := own % treeWidth; {
@@ -197,8 +196,8 @@ func (h History) loadedMessage(i int) *Message {
 	return b.leaves[l%treeWidth].slots[i%treeWidth]
 }
 
-// messageAt is where the message at position i is kept: histories in which it is
-// the same are the same up to there. Nil where the base has it.
+// messageAt returns the address of the message at position i, nil if it is in the base.
+// Histories with the same address are the same up to that position.
 func (h History) messageAt(i int) *Message {
 	if i < h.base.len() {
 		pg := h.base.cache[i/pageSize].Load()
@@ -210,8 +209,8 @@ func (h History) messageAt(i int) *Message {
 	return h.loadedMessage(i)
 }
 
-// insertLeaf returns the tree of that depth with l as leaf number i, which follows
-// the last, and the tree's new depth.
+// insertLeaf returns the tree of that depth with l as leaf number i, which follows the last
+// leaf, and the tree's new depth.
 func insertLeaf(t *branch, depth, i int, l *leafBlock) (*branch, int) {
 	if depth == 0 {
 		return &branch{leaves: []*leafBlock{l}}, 1
@@ -244,8 +243,8 @@ func (b *branch) withLeaf(depth, i int, l *leafBlock) *branch {
 	return n
 }
 
-// newestVersions returns the messages from position from on, the newest version of
-// each id at the place of its first there. The list is the caller's own.
+// newestVersions returns the messages from position from on, the newest version of each id
+// in the place of its first version. The list belongs to the caller.
 func (h History) newestVersions(from int) ([]Message, error) {
 	from = max(from, 0)
 	if from >= h.n {
@@ -274,7 +273,7 @@ func (h History) newestVersions(from int) ([]Message, error) {
 	return out, nil
 }
 
-// MarshalJSON writes all messages as a list, [] where there are none.
+// MarshalJSON writes all messages as a list, [] if there are none.
 func (h History) MarshalJSON() ([]byte, error) {
 	if err := h.Load(0, h.n); err != nil {
 		return nil, err
@@ -286,15 +285,14 @@ func (h History) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// idHasher hashes message ids with a seed of its own, since ids may come from
-// outside.
+// idHasher hashes message ids with a random seed, because ids may come from outside.
 type idHasher struct{ seed maphash.Seed }
 
-// Hash is the hash of an id.
+// Hash returns the hash of an id.
 func (h idHasher) Hash(id string) uint32 {
 	s := maphash.String(h.seed, id)
 	return uint32(s ^ s>>32)
 }
 
-// Equal reports whether two ids are the same.
+// Equal reports whether two ids are equal.
 func (h idHasher) Equal(a, b string) bool { return a == b }

@@ -7,53 +7,53 @@ import (
 	"strconv"
 )
 
-// What a manager refuses.
+// The errors of a manager.
 var (
-	// ErrReadOnly: the node was not granted this context for writing.
+	// ErrReadOnly means that the node was not granted this context for writing.
 	ErrReadOnly = errors.New("the context is read-only here")
-	// ErrDuplicateID: Add was given another message under a known id.
+	// ErrDuplicateID means that Add was given a different message with a known id.
 	ErrDuplicateID = errors.New("another message has this id")
 )
 
-// Manager is one node's transaction on one context, and the one way a context
-// is changed. It reads its own changes, which nobody else sees before the node
-// completes. It belongs to the node's goroutine.
+// Manager is one node's transaction on one context, and the only way to change a context.
+// It reads its own changes, which are invisible to others until the node completes. It
+// belongs to the node's goroutine.
 type Manager struct {
 	now      Context
-	start    int // positions at the start
+	start    int // number of positions at the start
 	writable bool
 	prefix   string
-	idsMade  int      // ids made
+	idsMade  int      // number of ids created
 	log      []Change // appends and resets, in order
-	// userInputs are messages that outlive a failure of the node.
+	// userInputs are messages that are kept if the node fails.
 	userInputs []Message
-	// What else has changed; its order against the log means nothing.
+	// Other changes; their order relative to the log does not matter.
 	settings, output, session, marks bool
 }
 
-// NewManager begins a transaction on c.
+// NewManager starts a transaction on c.
 func NewManager(c Context, writable bool) *Manager {
 	return &Manager{now: c, start: c.History.Len(), writable: writable}
 }
 
-// SetIDPrefix says how ids of messages that have none are made: prefix, a dot
-// and their number, from 1, in this transaction. The prefix should differ
-// between nodes, iterations and runs that write the context and be the same
-// when an attempt is repeated, so that what was kept of it is known again.
-// Without a prefix ids are made of the context's id and the position.
+// SetIDPrefix sets how ids are created for messages without one: the prefix, a dot, and the
+// number of the id in this transaction, from 1. The prefix must differ between nodes,
+// iterations and runs that write the context, and be the same when an attempt is repeated,
+// so that the messages that were kept are recognised. Without a prefix, ids consist of the
+// context's id and the position.
 func (m *Manager) SetIDPrefix(prefix string) { m.prefix = prefix }
 
-// ID is the context's id.
+// ID returns the context's id.
 func (m *Manager) ID() string { return m.now.ID }
 
 // Writable reports whether the context may be changed.
 func (m *Manager) Writable() bool { return m.writable }
 
-// Get returns the context as it is now, with the changes of this transaction.
+// Get returns the context with the changes of this transaction.
 func (m *Manager) Get() Context { return m.now }
 
-// Add appends a message and returns it with its id. A message that is there
-// already under its id is no change; another one under that id is ErrKnown.
+// Add appends a message and returns it with its id. If the same message exists under its
+// id, nothing changes; if a different one exists, Add returns ErrDuplicateID.
 func (m *Manager) Add(msg Message) (Message, error) {
 	ms, err := m.add([]Message{msg}, false)
 	if err != nil {
@@ -62,11 +62,11 @@ func (m *Manager) Add(msg Message) (Message, error) {
 	return ms[0], nil
 }
 
-// AddAll appends messages in order, all or, on an error, none.
+// AddAll appends all messages in order or, on an error, none.
 func (m *Manager) AddAll(msgs []Message) ([]Message, error) { return m.add(msgs, false) }
 
-// Upsert appends a message; under a known id it becomes the newest version of
-// that message, and views show it in its place.
+// Upsert appends a message. Under a known id it becomes the newest version of that message,
+// which views show in its place.
 func (m *Manager) Upsert(msg Message) (Message, error) {
 	ms, err := m.add([]Message{msg}, true)
 	if err != nil {
@@ -75,8 +75,8 @@ func (m *Manager) Upsert(msg Message) (Message, error) {
 	return ms[0], nil
 }
 
-// AddUserInput is Add for what a person said to the node, which stays in the record
-// where the node finally fails.
+// AddUserInput is Add for a person's message to the node, which stays in the record even if
+// the node finally fails.
 func (m *Manager) AddUserInput(msg Message) (Message, error) {
 	at := m.now.History.Len()
 	said, err := m.Add(msg)
@@ -86,7 +86,7 @@ func (m *Manager) AddUserInput(msg Message) (Message, error) {
 	return said, err
 }
 
-// UserInputs are the messages of the transaction that outlive a failure.
+// UserInputs returns the messages of the transaction that are kept if the node fails.
 func (m *Manager) UserInputs() []Message { return m.userInputs }
 
 func (m *Manager) add(msgs []Message, versions bool) ([]Message, error) {
@@ -123,8 +123,8 @@ func (m *Manager) add(msgs []Message, versions bool) ([]Message, error) {
 	return out, nil
 }
 
-// assignID gives msg an id where it has none, and returns what is known under its
-// id. A made id is never that of another message.
+// assignID gives msg an id if it has none, and returns the existing message under its id. A
+// created id is never that of another message.
 func (c Context) assignID(msg *Message, prefix string, made *int) (old Message, known bool, err error) {
 	if msg.ID != "" {
 		return c.newestOf(msg.ID)
@@ -163,8 +163,7 @@ func (m *Manager) SetSystem(text string) error {
 	return m.set(s)
 }
 
-// SetModel sets provider and model; the provider may be "" where the model
-// names it.
+// SetModel sets provider and model; the provider may be "" if the model includes it.
 func (m *Manager) SetModel(provider, model string) error {
 	s := m.now.Settings
 	s.Provider, s.Model = provider, model
@@ -181,7 +180,7 @@ func (m *Manager) set(s Settings) error {
 	return nil
 }
 
-// Reset begins a new epoch: views start here and the history stays.
+// Reset begins a new epoch: views start here; the history stays.
 func (m *Manager) Reset() error {
 	if err := m.checkWritable("reset"); err != nil {
 		return err
@@ -218,7 +217,7 @@ func (m *Manager) SetSession(id string) error {
 	return nil
 }
 
-// SetMarks sets what views leave out.
+// SetMarks sets what views omit.
 func (m *Manager) SetMarks(marks Marks) error {
 	if err := m.checkWritable("set the marks of"); err != nil {
 		return err
@@ -236,9 +235,9 @@ func (m *Manager) checkWritable(what string) error {
 	return nil
 }
 
-// Changes returns what the transaction changed, as few changes as say it:
-// applied in order to the context it began with, they give what Get gives. The
-// changes are for the journal and must not be changed.
+// Changes returns the changes of the transaction in as few records as possible: applied in
+// order to the original context, they give the result of Get. They are for the journal and
+// must not be changed.
 func (m *Manager) Changes() []Change {
 	out := slices.Clone(m.log)
 	if m.settings {
@@ -260,5 +259,5 @@ func (m *Manager) Changes() []Change {
 	return out
 }
 
-// Adds is how many positions the transaction added.
+// Adds returns the number of positions that the transaction added.
 func (m *Manager) Adds() int { return m.now.History.Len() - m.start }

@@ -13,17 +13,17 @@ import (
 
 // What a message can be refused for.
 var (
-	// ErrUnknownRole: the role is not one of the four.
+	// ErrUnknownRole means that the role is not one of the four.
 	ErrUnknownRole = errors.New("unknown role")
-	// ErrNoCallID: a tool message does not say which call it answers.
+	// ErrNoCallID means that a tool message does not name the call that it answers.
 	ErrNoCallID = errors.New("a tool message needs the id of the call it answers")
 )
 
-// Metadata is free data on a message. Read from JSON, whole numbers are int64
-// and other numbers float64.
+// Metadata is free-form data of a message. Read from JSON, whole numbers are int64 and
+// other numbers float64.
 type Metadata map[string]any
 
-// UnmarshalJSON reads an object; null is no metadata.
+// UnmarshalJSON reads an object; null gives no metadata.
 func (m *Metadata) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -69,7 +69,7 @@ func plainNumbers(v any) (any, error) {
 	return v, nil
 }
 
-// Equal reports whether two messages say the same, their ids included.
+// Equal reports whether two messages are equal, including their ids.
 func (m Message) Equal(o Message) bool {
 	return m.ID == o.ID && m.Role == o.Role && m.Text == o.Text && m.Reasoning == o.Reasoning &&
 		m.CallID == o.CallID && m.Name == o.Name && m.Failed == o.Failed && m.Provider == o.Provider &&
@@ -83,10 +83,10 @@ func equalPart(a, b Part) bool {
 	return a.Kind == b.Kind && a.MIME == b.MIME && a.Name == b.Name && a.URL == b.URL && bytes.Equal(a.Data, b.Data)
 }
 
-// Normalized checks m and returns it as its JSON would be read back, sharing
-// nothing that can be changed but the data of parts: a message that was written
-// live and one replayed from a journal are therefore the same. Errors are
-// ErrUnknownRole, ErrNoCallID, and native blocks or metadata that are not JSON.
+// Normalized validates m and returns it in the form in which its JSON would be read back,
+// sharing nothing mutable except for the data of parts. So a live message and the same
+// message replayed from a journal are equal. Errors are ErrUnknownRole, ErrNoCallID, and
+// invalid JSON in native blocks or metadata.
 func (m Message) Normalized() (Message, error) {
 	switch m.Role {
 	case System, User, Assistant:
@@ -119,7 +119,7 @@ func (m Message) Normalized() (Message, error) {
 	return m, nil
 }
 
-// replaceInvalidUTF8 replaces what is not UTF-8 by U+FFFD, as JSON does.
+// replaceInvalidUTF8 replaces invalid UTF-8 with U+FFFD, as JSON does.
 func (m *Message) replaceInvalidUTF8() {
 	for _, s := range []*string{&m.ID, &m.Text, &m.Reasoning, &m.CallID, &m.Name, &m.Provider} {
 		fixUTF8(s)
@@ -137,15 +137,15 @@ func (m *Message) replaceInvalidUTF8() {
 	}
 }
 
-// fixUTF8 replaces each bad byte, not each run of them: JSON does it so.
+// fixUTF8 replaces each invalid byte, not each run of them, as JSON does.
 func fixUTF8(s *string) {
 	if !utf8.ValidString(*s) {
 		*s = strings.Map(func(r rune) rune { return r }, *s)
 	}
 }
 
-// clone returns m without anything a holder of it could change, but the data
-// of parts.
+// clone returns m without anything that is shared and mutable, except for the data of
+// parts.
 func (m Message) clone() Message {
 	m.Calls = cloneList(m.Calls)
 	m.Parts = cloneList(m.Parts)

@@ -6,14 +6,13 @@ import (
 	"slices"
 )
 
-// ErrUnpaired: a tool call without its result, or a result without its call.
+// ErrUnpaired means that a tool call has no result, or a result no call.
 var ErrUnpaired = errors.New("tool calls and results do not pair")
 
-// Repair returns ms without what no provider accepts: tool calls that have no
-// result right after the message that makes them, results that have no call
-// there, second results of a call, and assistant messages that have nothing to
-// say. Native blocks go with a call that goes, since they hold it. Nothing else
-// changes; where nothing is wrong it is ms itself that returns.
+// Repair returns ms without what all providers reject: tool calls without a result directly
+// after their message, results without such a call, second results of a call, and empty
+// assistant messages. Native blocks are removed together with a call, because they contain
+// it. Nothing else changes; if there is nothing to repair, it returns ms itself.
 func Repair(ms []Message) []Message {
 	if Validate(ms) == nil {
 		return ms
@@ -34,7 +33,7 @@ func Repair(ms []Message) []Message {
 	return out
 }
 
-// groupEnd is the position after the tool messages that follow an assistant's.
+// groupEnd returns the position after the tool messages that follow an assistant message.
 func groupEnd(ms []Message, i int) int {
 	for i++; i < len(ms) && ms[i].Role == Tool; {
 		i++
@@ -42,8 +41,8 @@ func groupEnd(ms []Message, i int) int {
 	return i
 }
 
-// appendGroup appends a message with those of its calls that have a result,
-// and these results.
+// appendGroup appends a message with those of its calls that have a result, and these
+// results.
 func appendGroup(out []Message, m Message, results []Message) []Message {
 	var calls []Call
 	for _, c := range m.Calls {
@@ -73,13 +72,13 @@ func hasCall(calls []Call, id string) bool {
 	return slices.ContainsFunc(calls, func(c Call) bool { return c.ID == id })
 }
 
-// empty reports whether an assistant message has nothing to be sent.
+// empty reports whether an assistant message has no content to send.
 func (m Message) empty() bool {
 	return m.Text == "" && len(m.Parts) == 0 && len(m.Calls) == 0 && len(m.Native) == 0
 }
 
-// Validate says what Repair would change first: ErrUnpaired, an empty
-// assistant message, or ErrUnknownRole, with its place counted from 1.
+// Validate returns the first thing that Repair would change: ErrUnpaired, an empty
+// assistant message, or ErrUnknownRole, with its position counted from 1.
 func Validate(ms []Message) error {
 	for i := 0; i < len(ms); {
 		m := ms[i]
@@ -89,7 +88,7 @@ func Validate(ms []Message) error {
 			continue
 		case Assistant:
 		case Tool:
-			return fmt.Errorf("message %d: %w: the result of call %q follows no message that makes it", i+1, ErrUnpaired, m.CallID)
+			return fmt.Errorf("message %d: %w: no message before it makes the call %q of this result", i+1, ErrUnpaired, m.CallID)
 		default:
 			return fmt.Errorf("message %d: %w %q", i+1, ErrUnknownRole, m.Role)
 		}

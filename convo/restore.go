@@ -6,28 +6,27 @@ import (
 	"sync/atomic"
 )
 
-// Source is where a restored history reads its messages from, in a store.
+// Source reads the messages of a restored history from a store.
 type Source interface {
-	// Load returns the messages of a context at positions from up to to, which
-	// is not included: exactly that many, each version at its own position.
+	// Load returns the messages of a context at positions from up to but not including to:
+	// exactly that many, each version at its own position.
 	Load(contextID string, from, to int) ([]Message, error)
 }
 
-// Finder is what a Source should also be able to do: without it, to learn
-// whether an id is known can mean to load everything.
+// Finder is an optional method of a Source. Without it, checking whether an id is known can
+// require loading everything.
 type Finder interface {
-	// FindMessage returns the position of the newest version of the message
-	// with that id among the first n positions, -1 where there is none.
+	// FindMessage returns the position of the newest version of the message with that id
+	// among the first n positions, -1 if there is none.
 	FindMessage(contextID, messageID string, n int) (int, error)
 }
 
-// pageSize is how many messages are loaded at once.
+// pageSize is the number of messages that are loaded at once.
 const pageSize = 256
 
-// Restore returns c, which has no history yet, with one of n positions that
-// src is asked for when they are read. Versions says that an id may occur more
-// than once among them, as History.Versions said of the history that was kept.
-// A kind that is not given is main.
+// Restore returns c, which must not have a history yet, with a history of n positions that
+// are loaded from src on demand. Versions says that an id may occur more than once among
+// them, as History.Versions reported for the stored history. The default kind is main.
 func Restore(c Context, n int, versions bool, src Source) Context {
 	c.History = History{}
 	if n > 0 {
@@ -42,16 +41,16 @@ func Restore(c Context, n int, versions bool, src Source) Context {
 	return c
 }
 
-// lazyPages are the messages of a restored history, loaded when they are read and
-// kept. A nil pages is empty.
+// lazyPages are the messages of a restored history, which are loaded on demand and kept. A
+// nil lazyPages is empty.
 type lazyPages struct {
 	src     Source
 	context string
 	n       int
-	mu      sync.Mutex // held while loading, so that nothing is loaded twice
+	mu      sync.Mutex // held while loading, so that no page is loaded twice
 	cache   []atomic.Pointer[[]Message]
-	missing atomic.Int64                   // pages not loaded
-	ids     atomic.Pointer[map[string]int] // newest position by id, once all is loaded
+	missing atomic.Int64                   // number of pages not loaded
+	ids     atomic.Pointer[map[string]int] // newest position by id, set after all pages are loaded
 	err     atomic.Pointer[error]
 }
 
@@ -81,7 +80,7 @@ func (p *lazyPages) messageAt(i int) (Message, error) {
 	return (*pg)[i%pageSize], nil
 }
 
-// load makes the positions from up to to present.
+// load loads the positions from up to to.
 func (p *lazyPages) load(from, to int) error {
 	to = min(to, p.len())
 	if from >= to {
@@ -107,7 +106,7 @@ func (p *lazyPages) load(from, to int) error {
 	return nil
 }
 
-// fetch loads the pages from first up to end, which is not included.
+// fetch loads the pages from first up to but not including end.
 func (p *lazyPages) fetch(first, end int) error {
 	from, to := first*pageSize, min(end*pageSize, p.n)
 	ms, err := p.src.Load(p.context, from, to)
@@ -115,7 +114,7 @@ func (p *lazyPages) fetch(first, end int) error {
 		return fmt.Errorf("load messages %d to %d of context %s: %w", from, to, p.context, err)
 	}
 	if len(ms) != to-from {
-		return fmt.Errorf("load messages %d to %d of context %s: the store gave %d", from, to, p.context, len(ms))
+		return fmt.Errorf("load messages %d to %d of context %s: the store returned %d", from, to, p.context, len(ms))
 	}
 	for i := first; i < end; i++ {
 		n := min(pageSize, len(ms))
@@ -130,7 +129,7 @@ func (p *lazyPages) fetch(first, end int) error {
 	return nil
 }
 
-// index is the newest position by id, nil unless all pages are loaded.
+// index returns the newest position by id, nil unless all pages are loaded.
 func (p *lazyPages) index() map[string]int {
 	if ids := p.ids.Load(); ids != nil {
 		return *ids
@@ -146,9 +145,8 @@ func (p *lazyPages) index() map[string]int {
 	return ids
 }
 
-// find returns the newest message with that id and its position, or -1. Where
-// not all is loaded and the source cannot find, it looks page by page from the
-// end.
+// find returns the newest message with that id and its position, or -1. If not all pages
+// are loaded and the source is no Finder, it searches page by page from the end.
 func (p *lazyPages) find(id string) (Message, int, error) {
 	if p == nil || id == "" {
 		return Message{}, -1, nil

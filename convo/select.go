@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// selection is a view in the making: the groups of a context that its marks
-// show.
+// selection is a view under construction: the groups of a context that its marks show.
 type selection struct {
 	spec  ViewSpec
 	c     Context
@@ -15,30 +14,31 @@ type selection struct {
 
 	head   []*group // pins, and the summary
 	groups []*group // from the cut on
-	tokens int      // of all that is shown
-	// lastUserPos is the position of the person's newest message, -1 where none is.
+	tokens int      // of everything shown
+	// lastUserPos is the position of the user's newest message, -1 if there is none.
 	lastUserPos int
-	// shown are the messages of head and groups. Views have it, so that it may
-	// only be appended to.
+	// shown are the messages of head and groups. Views share it, so it may only be appended
+	// to.
 	shown   []Message
 	reasons []string
-	// shortened: results were cut for this view alone.
+	// shortened says that results were shortened for this view only.
 	shortened bool
 }
 
-// group is what is shown or left out together: one message, or one that makes
-// calls with the results.
+// group is the unit that is shown or omitted: one message, or one with calls and their
+// results.
 type group struct {
-	at, end   int // positions, end not included
+	at, end   int // positions, end exclusive
 	source    []Message
 	pos       []int // of raw
 	out       []Message
 	tokens    int
 	pinned    bool
-	repaired  int // how many of raw are not sent as they are
-	cleared   int // how many of out are without their text
-	shortened int // and how many are cut short
-	// resultCap bounds the tokens of a result here; 0 is the spec's.
+	repaired  int // number of raw messages that are not sent unchanged
+	cleared   int // number of messages in out without their text
+	shortened int // number of shortened messages
+	// resultCap limits the tokens of each result in the group; 0 means the limit of the
+	// spec
 	resultCap int
 }
 
@@ -53,7 +53,7 @@ func newSelection(c Context, spec ViewSpec) (*selection, error) {
 	return s, s.readFrom(s.marks.Cut)
 }
 
-// reselect selects anew after the marks were moved.
+// reselect repeats the selection after the marks were moved.
 func (s *selection) reselect(moved Marks) error {
 	c := s.c
 	c.Marks = moved
@@ -66,10 +66,10 @@ func (s *selection) reselect(moved Marks) error {
 	return nil
 }
 
-// extendedTo returns a selection of c that goes on where s ends, or, where the
-// newest messages were replaced (a turn's own by those that were kept of it),
-// behind the last one that both have. It takes s over. Nil is returned where c
-// is not a history of the same beginning.
+// extendedTo returns a selection of c that continues where s ends or, if the newest
+// messages were replaced (a turn's own by those that were committed of it), after the last
+// message that both have. It takes ownership of s. It returns nil if c has a different
+// beginning.
 func (s *selection) extendedTo(c Context) (*selection, error) {
 	if c.ID != s.c.ID || c.Epoch != s.c.Epoch || !c.Marks.Equal(s.marks) || s.c.History.versions || c.History.versions {
 		return nil, nil
@@ -86,7 +86,7 @@ func (s *selection) extendedTo(c Context) (*selection, error) {
 	if err != nil {
 		return nil, err
 	}
-	if next.Role == Tool && s.groups[keep-1].source[0].Role == Assistant { // the last goes on
+	if next.Role == Tool && s.groups[keep-1].source[0].Role == Assistant { // the last group continues
 		keep--
 		from = s.groups[keep].at
 	}
@@ -95,8 +95,8 @@ func (s *selection) extendedTo(c Context) (*selection, error) {
 	return s, s.readFrom(from)
 }
 
-// sharesPrefix reports whether c has the same message at that position, and so at all
-// before it.
+// sharesPrefix reports whether c has the same message at that position, and therefore the
+// same messages before it.
 func (s *selection) sharesPrefix(c Context, pos int) bool {
 	if pos >= c.History.Len() {
 		return false
@@ -105,7 +105,7 @@ func (s *selection) sharesPrefix(c Context, pos int) bool {
 	return p != nil && p == s.c.History.messageAt(pos)
 }
 
-// keepGroups takes back all groups but the first n.
+// keepGroups removes all groups but the first n.
 func (s *selection) keepGroups(n int) {
 	if n == len(s.groups) {
 		return
@@ -129,7 +129,7 @@ func (s *selection) keepGroups(n int) {
 	}
 }
 
-// readHead makes the groups in front of the cut.
+// readHead makes the groups before the cut.
 func (s *selection) readHead() error {
 	var rest []*group
 	for i := 0; i < len(s.marks.Pins); {
@@ -168,7 +168,7 @@ func (s *selection) readHead() error {
 	return nil
 }
 
-// summary is the group of the summary, if there is one.
+// summary returns the group of the summary, if there is one.
 func (s *selection) summary() []*group {
 	if s.marks.Summary == nil {
 		return nil
@@ -176,8 +176,8 @@ func (s *selection) summary() []*group {
 	return []*group{{at: -1, end: -1, source: []Message{s.marks.Summary.asMessage()}, pos: []int{-1}, pinned: true}}
 }
 
-// asMessage is how a model is told a summary: as what somebody said, since it
-// must not carry more weight than what it stands for.
+// asMessage returns the message that presents a summary to a model. It is a user message,
+// because it must not carry more weight than what it replaces.
 func (y Summary) asMessage() Message {
 	return Message{
 		Role: User,
@@ -186,7 +186,7 @@ func (y Summary) asMessage() Message {
 	}
 }
 
-// readFrom takes in the messages from that position on.
+// readFrom adds the messages from that position on.
 func (s *selection) readFrom(from int) error {
 	entries, err := s.c.entries(from)
 	if err != nil {
@@ -214,7 +214,7 @@ func (s *selection) readFrom(from int) error {
 	return nil
 }
 
-// closeGroup shows and counts a group that is whole, or the last.
+// closeGroup renders and counts the last group, which is complete.
 func (s *selection) closeGroup(g *group) {
 	s.render(g)
 	s.tokens += g.tokens
@@ -226,8 +226,8 @@ type positionedMessage struct {
 	m   Message
 }
 
-// entries are the messages of the current epoch whose first version is at
-// position from or later, each in its newest version at the place of its first.
+// entries yields the messages of the current epoch with a first version at position from or
+// later, each in its newest version in the place of its first.
 func (c Context) entries(from int) ([]positionedMessage, error) {
 	start := from
 	if c.History.versions {
@@ -273,7 +273,7 @@ func (g *group) add(pos int, m Message) {
 	g.pinned = g.pinned || m.Pinned || m.Role == System
 }
 
-// render makes what a group shows: repaired, with results cleared and cut.
+// render makes the shown messages of a group: repaired, with results cleared and shortened.
 func (s *selection) render(g *group) {
 	g.out, g.tokens, g.repaired, g.cleared, g.shortened = nil, 0, 0, 0, 0
 	raw := g.source
@@ -282,7 +282,7 @@ func (s *selection) render(g *group) {
 		s.trimResults(g, raw)
 	}
 	switch g.source[0].Role {
-	case Tool: // of no call
+	case Tool: // without a call
 	case Assistant:
 		if validateGroup(raw[0].Calls, raw[1:]) == nil && !raw[0].empty() {
 			g.out = raw
@@ -300,8 +300,8 @@ func (s *selection) render(g *group) {
 	}
 }
 
-// canShorten reports whether some result of the group may not be shown whole. No
-// token is less than a byte.
+// canShorten reports whether a result of the group may have to be shortened. A token has at
+// least one byte.
 func (s *selection) canShorten(g *group) bool {
 	for i, m := range g.source {
 		if m.Role == Tool && (g.pos[i] < s.marks.Cleared || len(m.Text) > s.groupLimit(g) || len(m.Parts) > 0) {
@@ -311,7 +311,8 @@ func (s *selection) canShorten(g *group) bool {
 	return false
 }
 
-// groupLimit is how many of the counter's tokens a result of the group may have.
+// groupLimit returns the number of the counter's tokens that a result of the group may
+// have.
 func (s *selection) groupLimit(g *group) int {
 	n := s.spec.MaxResult
 	if g.resultCap > 0 {
@@ -328,7 +329,7 @@ func (s *selection) count(m Message) int {
 	return n
 }
 
-// rawTokens is how many tokens of the counter are n of the view.
+// rawTokens converts n tokens of the view to tokens of the counter.
 func (s *selection) rawTokens(n int) int {
 	if f := s.marks.Factor; f > 100 {
 		return n * 100 / f
@@ -336,7 +337,7 @@ func (s *selection) rawTokens(n int) int {
 	return n
 }
 
-// result returns what is selected, after making it fit.
+// result fits the selection into the room and returns it as a view.
 func (s *selection) result() (View, error) {
 	need, err := s.fitRoom()
 	if err != nil {
@@ -356,7 +357,7 @@ func (s *selection) manifest() Manifest {
 	}
 	m.Omitted = s.marks.Cut - s.c.Epoch
 	for _, p := range s.marks.Pins {
-		if p >= s.c.Epoch { // those before it are not of what was to be shown
+		if p >= s.c.Epoch { // earlier messages were not to be shown
 			m.Omitted--
 		}
 	}

@@ -2,12 +2,11 @@ package convo
 
 import "fmt"
 
-// minShortenedTokens is the least number of tokens that head and tail of a result are
-// shown in; below it there is only what stands for a cleared one.
+// minShortenedTokens is the least number of tokens for the head and tail of a result. With
+// less room only a placeholder is shown.
 const minShortenedTokens = 64
 
-// trimResults clears and shortens the results in raw, which is the group's own
-// copy.
+// trimResults clears and shortens the results in raw, which must be the group's own copy.
 func (s *selection) trimResults(g *group, raw []Message) {
 	limit := s.groupLimit(g)
 	for i, m := range raw {
@@ -27,14 +26,14 @@ func (s *selection) trimResults(g *group, raw []Message) {
 	}
 }
 
-// clearedResult is a result without its text.
+// clearedResult returns a result without its text.
 func (s *selection) clearedResult(m Message, pos, tokens int) Message {
 	m.Parts = nil
 	m.Text = fmt.Sprintf("[This result was cleared to save room: %d tokens.%s]", tokens, s.readHint(pos))
 	return m
 }
 
-// shortenedResult is a result of which head and tail are left, at most limit tokens.
+// shortenedResult returns the head and tail of a result, at most limit tokens.
 func (s *selection) shortenedResult(m, stub Message, pos, tokens, limit int) Message {
 	whole, over := m.Text, 0
 	m.Parts = nil
@@ -43,8 +42,8 @@ func (s *selection) shortenedResult(m, stub Message, pos, tokens, limit int) Mes
 		tail := s.spec.Count.Tail(whole[len(head):], room-room*2/3)
 		m.Text = fmt.Sprintf("%s\n[… %d of %d bytes are left out here to save room (%d tokens in all).%s …]\n%s",
 			head, len(whole)-len(head)-len(tail), len(whole), tokens, s.readHint(pos), tail)
-		// What is said in between takes more than the stub, and where texts meet
-		// tokens may be others.
+		// The text in between may take more than the stub's, and tokens may differ where
+		// texts meet.
 		if over = s.spec.Count.Message(m) - limit; over <= 0 {
 			return m
 		}
@@ -52,7 +51,7 @@ func (s *selection) shortenedResult(m, stub Message, pos, tokens, limit int) Mes
 	return stub
 }
 
-// readHint tells a model how to get at what it is not shown.
+// readHint tells a model how to read what was omitted.
 func (s *selection) readHint(pos int) string {
 	if s.spec.Reader == "" {
 		return ""

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Views makes views, and goes on where the last view of a context ended, so
-// that only what is new is read and counted. It may be used by any number of
-// goroutines. What it gives is what Context.View gives.
+// Views makes views and continues from the last view of a context, so that only new
+// messages are read and counted. It is safe for concurrent use. Its results equal those of
+// Context.View.
 type Views struct {
 	mu     sync.Mutex
 	byKey  map[viewKey]*list.Element
-	recent list.List // of *selection, the newest first
+	recent list.List // of *selection, newest first
 	max    int
 }
 
@@ -26,7 +26,7 @@ type countingSource struct {
 	*selection
 }
 
-// NewViews makes a cache that goes on with at most contexts contexts; 0 is 256.
+// NewViews returns a cache of the views of at most contexts contexts; 0 means 256.
 func NewViews(contexts int) *Views {
 	if contexts <= 0 {
 		contexts = 256
@@ -34,7 +34,8 @@ func NewViews(contexts int) *Views {
 	return &Views{byKey: make(map[viewKey]*list.Element), max: contexts}
 }
 
-// View is Context.View; scope tells contexts of one id apart: the id of the run.
+// View is Context.View; scope distinguishes contexts with the same id: it is the id of the
+// run.
 func (v *Views) View(scope string, c Context, spec ViewSpec) (View, error) {
 	spec = spec.withDefaults()
 	key := viewKey{scope, c.ID, spec}
@@ -43,7 +44,7 @@ func (v *Views) View(scope string, c Context, spec ViewSpec) (View, error) {
 		return View{}, err
 	}
 	view, err := s.result()
-	// What All finds too large it has left as it was.
+	// All leaves the selection unchanged when it is too large.
 	whole := err == nil || spec.Strategy == All && errors.Is(err, ErrTooLarge)
 	if whole && view.Need == nil && !s.shortened {
 		v.put(key, s)
@@ -51,7 +52,8 @@ func (v *Views) View(scope string, c Context, spec ViewSpec) (View, error) {
 	return view, err
 }
 
-// selection goes on from what is kept, which is taken out, or begins anew.
+// selection extends the cached selection, which it removes from the cache, or makes a new
+// one.
 func (v *Views) selection(key viewKey, c Context) (*selection, error) {
 	if old := v.take(key); old != nil {
 		s, err := old.extendedTo(c)

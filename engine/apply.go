@@ -2,7 +2,7 @@ package engine
 
 import "fmt"
 
-// ErrInvalid is in every error that Apply gives: the event cannot follow those
+// invalidError is the type of every error of Apply: the event cannot follow the events
 // before it.
 type invalidError struct{ msg string }
 
@@ -23,11 +23,11 @@ func (r *Run) ApplyCommit(c Commit) error {
 	return nil
 }
 
-// Tick moves the run's clock, in Unix milliseconds; it never goes back.
+// Tick advances the run's clock, in Unix milliseconds. The clock never moves backwards.
 func (r *Run) Tick(at int64) { r.now = max(r.now, at) }
 
-// Apply adds an event to the run. An error means that the event cannot follow
-// what went before; the run is then not to be used any more.
+// Apply adds an event to the run. An error means that the event cannot follow the events
+// before it; the run must then be discarded.
 func (r *Run) Apply(e Event) error {
 	if r.Start == nil {
 		s, ok := e.(*RunStarted)
@@ -50,17 +50,17 @@ func (r *Run) Apply(e Event) error {
 	return nil
 }
 
-// allowedAfterEnd reports whether the event may follow the end of the run and leaves it ended: a
-// note of the run, or that changes were accepted.
+// allowedAfterEnd reports whether the event may follow the end of the run without reopening
+// it: a note of the run, or the acceptance of changed dependencies.
 func allowedAfterEnd(end Status, e Event) bool {
 	if _, ok := e.(*ChangesAccepted); ok {
-		return end == Failed // before a node of it is tried again
+		return end == Failed // precedes the retry of one of its nodes
 	}
 	n, ok := e.(*NoteRecorded)
 	return ok && n.Path == "" && end != Cancelled
 }
 
-// reopens reports whether the event may have a failed run go on.
+// reopens reports whether the event can make a failed run continue.
 func reopens(e Event) bool {
 	switch e.(type) {
 	case *NodeOverridden, *ChildReported:
@@ -107,7 +107,7 @@ func (r *Run) apply(e Event) error {
 	return r.applyRare(e)
 }
 
-// applyRare applies what happens when something goes wrong, and the end.
+// applyRare applies the events of failures, overrides and the end of the run.
 func (r *Run) applyRare(e Event) error {
 	switch e := e.(type) {
 	case *NodeFailed:
@@ -164,7 +164,7 @@ func (r *Run) applyStart(e *RunStarted) {
 	r.startEntries(r.root)
 }
 
-// applyContexts follows ids and lengths.
+// applyContexts records the ids and lengths of changed contexts.
 func (r *Run) applyContexts(changes []ContextChange) {
 	for i := range changes {
 		ch := &changes[i]
@@ -177,11 +177,11 @@ func (r *Run) applyContexts(changes []ContextChange) {
 	}
 }
 
-// nodeInPhase finds the node of an event that must find it in a given phase.
+// nodeInPhase finds the node of an event that is valid in one phase only.
 func (r *Run) nodeInPhase(path string, want phase, e Event) (*nodeState, error) {
 	n := r.node(path)
 	if n == nil {
-		return nil, invalid("%s names %s, which is not there", e.Kind(), path)
+		return nil, invalid("%s names %s, which does not exist", e.Kind(), path)
 	}
 	if n.phase != want {
 		return nil, invalid("%s: node %s is %s, not %s", e.Kind(), path, n.phase, want)
@@ -195,7 +195,7 @@ func (r *Run) applyStarted(e *NodeStarted) error {
 		return err
 	}
 	n.attempt = int32(max(1, e.Attempt))
-	if x := n.ext; x != nil && x.cutOff { // what did not end is not tried
+	if x := n.ext; x != nil && x.cutOff { // a cancelled attempt does not count
 		x.cutOff = false
 		x.uncounted++
 	}
@@ -223,7 +223,8 @@ func (r *Run) execute(n *nodeState, grants []string, forks []ContextChange) erro
 	return nil
 }
 
-// countExecuting follows how many attempts execute, in the run and in each scope.
+// countExecuting updates the number of executing attempts of the run and of each scope
+// around the node.
 func (r *Run) countExecuting(n *nodeState, by int) {
 	r.executing += by
 	for s := n.scope; s != nil; s = s.parent() {
@@ -231,7 +232,7 @@ func (r *Run) countExecuting(n *nodeState, by int) {
 	}
 }
 
-// endEntry ends an entry into an attempt: the slot and the contexts are free.
+// endEntry ends one entry into an attempt and releases its slot and its contexts.
 func (r *Run) endEntry(n *nodeState, next phase) {
 	n.phase = next
 	r.countExecuting(n, -1)
@@ -268,7 +269,7 @@ func (r *Run) applySkipped(e *NodeSkipped) error {
 		return err
 	}
 	r.skips = removeNode(r.skips, n)
-	r.breaks = removeNode(r.breaks, n) // an earlier version skipped what this one would run
+	r.breaks = removeNode(r.breaks, n) // an earlier version skipped a node that this version would run
 	r.endNode(n, Skipped)
 	return nil
 }
@@ -283,7 +284,7 @@ func (r *Run) applyNotNeeded(e *NodeNotNeeded) error {
 	return nil
 }
 
-// removeNode removes n, which is mostly the first.
+// removeNode removes n, which is usually the first.
 func removeNode(list []*nodeState, n *nodeState) []*nodeState {
 	for i, x := range list {
 		if x == n {

@@ -9,7 +9,7 @@ import (
 func (r *Run) applyFailed(e *NodeFailed) error {
 	n := r.node(e.Path)
 	if n == nil {
-		return invalid("%s names %s, which is not there", e.Kind(), e.Path)
+		return invalid("%s names %s, which does not exist", e.Kind(), e.Path)
 	}
 	r.applyContexts(e.Contexts)
 	r.stopWaitTimer(n)
@@ -19,23 +19,23 @@ func (r *Run) applyFailed(e *NodeFailed) error {
 	switch n.phase {
 	case phaseExecuting:
 		r.endEntry(n, phaseFailing)
-		if n.hasOpenChild() { // decided once its children have ended
+		if n.hasOpenChild() { // decided after its children have ended
 			return nil
 		}
 	case phaseExpanding:
 		if open := r.iterations(n); len(open) > 0 {
 			r.cancelScope(open[0], e.Error)
 		}
-		if r.hasLiveWork(n) { // asked for again once nothing executes below
+		if r.hasLiveWork(n) { // checked again when nothing executes below it
 			return nil
 		}
 		r.cancelling = slices.DeleteFunc(r.cancelling, func(s *scope) bool { return s.owner == n })
 		n.phase = phaseFailing
-	case phaseWaiting, phasePulling: // its time is up
+	case phaseWaiting, phasePulling: // timed out
 		r.closeInterrupts(n)
 		r.releaseGrants(n)
 		n.phase = phaseFailing
-	case phaseReady: // two edges on one port
+	case phaseReady: // two values for one port
 		r.conflicts = removeNode(r.conflicts, n)
 		n.phase = phaseFailing
 	default:
@@ -60,8 +60,8 @@ func (r *Run) applyRetrying(e *NodeRetrying) error {
 }
 
 // dropFailedEffects drops the failed effects that ended an attempt, so that the next
-// one asks again from what failed and reuses what succeeded. A failure that the
-// attempt got over stays: what came after it was asked because of it.
+// attempt repeats the failed request and reuses what succeeded. A failure that the attempt
+// handled stays, because later requests depend on it.
 func (n *nodeState) dropFailedEffects() {
 	if n.ext == nil {
 		return
@@ -73,7 +73,7 @@ func (n *nodeState) dropFailedEffects() {
 	} else if n.status == Cancelled {
 		return
 	}
-	// order: each entry is looked at alone.
+	// order: each entry is considered alone.
 	for key, e := range n.ext.effects {
 		if e.Error != nil && !e.rejected() && (!known || sameOrLaterEffect(key, last)) {
 			delete(n.ext.effects, key)
@@ -85,11 +85,11 @@ func (n *nodeState) dropFailedEffects() {
 	}
 }
 
-// supersedeRejected has the next attempt ask anew for an answer whose rejection ended this
-// one, its repair included. A rejected answer that a later one has replaced stays, so
-// that the attempt comes to the same place again.
+// supersedeRejected makes the next attempt ask again for an answer whose rejection ended
+// this attempt, including its repair. A rejected answer that a later one replaced stays, so
+// that the next attempt reaches the same point.
 func (n *nodeState) supersedeRejected(last string, known bool) {
-	// order: each name is looked at alone.
+	// order: each name is considered alone.
 	for key, e := range n.ext.effects {
 		name, number := ordinalOf(key)
 		if known && key != last || !e.rejected() || n.ext.effects[name+"#"+strconv.Itoa(number+1)] != nil {
@@ -106,8 +106,8 @@ func (n *nodeState) supersedeRejected(last string, known bool) {
 	}
 }
 
-// sameOrLaterEffect reports whether an effect is the one called last or has its name and a
-// later ordinal, as parallel ones may that fail together.
+// sameOrLaterEffect reports whether an effect is the one requested last, or has the same
+// name and a later ordinal, as parallel effects that fail together do.
 func sameOrLaterEffect(key, last string) bool {
 	name, number := ordinalOf(key)
 	lastName, lastNumber := ordinalOf(last)
@@ -179,9 +179,9 @@ func (r *Run) closeInterrupts(n *nodeState) {
 	}
 }
 
-// cancelScope stops everything in a scope: nothing new starts, what waits is
-// cancelled, and when what executes has ended, the composite around it (or the
-// run) ends too. For an iteration its siblings are torn down as well.
+// cancelScope cancels a scope: no node starts, waiting nodes are cancelled, and when the
+// executing nodes have ended, the composite around the scope (or the run) ends too. For an
+// iteration it cancels the sibling iterations as well.
 func (r *Run) cancelScope(s *scope, err *Error) {
 	if s.cancelled() && (s.owner != nil || s.cancel.err == nil || err != nil) {
 		return
@@ -197,7 +197,7 @@ func (r *Run) cancelScope(s *scope, err *Error) {
 	r.cancelling = append(r.cancelling, s)
 }
 
-// unlistFinished takes a scope from those whose outputs are to be collected.
+// unlistFinished removes a scope from the list of scopes whose outputs are to be collected.
 func (r *Run) unlistFinished(s *scope) {
 	if s.listed {
 		s.listed = false
@@ -219,8 +219,8 @@ func (r *Run) iterations(n *nodeState) []*scope {
 	return out
 }
 
-// listToCancel lists what has to be cancelled by command: everything begun that
-// no function is executing for.
+// listToCancel lists the started nodes that must be cancelled by a command because no
+// function is executing for them.
 func (r *Run) listToCancel(s *scope) {
 	r.unlistFinished(s)
 	for i := range s.nodes {
@@ -236,7 +236,7 @@ func (r *Run) listToCancel(s *scope) {
 			}
 			r.skips, r.conflicts, r.breaks = removeNode(r.skips, n), removeNode(r.conflicts, n), removeNode(r.breaks, n)
 			n.phase = phaseIdle
-		case phaseBreakAfter: // what it did stands; nobody is asked any more
+		case phaseBreakAfter: // its outputs stay; the breakpoint is dropped
 			r.breaks = removeNode(r.breaks, n)
 			r.closeInterrupts(n)
 			r.endNode(n, Completed)
@@ -249,11 +249,11 @@ func (r *Run) listToCancel(s *scope) {
 	}
 }
 
-// Cancelling reports whether anything is being torn down.
+// Cancelling reports whether any scope is being cancelled.
 func (r *Run) Cancelling() bool { return len(r.cancelling) > 0 }
 
-// Aborted reports whether the node's attempt should stop: its scope, or one
-// around it, is being torn down.
+// Aborted reports whether the node's attempt must stop because its scope, or one around it,
+// is being cancelled.
 func (r *Run) Aborted(path string) bool {
 	n := r.node(path)
 	return n == nil || n.scope.cancelled()
@@ -294,8 +294,8 @@ func (r *Run) applyOverridden(e *NodeOverridden) error {
 	return nil
 }
 
-// canOverride reports whether a person may force the node: one that waits, or, once
-// the run has failed, one that failed or was cancelled with it.
+// canOverride reports whether a person may override the node: a waiting node or, after the
+// run failed, a node that failed or was cancelled with it.
 func (r *Run) canOverride(n *nodeState) bool {
 	switch n.phase {
 	case phaseWaiting, phaseBreakBefore, phaseRetrying:
@@ -307,26 +307,27 @@ func (r *Run) canOverride(n *nodeState) bool {
 	}
 }
 
-// unfinished reports whether the node ended and nothing followed from it: it
-// was cancelled, or failed with nothing to take the failure.
+// unfinished reports whether the node ended without consequences: it was cancelled, or it
+// failed and nothing handled the failure.
 func (n *nodeState) unfinished() bool {
 	return n.status == Cancelled || n.status == Failed && n.ext != nil && n.ext.unhandled
 }
 
-// CanOverride reports whether the node at the path may be forced.
+// CanOverride reports whether a person may override the node at the path.
 func (r *Run) CanOverride(path string) bool {
 	n := r.node(path)
 	return n != nil && r.canOverride(n)
 }
 
-// reopenAfterFailure lifts the teardown that a failure brought about, so that the run goes
-// on; what was cancelled because of it, or failed beside it, is ready again.
+// reopenAfterFailure reverts the cancellation that a failure caused, so that the run
+// continues. Nodes that were cancelled or failed because of it are ready again.
 func (r *Run) reopenAfterFailure(target *nodeState) {
 	r.ended, r.failure, r.cancelling = Pending, nil, nil
 	r.reopen(r.root, target)
 }
 
-// reopen readies what a teardown ended or passed over in the scope and below.
+// reopen readies the nodes of the scope, and of scopes below it, that a cancellation ended
+// or prevented from starting.
 func (r *Run) reopen(s *scope, target *nodeState) {
 	s.cancel = nil
 	for i := range s.nodes {
@@ -347,7 +348,7 @@ func (r *Run) reopen(s *scope, target *nodeState) {
 	r.checkFinished(s)
 }
 
-// reopenIterations lets a composite go on with its iterations where they stopped.
+// reopenIterations makes a composite continue its iterations from where they stopped.
 func (r *Run) reopenIterations(n, target *nodeState) {
 	n.ext.unhandled, n.ext.failure = false, nil
 	if n.ext.expansion.complete() {

@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// expansion is a composite's iterations: those of its newest NodeExpanded.
+// expansion holds a composite's iterations: those of its newest NodeExpanded.
 type expansion struct {
 	items        []Values
 	outputs      []Values
 	lanes        []*laneResult // by item, nil until done; only with fork
-	earlierLanes []*laneResult // of the attempt's expansions before this one
+	earlierLanes []*laneResult // from the attempt's earlier expansions
 	concurrency  int
 	fork         bool
 	fresh        bool  // nothing of the lanes is committed
 	state        State // as it was at the expansion, for lanes
 	bases        []laneBase
-	next         int // item to start next
+	next         int // index of the next item to start
 	running      int
 	done         int
 }
 
-// laneResult is what an iteration leaves for its composite to commit.
+// laneResult is the result of an iteration that its composite commits.
 type laneResult struct {
 	changes  []StateChange
 	writers  map[string]*nodeState
 	contexts []string // the lane's own
-	commits  []string // those of them that hold messages of their own
+	commits  []string // the contexts of the lane that have messages of their own
 }
 
 func (x *expansion) complete() bool { return x.done == len(x.items) }
@@ -70,8 +70,8 @@ func (r *Run) applyExpanded(e *NodeExpanded) error {
 	return nil
 }
 
-// continueLanes lets the lanes of an expansion begin where those of the one before
-// ended: the iterations of a loop are one lane, in turns.
+// continueLanes starts the lanes of an expansion at the end of the previous expansion's
+// lanes: the iterations of a loop share one lane, one after another.
 func (r *Run) continueLanes(before, x *expansion) {
 	x.earlierLanes = append(before.earlierLanes, before.lanes...)
 	x.state, x.bases = before.state, before.bases
@@ -90,7 +90,7 @@ func (r *Run) continueLanes(before, x *expansion) {
 	}
 }
 
-// allLanes are the lanes of the attempt in the order of their iterations.
+// allLanes returns the lanes of the attempt in the order of their iterations.
 func (x *expansion) allLanes() []*laneResult {
 	if len(x.earlierLanes) == 0 {
 		return x.lanes
@@ -98,11 +98,11 @@ func (x *expansion) allLanes() []*laneResult {
 	return slices.Concat(x.earlierLanes, x.lanes)
 }
 
-// laneBases notes where every context stands that the node can see.
+// laneBases records the current length of every context that the node can see.
 func (r *Run) laneBases(n *nodeState) []laneBase {
 	l, s := n.scope.laneOf()
 	var out []laneBase
-	made := "" // contexts made in the lane are named by their maker's path
+	made := "" // contexts created in the lane have their creator's path as a prefix
 	if l != nil {
 		made = s.prefix
 		for _, b := range l.bases {
@@ -124,7 +124,7 @@ func (r *Run) laneBases(n *nodeState) []laneBase {
 	return out
 }
 
-// trackForks notes the contexts that lanes got; a fork is named after its lane.
+// trackForks records the contexts that lanes forked; a fork is named after its lane.
 func (r *Run) trackForks(forks []ContextChange) {
 	for _, f := range forks {
 		if s := r.scopes[f.ID[strings.LastIndexByte(f.ID, '@')+1:]]; s != nil && s.lane != nil {
@@ -228,10 +228,10 @@ func (r *Run) Lanes(path string) []LaneCommit {
 	return out
 }
 
-// outerContext is the context that a lane's own stands for around the lane.
+// outerContext returns the context that a lane's own context was forked from.
 func outerContext(id string) string { return id[:strings.LastIndexByte(id, '@')] }
 
-// LaneCommit says that the messages From..To of Lane go to the end of Parent.
+// LaneCommit says that the messages From..To of Lane are appended to Parent.
 type LaneCommit struct {
 	Lane, Parent string
 	From, To     int
@@ -250,7 +250,7 @@ func (r *Run) LaneChanges(path string) []StateChange {
 	return out
 }
 
-// dropIterations forgets a composite's iterations and their lanes.
+// dropIterations removes a composite's iterations and their lanes.
 func (r *Run) dropIterations(n *nodeState) {
 	if n.ext == nil || n.ext.expansion == nil {
 		return
@@ -273,7 +273,7 @@ func (r *Run) dropIterations(n *nodeState) {
 	n.ext.expansion = nil
 }
 
-// dropScope forgets a scope and all below it.
+// dropScope removes a scope and all scopes below it.
 func (r *Run) dropScope(s *scope) {
 	delete(r.scopes, s.name())
 	r.unlistFinished(s)

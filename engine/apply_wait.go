@@ -8,11 +8,11 @@ import (
 func (r *Run) applyWaiting(e *NodeWaiting) error {
 	n := r.node(e.Path)
 	if n == nil {
-		return invalid("%s names %s, which is not there", e.Kind(), e.Path)
+		return invalid("%s names %s, which does not exist", e.Kind(), e.Path)
 	}
 	switch n.phase {
 	case phaseExecuting:
-		if sharesContext(e.Interrupts) { // its turn lasts until the child has ended
+		if sharesContext(e.Interrupts) { // the node keeps its contexts until the child has ended
 			n.phase = phaseWaiting
 			r.countExecuting(n, -1)
 		} else {
@@ -30,7 +30,7 @@ func (r *Run) applyWaiting(e *NodeWaiting) error {
 	n.status = Waiting
 	answered := false
 	for _, i := range e.Interrupts {
-		if i.Kind == AwaitChild && n.scope.cancelled() { // it is not to begin any more
+		if i.Kind == AwaitChild && n.scope.cancelled() { // it must not start any more
 			continue
 		}
 		if n.ext != nil && n.ext.answers[i.ID] != nil {
@@ -52,8 +52,8 @@ func (r *Run) applyWaiting(e *NodeWaiting) error {
 	return nil
 }
 
-// listIfCancelled lists a node for cancellation that was suspended after its scope began
-// to be torn down.
+// listIfCancelled lists a node for cancellation that was suspended after the cancellation
+// of its scope began.
 func (r *Run) listIfCancelled(n *nodeState) bool {
 	if !n.scope.cancelled() {
 		return false
@@ -64,7 +64,7 @@ func (r *Run) listIfCancelled(n *nodeState) bool {
 	return true
 }
 
-// addInterrupt adds an interrupt; one that is open already stays.
+// addInterrupt adds an interrupt. If one with its id is open, that one stays.
 func (r *Run) addInterrupt(n *nodeState, i Interrupt) {
 	if r.byID[i.ID] != nil {
 		return
@@ -101,7 +101,7 @@ func (r *Run) resolveInterrupt(id string, a Answer) error {
 		if !n.hasOpenChild() || !n.scope.cancelled() {
 			r.makeReady(n)
 		}
-	default: // the answer is there when the node looks for it
+	default: // the answer is available when the node resumes
 	}
 	return r.applyApproval(&o.Interrupt, a)
 }
@@ -127,7 +127,7 @@ func (r *Run) applyTimer(e *TimerFired) error {
 	if _, ok := r.due[e.ID]; !ok {
 		return invalid("timer %s is not set", e.ID)
 	}
-	if o := r.byID[e.ID]; o != nil && o.Kind == AwaitChild { // resolved by the child's end
+	if o := r.byID[e.ID]; o != nil && o.Kind == AwaitChild { // resolved when the child ends
 		delete(r.due, e.ID)
 		o.timedOut = true
 		return nil
@@ -168,7 +168,8 @@ func (r *Run) applyPulling(e *NodePulling) error {
 	return nil
 }
 
-// timer is an entry of the timer heap; it counts only while r.due agrees.
+// timer is an entry of the timer heap. It is valid only while r.due has the same time for
+// it.
 type timer struct {
 	at int64
 	id string
@@ -182,10 +183,10 @@ func (h timerHeap) Less(i, j int) bool {
 }
 func (h timerHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-// Push and Pop are for container/heap.
+// Push implements heap.Interface.
 func (h *timerHeap) Push(x any) { *h = append(*h, x.(timer)) }
 
-// Pop removes the last element.
+// Pop implements heap.Interface.
 func (h *timerHeap) Pop() any {
 	old := *h
 	t := old[len(old)-1]
@@ -198,7 +199,7 @@ func (r *Run) setTimer(id string, at int64) {
 	heap.Push(&r.timers, timer{at, id})
 }
 
-// NextTimer is the timer that fires first, in Unix milliseconds.
+// NextTimer returns the timer that fires first and its time in Unix milliseconds.
 func (r *Run) NextTimer() (id string, at int64, ok bool) {
 	for len(r.timers) > 0 {
 		t := r.timers[0]

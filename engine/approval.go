@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// IsApproved reports whether an answer to an interrupt of kind approval allows
-// what was asked: it is "approve", or an object whose approve is true. What does
-// not say so plainly refuses.
+// IsApproved reports whether an answer to an interrupt of kind approval allows the call: it
+// is "approve", or an object whose approve is true. Every other answer refuses.
 func IsApproved(v Value) bool {
 	if o, ok := v.(map[string]any); ok {
 		return o["approve"] == true
@@ -16,11 +15,11 @@ func IsApproved(v Value) bool {
 	return v == "approve"
 }
 
-// Approvals are what people allowed for the whole run, by Interrupt.Event. The map
-// is a copy, nil where nothing was.
+// Approvals returns the approvals that people gave for the whole run, by Interrupt.Event.
+// The map is a copy, nil if there are none.
 func (r *Run) Approvals() map[string]Answer { return maps.Clone(r.approvals) }
 
-// approvalFor is the answer that was given for the whole run to what i asks.
+// approvalFor returns the answer that was given for the whole run to requests like i.
 func (r *Run) approvalFor(i *Interrupt) (a Answer, given bool) {
 	if i.Kind != AwaitApproval || i.Event == "" {
 		return Answer{}, false
@@ -29,9 +28,8 @@ func (r *Run) approvalFor(i *Interrupt) (a Answer, given bool) {
 	return a, given
 }
 
-// applyApproval notes what a person allowed for the whole run, and answers with it what
-// else is open that asks for the same. So there is never an open question about
-// what is allowed already.
+// applyApproval records an approval for the whole run and resolves all other open
+// interrupts that request the same. So no interrupt is open for what is already approved.
 func (r *Run) applyApproval(i *Interrupt, a Answer) error {
 	if _, known := r.approvalFor(i); known || i.Kind != AwaitApproval || i.Event == "" || !IsApproved(a.Value) {
 		return nil
@@ -48,7 +46,7 @@ func (r *Run) applyApproval(i *Interrupt, a Answer) error {
 	return nil
 }
 
-// encodeApprovals are the leaves as answers to their names.
+// encodeApprovals encodes the approvals as answers to their names.
 func (r *Run) encodeApprovals() (json.RawMessage, error) {
 	if r.approvals == nil {
 		return nil, nil
@@ -72,7 +70,7 @@ func (r *Run) restoreApprovals(data json.RawMessage) error {
 	for _, e := range events {
 		a, ok := e.(*InterruptAnswered)
 		if !ok {
-			return invalid("a leave is %s", e.Kind())
+			return invalid("an approval is %s", e.Kind())
 		}
 		setInMap(&r.approvals, a.ID, Answer{Value: a.Value, Given: true, By: a.By})
 	}

@@ -11,25 +11,24 @@ import (
 // RunBudget is the path that stands for the run's own budget.
 const RunBudget = "."
 
-// Account is what one budget bounds and what was spent of it.
+// Account is the limit of one budget and what was spent of it.
 type Account struct {
 	// Path is the node's, or RunBudget.
 	Path string
-	// Max is the budget with what was added to it; fields that are 0 bound
-	// nothing.
+	// Max is the budget including increases; fields that are 0 are unlimited.
 	Max Usage
-	// OnLimit is as in flow.Spend, "fail" where it is not given.
+	// OnLimit is as in flow.Spend; "" means "fail".
 	OnLimit string
-	// Used is what was spent: what calls took, and what was reserved for those
-	// whose outcome nobody knows, or nobody knows yet.
+	// Used is what was spent: the usage of completed calls, plus the reservations of calls
+	// that are in flight or whose outcome is unknown.
 	Used Usage
 }
 
-// Tokens is input and output.
+// Tokens returns input plus output tokens.
 func (u Usage) Tokens() int { return u.Input + u.Output }
 
-// Accounts are the budgets that bind the node at path, the node's own first and
-// the run's last; nil where none does.
+// Accounts returns the budgets that bind the node at path, from the node's own to the
+// run's; nil if there are none.
 func (r *Run) Accounts(path string) []Account {
 	var out []Account
 	for p := path; p != ""; p = parentPath(p) {
@@ -48,8 +47,8 @@ func (r *Run) Accounts(path string) []Account {
 	return out
 }
 
-// currentAllowance is a budget from outside the run as it stands now. Its path begins
-// with RunBudget, as no node's does.
+// currentAllowance returns a budget from outside the run as of now. Its path begins with
+// RunBudget, which no node's path does.
 func (r *Run) currentAllowance(a Account) Account {
 	a.Path = RunBudget + strings.TrimPrefix(a.Path, RunBudget)
 	now := r.account(a.Path, flow.SpendLimits{OnLimit: a.OnLimit}, r.usage)
@@ -91,11 +90,10 @@ func (r *Run) account(path string, s flow.SpendLimits, used Usage) Account {
 	return a
 }
 
-// Micros is US dollars in millionths, rounded to the nearest.
+// Micros converts US dollars to millionths, rounded to the nearest.
 func Micros(dollars float64) int64 { return int64(math.Round(dollars * 1e6)) }
 
-// belongsTo reports whether an effect is one of the node at path, or of one inside
-// it.
+// belongsTo reports whether an effect is of the node at path or of a node inside it.
 func belongsTo(key, path string) bool {
 	return strings.HasPrefix(key, path) && len(key) > len(path) && (key[len(path)] == '/' || key[len(path)] == '#')
 }
@@ -110,7 +108,7 @@ func parentPath(path string) string {
 	return scope[:strings.LastIndexByte(scope, '#')]
 }
 
-// addUsage adds to what the run and the nodes around path have spent.
+// addUsage adds to the spending of the run and of the nodes on the path.
 func (r *Run) addUsage(path string, u Usage) {
 	r.usage = r.usage.Add(u)
 	if !r.plan.budgets {
@@ -126,8 +124,8 @@ func (r *Run) addUsage(path string, u Usage) {
 	}
 }
 
-// reserve notes what a call that begins may take. What an earlier start of the
-// same call had reserved is charged, since nobody knows what became of it.
+// reserve records what a starting call may use. The reservation of an earlier start of the
+// same call is charged, because its outcome is unknown.
 func (r *Run) reserve(e *EffectStarted) {
 	r.chargeReservation(e.Key)
 	if e.Reserve == nil {
@@ -139,7 +137,7 @@ func (r *Run) reserve(e *EffectStarted) {
 	r.reserved[e.Key] = *e.Reserve
 }
 
-// chargeReservation spends a reservation that is still open.
+// chargeReservation charges a reservation that is still open.
 func (r *Run) chargeReservation(key string) {
 	if u, open := r.reserved[key]; open {
 		delete(r.reserved, key)
@@ -147,7 +145,7 @@ func (r *Run) chargeReservation(key string) {
 	}
 }
 
-// chargeNode spends what is still reserved for a node that ended.
+// chargeNode charges the open reservations of a node that ended.
 func (r *Run) chargeNode(path string) {
 	var keys []string
 	// order: they are sorted below.
@@ -162,7 +160,7 @@ func (r *Run) chargeNode(path string) {
 	}
 }
 
-// applyBudgetAnswer adds to a budget what a person answered.
+// applyBudgetAnswer adds a person's answer to a budget.
 func (r *Run) applyBudgetAnswer(i *Interrupt, a Answer) {
 	given, ok := a.Value.(map[string]any)
 	if i.Kind != AwaitBudget || !ok {
@@ -171,7 +169,7 @@ func (r *Run) applyBudgetAnswer(i *Interrupt, a Answer) {
 	r.increaseBudget(i.Event, ParseBudgetIncrease(given))
 }
 
-// ParseBudgetIncrease is what is added to a budget, as people write it: maxCalls, maxTokens,
+// ParseBudgetIncrease reads a budget increase in its written form: maxCalls, maxTokens, and
 // maxCost in US dollars.
 func ParseBudgetIncrease(given map[string]any) Usage {
 	return Usage{

@@ -7,22 +7,22 @@ import (
 
 // OpenChild is a child run that a node waits for.
 type OpenChild struct {
-	// ID is the interrupt's, Node the path of the node.
+	// ID is the id of the interrupt, Node the path of the node.
 	ID, Node string
 	Start    *ChildStart
 	// Report is the newest report, nil before the first.
 	Report *ChildReported
-	// ToCancel children are to be cancelled: their time is up, the node has failed,
-	// or what is around it is being torn down, which waits for their end.
+	// ToCancel marks a child that must be cancelled: it timed out, its node failed, or the
+	// scope around it is being cancelled and waits for its end.
 	ToCancel bool
 }
 
-// Active reports whether the child may be doing something: it was not reported to
-// wait for people only.
+// Active reports whether the child may be executing: it has not reported that it only waits
+// for people.
 func (c *OpenChild) Active() bool { return c.Report == nil || c.Report.Status != Paused }
 
-// OpenChildren lists the child runs that nodes wait for, oldest first; nil where
-// there are none.
+// OpenChildren lists the child runs that nodes wait for, oldest first; nil if there are
+// none.
 func (r *Run) OpenChildren() []OpenChild {
 	if r.children == 0 {
 		return nil
@@ -45,8 +45,8 @@ func (r *Run) OpenChild(id string) (c OpenChild, ok bool) {
 	return o.child(), true
 }
 
-// ChildInterrupt finds the child run that is asked behind an interrupt's id of the form
-// "PATH>ID", and the id that the child knows it by.
+// ChildInterrupt splits an interrupt id of the form "PATH>ID" into the child run that waits
+// and the id that the child uses.
 func (r *Run) ChildInterrupt(id string) (c OpenChild, inner string, ok bool) {
 	outer, inner, found := strings.Cut(id, ">")
 	if !found {
@@ -64,30 +64,31 @@ func (o *openInterrupt) child() OpenChild {
 	return OpenChild{ID: o.ID, Node: o.node.path(), Start: o.Child, Report: o.report, ToCancel: o.toCancel()}
 }
 
-// toCancel reports whether a child is to end.
+// toCancel reports whether a child must be cancelled.
 func (o *openInterrupt) toCancel() bool { return o.timedOut || o.node.cancelsChildren() }
 
-// cancelsChildren reports whether the node's open children are to end.
+// cancelsChildren reports whether the node's open children must be cancelled.
 func (n *nodeState) cancelsChildren() bool { return n.phase == phaseFailing || n.scope.cancelled() }
 
-// ChildName is the name under which a node's only child run is waited for: the
-// questions of that child are then named by the node's path.
+// ChildName is the name in the interrupt of a node's only child run. The questions of that
+// child are prefixed with the node's path.
 const ChildName = "child"
 
-// childPathPrefix is the part of a child's interrupt that stands before the ">" in the
-// ids of the child's own: the path where the node runs one flow.
+// childPathPrefix is the part of a child's interrupt id that precedes the ">" in the ids of
+// the child's own interrupts: the path, if the node runs one flow.
 func childPathPrefix(id string) string {
 	i := strings.LastIndex(id, ":"+ChildName+"#1")
 	if i < 0 {
 		return id
 	}
-	if rest := id[i+len(ChildName)+3:]; rest == "" || rest[0] == '.' { // ".2" is of the second attempt
+	if rest := id[i+len(ChildName)+3:]; rest == "" || rest[0] == '.' { // ".2" belongs to the second attempt
 		return id[:i]
 	}
 	return id
 }
 
-// appendSurfaced are the interrupts of a child as its parent's.
+// appendSurfaced appends the interrupts of a child in the form in which its parent shows
+// them.
 func (o *openInterrupt) appendSurfaced(out []Interrupt) []Interrupt {
 	if o.report == nil || o.toCancel() {
 		return out
@@ -109,8 +110,8 @@ func (r *Run) childrenPaused() bool {
 	})
 }
 
-// childOpened and gone follow how many children are open; as long as a node has any it
-// counts as live in its scopes, so that nothing around it ends before them.
+// childOpened and childClosed count the open children. While a node has any, it counts as
+// live in its scopes, so that no scope around it ends before them.
 func (r *Run) childOpened(n *nodeState) {
 	r.children++
 	if n.ext.children++; n.ext.children == 1 {
@@ -124,7 +125,7 @@ func (r *Run) childClosed(n *nodeState) {
 		return
 	}
 	n.scope.addLive(-1)
-	if n.phase == phaseFailing { // now it is decided what follows
+	if n.phase == phaseFailing { // the failure can be decided now
 		r.failures = append(r.failures, n)
 	}
 }
@@ -160,8 +161,8 @@ func (r *Run) applyReport(e *ChildReported) error {
 	return r.resolveInterrupt(e.ID, Answer{Given: true, Child: o.withTimeout(e)})
 }
 
-// withTimeout is the last report of a child, with why it was cancelled where that was
-// because its time was up.
+// withTimeout returns the last report of a child, with the reason for its cancellation if
+// it timed out.
 func (o *openInterrupt) withTimeout(e *ChildReported) *ChildReported {
 	if !o.timedOut || e.Status != Cancelled || e.Error != nil {
 		return e
@@ -169,13 +170,12 @@ func (o *openInterrupt) withTimeout(e *ChildReported) *ChildReported {
 	late := *e
 	late.Error = &Error{
 		Code: CodeTimeout, Message: "it took longer than its node may, and was cancelled",
-		Hint: "raise `timeout:` on the node, or add `retry:`, which runs another child",
+		Hint: "increase `timeout:` of the node, or add `retry:`, which starts another child run",
 	}
 	return &late
 }
 
-// spendChild charges the node with what the child has spent since it was heard
-// of last.
+// spendChild charges the node with what the child spent since its last report.
 func (r *Run) spendChild(n *nodeState, before, now *ChildReported) {
 	took := now.Usage
 	if before != nil {
@@ -212,8 +212,8 @@ func (u Usage) minus(o Usage) Usage {
 	}
 }
 
-// AwaitsChild reports whether news of the child with that interrupt would be of use:
-// it is open, or it is a failed run's and failed with it.
+// AwaitsChild reports whether a report of the child with that interrupt has an effect: it
+// is open, or its failure made the run fail.
 func (r *Run) AwaitsChild(id string) bool {
 	if o := r.byID[id]; o != nil && o.Kind == AwaitChild {
 		return true
@@ -221,7 +221,7 @@ func (r *Run) AwaitsChild(id string) bool {
 	return r.ended == Failed && r.failedBy(id) != nil
 }
 
-// failedBy is the node that ended with the failure of that child.
+// failedBy returns the node that failed because that child failed.
 func (r *Run) failedBy(id string) *nodeState {
 	path, _, _ := strings.Cut(id, ":")
 	n := r.node(path)
@@ -234,8 +234,8 @@ func (r *Run) failedBy(id string) *nodeState {
 	return n
 }
 
-// reopenByReport lets a failed run go on because the child that failed it has
-// completed since: a person saw to it.
+// reopenByReport makes a failed run continue because the child that made it fail has
+// completed since, after a person intervened.
 func (r *Run) reopenByReport(e *ChildReported) error {
 	n := r.failedBy(e.ID)
 	if n == nil || e.Status != Completed {
@@ -250,8 +250,7 @@ func (r *Run) reopenByReport(e *ChildReported) error {
 	return nil
 }
 
-// CommittedUsage is what the run has spent and what is reserved for calls of which
-// nobody knows yet what they took.
+// CommittedUsage returns what the run has spent, plus the reservations of calls in flight.
 func (r *Run) CommittedUsage() Usage {
 	u := r.usage
 	// order: a sum of whole numbers.
@@ -261,8 +260,8 @@ func (r *Run) CommittedUsage() Usage {
 	return u
 }
 
-// IncreasesAbove is what people added, in this run and in those below it, to
-// budgets of runs above it: Max of "RUN|PATH", sorted; nil for none.
+// IncreasesAbove returns the increases that people made, in this run and in runs below it,
+// to budgets of runs above it: Max by "RUN|PATH", sorted; nil if there are none.
 func (r *Run) IncreasesAbove() []Account {
 	var out []Account
 	// order: sorted below.
@@ -275,8 +274,8 @@ func (r *Run) IncreasesAbove() []Account {
 	return out
 }
 
-// ShareContext is the isolation of a child that goes on with its node's context:
-// nobody else writes it meanwhile.
+// ShareContext is the isolation of a child that continues its node's context. No other node
+// writes the context in the meantime.
 const ShareContext = "share"
 
 func sharesContext(waits []Interrupt) bool {

@@ -7,46 +7,46 @@ import (
 	"fmt"
 )
 
-// What decoding a journal can end in, apart from plain damage.
+// The errors of decoding a journal, other than damage.
 var (
-	// ErrUnknownEvent: the journal holds a kind of event this build has not.
+	// ErrUnknownEvent means that the journal has an event of a kind that this build does
+	// not know.
 	ErrUnknownEvent = errors.New("unknown kind of event; the journal was written by another version of Weir")
-	// ErrNewerEvent: the journal holds a later version of a kind of event.
-	ErrNewerEvent = errors.New("the event is of a newer version; read it with the version of Weir that wrote it")
+	// ErrNewerEvent means that the journal has an event in a later version of its kind.
+	ErrNewerEvent = errors.New("the event has a newer version; read it with the version of Weir that wrote it")
 )
 
-// EncodeEvents appends the JSON of events to b: an array of objects, each with
-// "type" first, "v" where the kind's version is over 1, and the event's own
-// fields, defaults left out.
+// EncodeEvents appends the JSON of events to b: an array of objects, each with "type"
+// first, "v" if the kind's version is over 1, and the event's own fields without defaults.
 func EncodeEvents(b []byte, events []Event) ([]byte, error) {
 	return new(Codec).Encode(b, events)
 }
 
-// DecodeEvents reads what EncodeEvents wrote, in this version or an earlier
-// one. The bodies of context changes are json.RawMessage. Errors wrap
-// ErrUnknownEvent or ErrNewerEvent where those are the reason.
+// DecodeEvents reads the output of EncodeEvents, of this or an earlier version. The bodies
+// of context changes are json.RawMessage. Errors wrap ErrUnknownEvent or ErrNewerEvent if
+// that is the reason.
 func DecodeEvents(data []byte) ([]Event, error) {
 	return new(Codec).Decode(data)
 }
 
-// Codec is EncodeEvents and DecodeEvents with the parts that a store may want
-// to keep elsewhere: values and the bodies of context changes. Parts that are
-// nil stay in place. Encoding and decoding meet values and bodies in the same
-// order. A Codec is safe for concurrent use if its functions are.
+// Codec is EncodeEvents and DecodeEvents with hooks for the parts that a store may keep
+// elsewhere: values and the bodies of context changes. Without a hook the part stays in
+// place. Encoding and decoding visit values and bodies in the same order. A Codec is safe
+// for concurrent use if its functions are.
 type Codec struct {
-	// AppendValue appends JSON that stands for v.
+	// AppendValue appends JSON that represents v.
 	AppendValue func(b []byte, v Value) ([]byte, error)
-	// DecodeValue reads what AppendValue wrote.
+	// DecodeValue reads the output of AppendValue.
 	DecodeValue func(data []byte) (Value, error)
-	// AppendBody appends JSON that stands for c.Body, which is not nil.
+	// AppendBody appends JSON that represents c.Body, which is not nil.
 	AppendBody func(b []byte, c *ContextChange) ([]byte, error)
-	// DecodeBody reads what AppendBody wrote; the rest of c is decoded already.
+	// DecodeBody reads the output of AppendBody. The other fields of c are already decoded.
 	DecodeBody func(data []byte, c *ContextChange) (any, error)
 
 	versions versions
 }
 
-// Encode appends the JSON of events to b; b is unusable after an error.
+// Encode appends the JSON of events to b. After an error b is unusable.
 func (c *Codec) Encode(b []byte, events []Event) ([]byte, error) {
 	w := coder{codec: c, enc: true, b: append(b, '[')}
 	for i, e := range events {
@@ -61,7 +61,7 @@ func (c *Codec) Encode(b []byte, events []Event) ([]byte, error) {
 	return append(w.b, ']'), nil
 }
 
-// Decode reads what Encode wrote.
+// Decode reads the output of Encode.
 func (c *Codec) Decode(data []byte) ([]Event, error) {
 	if !json.Valid(data) {
 		return nil, errors.New("decode events: not JSON")
@@ -117,7 +117,7 @@ func (c *coder) decode(raw []byte) Event {
 	return e
 }
 
-// upcast brings the fields of the event at hand to its kind's present version.
+// upcast converts the fields of the current event to the present version of its kind.
 func (c *coder) upcast(kind string, v int) bool {
 	now := c.codec.versions.of(kind)
 	if v > now || v < 1 {
@@ -136,9 +136,9 @@ func (c *coder) upcast(kind string, v int) bool {
 	return true
 }
 
-// versions is the upcast table: for each kind that ever changed, the functions
-// that bring version 1 to 2, 2 to 3 and so on. A kind without an entry is at
-// version 1. No kind has changed yet.
+// versions is the upcast table: for each kind that ever changed, the functions that convert
+// version 1 to 2, 2 to 3 and so on. A kind without an entry is at version 1. No kind has
+// changed yet.
 type versions map[string][]func([]member) ([]member, error)
 
 func (v versions) of(kind string) int { return len(v[kind]) + 1 }

@@ -2,7 +2,7 @@ package engine
 
 import "fmt"
 
-// newEvent makes the empty event of a kind, nil for a kind there is none of.
+// newEvent returns an empty event of a kind, nil if the kind is unknown.
 func newEvent(kind string) Event {
 	switch kind {
 	case "run.started":
@@ -354,8 +354,8 @@ func (c *coder) contextChange(v *ContextChange) {
 	c.body(v)
 }
 
-// ContextChanges returns the changes to contexts that an event holds, nil for
-// most. The list is the event's own.
+// ContextChanges returns the changes to contexts in an event, nil for most kinds. The list
+// belongs to the event.
 func ContextChanges(e Event) []ContextChange {
 	switch v := e.(type) {
 	case *RunStarted:

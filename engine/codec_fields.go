@@ -8,22 +8,22 @@ import (
 	"strconv"
 )
 
-// coder visits the fields of events in a fixed order, writing them in one
-// direction and filling them in the other, so that the two cannot differ.
-// While encoding it only reads what it visits. The first error sticks.
+// coder visits the fields of events in a fixed order. It writes them when encoding and
+// fills them when decoding, so that the two directions cannot differ. Encoding only reads
+// what it visits. The first error is kept.
 type coder struct {
 	codec *Codec
 	enc   bool
 	err   error
 
 	b     []byte // encoding: the output
-	comma bool   // encoding: the next member needs one
+	comma bool   // encoding: the next member needs a comma
 
-	members     []member // decoding: of the objects open now
-	objectStart int      // decoding: where the innermost object's begin
+	members     []member // decoding: the members of all open objects
+	objectStart int      // decoding: index of the innermost object's first member
 }
 
-// member is one member of an object not yet visited.
+// member is one member of an object that was not visited yet.
 type member struct {
 	key string
 	raw []byte
@@ -53,7 +53,7 @@ func (c *coder) key(name string) {
 	c.b = append(append(append(c.b, '"'), name...), '"', ':')
 }
 
-// object visits the members of raw; each must be visited, once.
+// object visits the members of raw. Each must be visited exactly once.
 func (c *coder) object(raw []byte, visit func()) {
 	if c.err != nil {
 		return
@@ -107,7 +107,7 @@ func (c *coder) str(name string, p *string) {
 	}
 }
 
-// text is str for what may be long and repeat a value.
+// text is str for strings that may be long or repeat a value.
 func (c *coder) text(name string, p *string) {
 	if c.enc {
 		if *p != "" {
@@ -233,7 +233,7 @@ func (c *coder) appendValues(v Values) {
 	c.close()
 }
 
-// decodeValues gives nil for an empty object.
+// decodeValues returns nil for an empty object.
 func (c *coder) decodeValues(raw []byte) Values {
 	if raw[0] != '{' {
 		c.fail(fmt.Errorf("expected an object of values, got %.40s", raw))
@@ -259,7 +259,7 @@ func (c *coder) strings(name string, p *[]string) {
 	})
 }
 
-// each visits a list: put writes an element, get reads one.
+// each visits a list; put writes an element, get reads one.
 func each[T any](c *coder, name string, p *[]T, put func(*T), get func([]byte, *T)) {
 	if c.enc {
 		if len(*p) == 0 {
@@ -292,7 +292,7 @@ func each[T any](c *coder, name string, p *[]T, put func(*T), get func([]byte, *
 	}
 }
 
-// objects visits a list of objects by the function that visits one.
+// objects visits a list of objects with the function that visits one.
 func objects[T any](c *coder, name string, p *[]T, visit func(*coder, *T)) {
 	each(c, name, p, func(t *T) {
 		c.open()
@@ -320,7 +320,7 @@ func pointer[T any](c *coder, name string, p **T, visit func(*coder, *T)) {
 	}
 }
 
-// nested visits an object that is a field by value; an empty one is left out.
+// nested visits an object that is a field by value. An empty one is omitted.
 func (c *coder) nested(name string, visit func()) {
 	if c.enc {
 		b, comma := len(c.b), c.comma
@@ -403,7 +403,7 @@ func (c *coder) appendBody(p *ContextChange) {
 
 var errNotObject = errors.New("expected an object")
 
-// schema visits a JSON Schema, a value that is always an object.
+// schema visits a JSON Schema, which is always an object.
 func (c *coder) schema(name string, p *map[string]any) {
 	if c.enc {
 		if *p != nil {
@@ -423,13 +423,13 @@ func (c *coder) schema(name string, p *map[string]any) {
 	*p = m
 }
 
-// stringMap visits an object of texts as a value, since it may be large.
+// stringMap visits an object of strings as one value, because it may be large.
 func (c *coder) stringMap(name string, p *map[string]string) {
 	var m map[string]any
 	if c.enc {
 		if len(*p) > 0 {
 			m = make(map[string]any, len(*p))
-			for k, s := range *p { // order: a map again
+			for k, s := range *p { // order: the result is a map
 				m[k] = s
 			}
 		}
@@ -441,7 +441,7 @@ func (c *coder) stringMap(name string, p *map[string]string) {
 		return
 	}
 	*p = make(map[string]string, len(m))
-	// order: a map again; of several bad members the error names any
+	// order: the result is a map; of several invalid members the error names any one
 	for k, v := range m {
 		s, ok := v.(string)
 		if !ok {

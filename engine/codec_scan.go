@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Elements iterates over the raw elements of a JSON array. The data must be
-// valid JSON; of anything but an array there are none.
+// Elements iterates over the raw elements of a JSON array. The data must be valid JSON;
+// JSON of another kind has no elements.
 func Elements(data []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		i := skipSpace(data, 0)
@@ -28,9 +28,8 @@ func Elements(data []byte) iter.Seq[[]byte] {
 	}
 }
 
-// Members iterates over the members of a JSON object: the key as it is after
-// unescaping, and the raw value. The data must be valid JSON; of anything but
-// an object there are none.
+// Members iterates over the members of a JSON object: the unescaped key and the raw value.
+// The data must be valid JSON; JSON of another kind has no members.
 func Members(data []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, raw []byte) bool) {
 		i := skipSpace(data, 0)
@@ -61,8 +60,7 @@ func Unquote(raw []byte) (s string, ok bool) {
 	return string(unescape(raw)), true
 }
 
-// unescape returns the content of a raw JSON string, without a copy where
-// nothing is escaped.
+// unescape returns the content of a raw JSON string, without a copy if nothing is escaped.
 func unescape(raw []byte) []byte {
 	in := raw[1 : len(raw)-1]
 	if bytes.IndexByte(in, '\\') < 0 && utf8.Valid(in) {

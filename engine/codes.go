@@ -2,9 +2,9 @@ package engine
 
 import "slices"
 
-// The stable codes of errors, the same in the library, HTTP, the command line
-// and the page. Codes says what each means and what to do; flow.Codes is the
-// table of what validation finds. These are the codes of runs and their nodes.
+// The stable error codes of runs and nodes, the same in the library, HTTP, the command line
+// and the web UI. Codes lists what each means and what to do. flow.Codes is the table of
+// the validation codes.
 const (
 	CodeCancelled        = "cancelled"
 	CodeBudget           = "budget_exceeded"
@@ -50,7 +50,7 @@ const (
 	CodeFailed        = "failed"
 )
 
-// The codes of code nodes and of what runs their code.
+// The codes of code nodes and of sandboxes.
 const (
 	CodeCodeFailed         = "code_failed"
 	CodeCodeInvalid        = "code_invalid"
@@ -84,7 +84,7 @@ const (
 	CodeReplayDivergence     = "replay_divergence"
 )
 
-// The codes of what is asked of a run from outside.
+// The codes of commands that act on a run.
 const (
 	CodeFlowInvalid         = "flow_invalid"
 	CodeUsage               = "usage"
@@ -120,107 +120,107 @@ func Codes() []CodeInfo {
 
 func runErrorCodes() []CodeInfo {
 	return []CodeInfo{
-		{CodeCancelled, "Somebody cancelled the run. No retry and no onError takes it.", "Start the flow again."},
-		{CodeBudget, "A budget of the run or of a node does not cover the next model call. No retry and no onError takes it.", "Add to it and go on with `weir retry RUN NODE --add`, or set onLimit: pause to be asked."},
+		{CodeCancelled, "The run was cancelled. Neither retry nor onError handles a cancellation.", "Start the flow again."},
+		{CodeBudget, "A budget of the run or of a node does not cover the next model call. Neither retry nor onError handles this.", "Increase the budget and continue with `weir retry RUN NODE --add`, or set onLimit: pause to be asked."},
 		{CodePortConflict, "Two taken edges bring a value to one port.", "Join the branches with a merge node, or make them exclusive."},
-		{CodeStateConflict, "Two nodes wrote one key of the state, and neither runs after the other.", "Order them with `after:`, or declare a reducer under `state:`."},
-		{CodeStateSize, "A write would make the state of the run larger than 64 MiB.", "Keep large data in files or pass it on ports; delete keys that are no longer read."},
-		{CodeStateReducer, "A value does not fit the reducer of its key, as a text given to `sum`.", "Write a value of the reducer's kind, or declare another reducer."},
-		{CodeInput, "An input of the run or of a node cannot be used.", "Give what the message expects."},
-		{CodeUnresolved, "A template in `in:` reads what is not there when the node starts.", "Order the node behind what writes it with `after:`, or guard what may be missing: {{ has(state.x) ? state.x : '' }}."},
-		{CodeExpression, "An expression or a template of a setting failed, or gave a value of the wrong kind.", "Correct it; the message names the setting."},
+		{CodeStateConflict, "Two nodes wrote the same state key, and neither runs after the other.", "Order them with `after:`, or declare a reducer under `state:`."},
+		{CodeStateSize, "A write would make the state of the run larger than 64 MiB.", "Keep large data in files or pass it through ports; delete keys that are no longer read."},
+		{CodeStateReducer, "A value does not fit the reducer of its key, for example text under `sum`.", "Write a value of the reducer's type, or declare another reducer."},
+		{CodeInput, "An input of the run or of a node is invalid.", "Give the value that the message describes."},
+		{CodeUnresolved, "A template in `in:` reads a value that does not exist when the node starts.", "Order the node after the one that writes the value with `after:`, or guard the expression: {{ has(state.x) ? state.x : '' }}."},
+		{CodeExpression, "An expression or a template in a setting failed, or gave a value of the wrong type.", "Correct the setting that the message names."},
 		{CodeNodeFailed, "A node failed with an error that has no code of its own.", "See the message; `retry:` tries again."},
-		{CodeNodePanic, "The code of a node panicked.", "Correct the node type; the hint shows where."},
-		{CodeNondeterministic, "A node that was entered again asked for something else under the key of an effect that is done.", "Take time and chance from the node's Ctx, and ask for effects in the same order."},
-		{CodeEffectUnknown, "The process ended while an effect was in flight, and nobody can say whether it happened.", "Find out, then retry, complete or skip the node; `onUnknown: retry` asks again without a question."},
-		{CodeTimeout, "A node took longer than its `timeout:`.", "Raise it, or add `retry:`."},
-		{CodeContext, "A context that a node wants is not there, or was not granted to it.", "Bring its handle in on a port of type context."},
-		{CodeValue, "A value cannot go to its port, or cannot be kept in a journal.", "Convert it with a transform or template node; in Go, give values that JSON has."},
-		{CodeOutput, "An output of the flow or of a body reads what is not there.", "Correct `outputs:`, or guard what may be missing: {{ has(state.x) ? state.x : '' }}."},
-		{CodeChildFlow, "The flow that a node runs cannot be had.", "Keep the file where the flow names it, and start the run again or retry the node."},
-		{CodeChildCancelled, "Somebody cancelled the child run that a node waited for.", "Retry the node for another child run, or take it with `onError:`."},
-		{CodeDepth, "Flows run flows deeper than is allowed, 8 below the first unless said otherwise.", "Have flows that use each other end somewhere."},
+		{CodeNodePanic, "The code of a node panicked.", "Correct the node type; the hint shows the place."},
+		{CodeNondeterministic, "A re-entered node requested something different under the key of a completed effect.", "Take time and randomness from the node's Ctx, and request effects in the same order."},
+		{CodeEffectUnknown, "The process ended while an effect was in flight, and its outcome is unknown.", "Find out whether it happened, then retry, complete or skip the node; `onUnknown: retry` retries without a question."},
+		{CodeTimeout, "A node took longer than its `timeout:`.", "Increase the timeout, or add `retry:`."},
+		{CodeContext, "A context that a node uses does not exist, or was not granted to the node.", "Connect its handle to a port of type context."},
+		{CodeValue, "A value does not fit its port, or cannot be stored in a journal.", "Convert it with a transform or template node; in Go, return values that JSON can represent."},
+		{CodeOutput, "An output of the flow or of a body reads a value that does not exist.", "Correct `outputs:`, or guard the expression: {{ has(state.x) ? state.x : '' }}."},
+		{CodeChildFlow, "The flow that a node runs cannot be loaded.", "Keep the file at the path that the flow names, and start the run again or retry the node."},
+		{CodeChildCancelled, "The child run that a node waited for was cancelled.", "Retry the node, which starts another child run, or handle the failure with `onError:`."},
+		{CodeDepth, "Flows are nested deeper than the limit, which is 8 levels below the first unless configured otherwise.", "Make recursive flows end earlier."},
 	}
 }
 
 func codeNodeErrorCodes() []CodeInfo {
 	return []CodeInfo{
-		{CodeCodeFailed, "The code of a node raised an error, or printed `status: error`.", "See the traceback; the line is that of the node's code."},
-		{CodeCodeInvalid, "The code of a node cannot be read as the language it is written in.", "Correct it; the message has the line."},
-		{CodeCodeValue, "The code of a node left a value in the context that JSON does not have.", "Convert it; the message names the key."},
-		{CodeCodeTimeout, "The code of a node ran longer than its `timeout`, and was killed.", "Raise it, up to 300 seconds, or do less."},
-		{CodeCodeMemory, "The code of a node took more memory than it may.", "Take less at once, or raise the executor's limit."},
-		{CodeCodeOutput, "The code of a node wrote more than it may.", "Write less, or raise the executor's limit."},
-		{CodeCodeKilled, "The sandbox killed the code of a node, or it ended without a word.", "See the message; what is forbidden in a sandbox is listed in its documentation."},
-		{CodeBranchMissing, "The code of a decision did not set `branch_decision`.", "Set context['branch_decision'] on every way through the code."},
-		{CodeSandboxUnavailable, "Code cannot be isolated here, so it is not run.", "`weir doctor` says what is missing and how to get it; another executor may do."},
-		{CodeSandboxFailed, "The sandbox could not be made, or was lost.", "Try again, with `retry:`."},
-		{CodeGeneration, "No attempt at writing a node's code did what was asked.", "See `weir show RUN --chain`; say more in the prompt, or raise `attempts`."},
-		{CodeBreakerOpen, "An executor or a model failed again and again, and is left alone for a while.", "Wait, then retry the node."},
+		{CodeCodeFailed, "The code of a node raised an error, or printed `status: error`.", "See the traceback; line numbers refer to the node's code."},
+		{CodeCodeInvalid, "The code of a node has a syntax error.", "Correct it; the message has the line."},
+		{CodeCodeValue, "The code of a node left a value in the context that JSON cannot represent.", "Convert it; the message names the key."},
+		{CodeCodeTimeout, "The code of a node exceeded its `timeout` and was killed.", "Increase the timeout, up to 300 seconds, or reduce the work."},
+		{CodeCodeMemory, "The code of a node exceeded its memory limit.", "Process less data at once, or increase the executor's limit."},
+		{CodeCodeOutput, "The code of a node exceeded its output limit.", "Write less output, or increase the executor's limit."},
+		{CodeCodeKilled, "The sandbox killed the code of a node, or the code ended without a result.", "See the message; the sandbox documentation lists what is forbidden."},
+		{CodeBranchMissing, "The code of a decision did not set `branch_decision`.", "Set context['branch_decision'] on every path through the code."},
+		{CodeSandboxUnavailable, "Code cannot be isolated on this machine, so it is not run.", "`weir doctor` lists what is missing and how to install it; another executor may work."},
+		{CodeSandboxFailed, "The sandbox could not be created, or was lost.", "Try again, with `retry:`."},
+		{CodeGeneration, "All attempts to generate a node's code failed.", "See `weir show RUN --chain`; make the prompt more specific, or increase `attempts`."},
+		{CodeBreakerOpen, "An executor or a model failed repeatedly and is not called for a while.", "Wait, then retry the node."},
 	}
 }
 
 func nodeErrorCodes() []CodeInfo {
 	return []CodeInfo{
-		{CodeAnswer, "An answer or an event does not fit the schema that asks for it.", "Answer again with what the schema allows."},
-		{CodeAnswerTimeout, "Nobody answered in time.", "Raise the node's `timeout`, or wire its `error` port."},
-		{CodeEventTimeout, "The event did not come in time.", "Raise the node's `timeout`, or wire its `error` port."},
-		{CodeToolUnknown, "A tool is named that this process does not offer.", "Offer it where Weir is opened, or correct the name."},
-		{CodeToolFailed, "A tool that a node calls by itself, as an agent's queue has it, failed or was refused by a person.", "See the message; `retry:` calls it again."},
-		{CodeBranch, "A decision gave a result that is none of its branches, or no case of a switch holds.", "Add the branch, or a default."},
-		{CodeOutputInvalid, "A value does not fit the schema of an output.", "Correct what makes it, or the schema."},
-		{CodeLoopLimit, "A loop reached `max` and its condition never held.", "Raise `max`, or set atMax: stop."},
-		{CodeJSON, "A text that has to be JSON is not.", "Correct what makes it; raise `maxOutput` if a model was cut off."},
-		{CodeHTTPRequest, "A request cannot be made as the settings say.", "Correct the setting that the message names."},
-		{CodeHTTPBlocked, "The address is one that requests may not reach.", "Use a public address, or let whoever runs Weir allow this one."},
-		{CodeHTTPStatus, "The answer's status is not one the node expects.", "See the message; `expect` lists what is no failure."},
-		{CodeHTTPFailed, "No answer came, and the request was not received.", "Try again, with `retry:`."},
-		{CodeHTTPUnknown, "No answer came, and the request may have been acted on.", "Find out; `onUnknown: retry` asks again with the same key."},
-		{CodeHTTPTimeout, "No answer came in time to a request that may be repeated.", "Raise the node's `timeout`, or add `retry:`."},
-		{CodeHTTPTooLarge, "The answer's body is longer than `maxBytes`.", "Raise it."},
+		{CodeAnswer, "An answer or an event does not fit its schema.", "Answer again with a value that the schema allows."},
+		{CodeAnswerTimeout, "No answer arrived in time.", "Increase the node's `timeout`, or connect its `error` port."},
+		{CodeEventTimeout, "The event did not arrive in time.", "Increase the node's `timeout`, or connect its `error` port."},
+		{CodeToolUnknown, "A node names a tool that this process does not offer.", "Register the tool where Weir is opened, or correct the name."},
+		{CodeToolFailed, "A tool that a node calls itself, for example from an agent's queue, failed or was refused by a person.", "See the message; `retry:` calls it again."},
+		{CodeBranch, "A decision returned a value that is not one of its branches, or no case of a switch matched.", "Add the branch, or a default."},
+		{CodeOutputInvalid, "A value does not fit the schema of an output.", "Correct the node that produces the value, or the schema."},
+		{CodeLoopLimit, "A loop reached `max` before its condition was true.", "Increase `max`, or set atMax: stop."},
+		{CodeJSON, "A text that must be JSON is not.", "Correct the node that produces it; increase `maxOutput` if a model's answer was truncated."},
+		{CodeHTTPRequest, "The settings do not make a valid request.", "Correct the setting that the message names."},
+		{CodeHTTPBlocked, "Requests may not reach this address.", "Use a public address, or ask the operator of Weir to allow this one."},
+		{CodeHTTPStatus, "The response has a status that the node does not expect.", "See the message; `expect` lists the statuses that are not failures."},
+		{CodeHTTPFailed, "No response arrived, and the server did not receive the request.", "Try again, with `retry:`."},
+		{CodeHTTPUnknown, "No response arrived, and the server may have executed the request.", "Find out whether it happened; `onUnknown: retry` sends it again with the same key."},
+		{CodeHTTPTimeout, "A request that is safe to repeat got no response in time.", "Increase the node's `timeout`, or add `retry:`."},
+		{CodeHTTPTooLarge, "The response body is longer than `maxBytes`.", "Raise it."},
 		{CodeCache, "The cache could not be read or written.", "Try again, with `retry:`."},
-		{CodeFailed, "The flow ended itself with a fail node that gives no code, or a command failed for a reason that has none.", "See the message."},
+		{CodeFailed, "A fail node without a code ended the flow, or a command failed for a reason that has no code.", "See the message."},
 	}
 }
 
 func modelErrorCodes() []CodeInfo {
 	return []CodeInfo{
-		{CodeModelRateLimited, "The provider takes no more calls for now, or the account has nothing left.", "Wait, raise the account's limits, or set `retry:`."},
+		{CodeModelRateLimited, "The provider accepts no more calls for now, or the account has no credit left.", "Wait, increase the account's limits, or set `retry:`."},
 		{CodeModelOverloaded, "The provider is overloaded.", "Try again later, with `retry:`."},
-		{CodeModelAuth, "The provider refuses the key, or there is none.", "Set the key of the provider."},
-		{CodeModelRequest, "The provider refuses the request, or there is nothing to answer.", "See the message: a wrong model, setting or schema, or a context without messages."},
-		{CodeModelContextLength, "The request is longer than the model's window.", "Use a model with a larger window, or a new context with less in it."},
-		{CodeModelFiltered, "The provider's filter withheld the answer or refused the request.", "Change what is asked."},
-		{CodeModelUnavailable, "The provider cannot be reached, broke off, or answered what cannot be read.", "Try again, with `retry:`; check the base URL."},
-		{CodeModelTimeout, "The provider did not begin its answer, did not go on with it, or did not end it in time.", "Try again, with `retry:`, or raise the provider's `timeouts` in the configuration."},
-		{CodeModelUnknownProvider, "The model names a provider that is not configured, or none.", "Write it as provider/model, with one of the providers that the message lists."},
-		{CodeModelSessionLost, "The provider no longer holds the conversation that the call names.", "Weir sends the whole history again by itself; if you see this, set `history: client`."},
-		{CodeModelAnswer, "The model's answer cannot be read as what was asked for, also after one repair.", "Simplify the schema, use a model with structured output, or set `retry` with `on: [model_answer_invalid]`: each attempt asks anew."},
-		{CodeModelUnpriced, "A budget bounds the cost of calls (`maxCost`) and the model has no price. The call was not made.", "Set the model's `price` in the configuration, 0 for input and output where it is free, or bound `maxTokens` instead."},
-		{CodeTurnTooLong, "A model still calls tools after as many calls of it as the node allows.", "Raise `maxSteps`."},
-		{CodeReplayDivergence, "A replay or a script has no answer for this call, or the request differs from the recorded one.", "See the difference in the message; record again where it is meant."},
+		{CodeModelAuth, "The provider rejects the API key, or no key is set.", "Set the API key of the provider."},
+		{CodeModelRequest, "The provider rejects the request, or there is no message to answer.", "See the message: an invalid model, setting or schema, or a context without messages."},
+		{CodeModelContextLength, "The request is longer than the model's context window.", "Use a model with a larger window, or a new context with fewer messages."},
+		{CodeModelFiltered, "The provider's content filter withheld the answer or rejected the request.", "Change the request."},
+		{CodeModelUnavailable, "The provider is unreachable, closed the connection, or sent an answer that cannot be decoded.", "Try again, with `retry:`; check the base URL."},
+		{CodeModelTimeout, "The provider did not start, continue or complete its answer in time.", "Try again, with `retry:`, or increase the provider's `timeouts` in the configuration."},
+		{CodeModelUnknownProvider, "The model name has no provider, or one that is not configured.", "Write it as provider/model, with one of the providers that the message lists."},
+		{CodeModelSessionLost, "The provider no longer has the conversation that the call refers to.", "Weir sends the whole history again automatically; if you see this error, set `history: client`."},
+		{CodeModelAnswer, "The model's answer does not have the requested format, even after one repair.", "Simplify the schema, use a model with structured output, or set `retry` with `on: [model_answer_invalid]`, which makes each attempt ask again."},
+		{CodeModelUnpriced, "A budget limits the cost of calls (`maxCost`) and the model has no price. The call was not made.", "Set the model's `price` in the configuration, 0 for input and output if it is free, or limit `maxTokens` instead."},
+		{CodeTurnTooLong, "A model still calls tools after the maximum number of calls that the node allows.", "Raise `maxSteps`."},
+		{CodeReplayDivergence, "A replay or a script has no answer for this call, or the request differs from the recorded one.", "See the difference in the message; record again if the change is intended."},
 	}
 }
 
 func requestErrorCodes() []CodeInfo {
 	return []CodeInfo{
-		{CodeFlowInvalid, "The flow has problems.", "Correct what the message lists; docs/errors.md has the codes of problems."},
-		{CodeUsage, "The command line cannot be carried out as it stands.", "See `--help` of the command."},
+		{CodeFlowInvalid, "The flow has validation problems.", "Correct what the message lists; docs/errors.md describes the codes of problems."},
+		{CodeUsage, "The command line is invalid.", "See `--help` of the command."},
 		{CodeUnreadable, "A file cannot be read.", "Check its path and permissions."},
-		{CodeNotFound, "There is no such run.", "`weir runs` lists the runs; --db or WEIR_DB says in which database."},
-		{CodeRunOwned, "Another process runs it.", "Wait for it to end, watch it with `weir show`, or stop it with `weir cancel`."},
-		{CodeRunPoisoned, "Processes ended several times while they executed the run, which is set aside.", "`weir resume RUN` continues it all the same, `weir cancel RUN` ends it; `weir runs --blocked` lists such runs."},
-		{CodeRunStopped, "The process that executed the run is closing. Nothing that was acknowledged is lost.", "Continue the run with `weir resume RUN`."},
-		{CodeInterruptUnknown, "The run does not wait for that.", "`weir show RUN` lists what it waits for."},
-		{CodeStatusConflict, "The run or node is not in a state in which that can be done.", "See `weir show RUN`."},
-		{CodeDependenciesChanged, "The run was started with another version of the flow, of its node types or of tools that the flow names, or with other ports of a node type.", "Use the version it was started with; or continue it under what there is now with `weir resume RUN --accept-changes`, or from some point with `weir fork`."},
+		{CodeNotFound, "The run does not exist.", "`weir runs` lists the runs; --db or WEIR_DB selects the database."},
+		{CodeRunOwned, "Another process is executing the run.", "Wait for it to end, watch it with `weir show`, or cancel it with `weir cancel`."},
+		{CodeRunPoisoned, "Several processes ended while they executed the run, so it is blocked.", "`weir resume RUN` continues it anyway, `weir cancel RUN` ends it; `weir runs --blocked` lists such runs."},
+		{CodeRunStopped, "The process that executed the run is shutting down. Acknowledged data is not lost.", "Continue the run with `weir resume RUN`."},
+		{CodeInterruptUnknown, "The run does not wait for this answer or event.", "`weir show RUN` lists what it waits for."},
+		{CodeStatusConflict, "The state of the run or node does not allow this command.", "See `weir show RUN`."},
+		{CodeDependenciesChanged, "The run was started with other versions of the flow, its node types or its tools, or with other ports of a node type.", "Use the version it was started with, continue under the present one with `weir resume RUN --accept-changes`, or continue from a given point with `weir fork`."},
 		{CodeTypesUnknown, "The run was recorded by a version that did not record its node types, and this process lacks some of them.", "Read it with a program that has these node types, or print its events with `weir show RUN --events`."},
-		{CodeFork, "A run cannot be forked from there.", "The message says why; `weir show RUN --events` lists the events."},
-		{CodeSessionBusy, "A round of the session is going on, and the message is not to wait its turn.", "Send it again when the round has ended, or set `session: {busy: queue}` or `fork`."},
-		{CodeSessionMoved, "The session has gone on since the round ended, so that the round cannot.", "Say it again in the session, or fork the session where the round began."},
-		{CodeSessionWaits, "The session waits for something that a message does not answer: an approval, an event, or several questions.", "Answer the run by the interrupt's id, as the message says."},
-		{CodeStoreNewer, "The database was written by a newer Weir. It was not changed.", "Use that version, or another database with --db."},
-		{CodeStoreCorrupt, "The database is damaged, or no database of Weir. It was not changed.", "Restore it from a copy."},
-		{CodeStoreFull, "There is no room left for the database. What was acknowledged is kept.", "Make room and `weir resume` the run."},
+		{CodeFork, "A run cannot be forked at that point.", "See the message; `weir show RUN --events` lists the events."},
+		{CodeSessionBusy, "A round of the session is running, and the message must not be queued.", "Send it again when the round has ended, or set `session: {busy: queue}` or `fork`."},
+		{CodeSessionMoved, "The session has continued since the round ended, so the round cannot continue.", "Send the message again in the session, or fork the session at the start of the round."},
+		{CodeSessionWaits, "The session waits for something that a message cannot answer: an approval, an event, or several questions.", "Answer the run by the interrupt's id, as the message shows."},
+		{CodeStoreNewer, "The database was written by a newer version of Weir. It was not changed.", "Use that version, or another database with --db."},
+		{CodeStoreCorrupt, "The database is damaged, or is not a Weir database. It was not changed.", "Restore it from a backup."},
+		{CodeStoreFull, "The disk is full. Acknowledged data is kept.", "Free disk space and continue with `weir resume RUN`."},
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// Decide returns the next command that follows from what the run is, or nil if
-// nothing does until something happens outside. The command is an event: apply
-// it, journal it, act on it once it is durable, and ask again.
+// Decide returns the next command that follows from the state of the run, or nil if the run
+// waits for something outside. The command is an event: apply it, journal it, act on it
+// once it is durable, and call Decide again.
 func (r *Run) Decide() Event {
 	if r.Start == nil || r.ended != Pending {
 		return nil
@@ -43,8 +43,8 @@ func (r *Run) Decide() Event {
 	return r.decideStart()
 }
 
-// Step applies an event and everything that follows from it, and appends all
-// of it to out. On an error the run is not to be used any more.
+// Step applies an event and all commands that follow from it, and appends them to out.
+// After an error the run must be discarded.
 func (r *Run) Step(out []Event, e Event) ([]Event, error) {
 	for e != nil {
 		if err := r.Apply(e); err != nil {
@@ -56,8 +56,8 @@ func (r *Run) Step(out []Event, e Event) ([]Event, error) {
 	return out, nil
 }
 
-// FinishedScope names a scope whose nodes are all done and whose outputs are to be
-// evaluated and brought back as IterationCompleted, or as RunCompleted for "".
+// FinishedScope names a scope with only ended nodes. The runner must evaluate its outputs
+// and apply them as IterationCompleted, or as RunCompleted for "".
 func (r *Run) FinishedScope() (path string, ok bool) {
 	if len(r.finished) == 0 || r.ended != Pending {
 		return "", false
@@ -74,7 +74,7 @@ func (r *Run) decideStart() Event {
 	if id := r.missingContext(n, forks); id != "" {
 		return &NodeFailed{Path: n.path(), Error: &Error{
 			Code: CodeContext, Node: n.path(), Permanent: true,
-			Message: fmt.Sprintf("the context %q that came in is not there", id),
+			Message: fmt.Sprintf("the context %q of the incoming handle does not exist", id),
 			Hint:    "take the handle from a port of type context of a node of this run",
 		}}
 	}
@@ -111,7 +111,7 @@ func (r *Run) hasFailedIteration(n *nodeState) bool {
 func (r *Run) decideConflict(n *nodeState) Event {
 	hint := "join the branches with a merge node, or make them exclusive"
 	for _, p := range n.plan.Spec.PortsOf(n.plan.Def).In {
-		if p.Exclusive { // it is the merge node
+		if p.Exclusive { // a merge node
 			hint = "collect all values with mode: list, or make the branches exclusive, so that only one of them runs"
 		}
 	}
@@ -147,7 +147,7 @@ func (r *Run) decideFailure(n *nodeState) Event {
 	case err.Code == CodeBudget || err.Code == CodeCancelled:
 	case n.plan.errorWired:
 		return &NodeErrored{Path: n.path(), Handled: "port", Outputs: Values{{errorPort, err.value()}}}
-	case def.OnError.Handled && n.plan.firstOut == "": // there is no port for the value
+	case def.OnError.Handled && n.plan.firstOut == "": // no port can take the value
 		return &NodeErrored{Path: n.path(), Handled: "value"}
 	case def.OnError.Handled:
 		return &NodeErrored{Path: n.path(), Handled: "value", Outputs: Values{{n.plan.firstOut, def.OnError.Value}}}
@@ -155,7 +155,7 @@ func (r *Run) decideFailure(n *nodeState) Event {
 	return &NodeErrored{Path: n.path()}
 }
 
-// policyRetries reports whether the policy tries again after this error.
+// policyRetries reports whether the policy allows a retry after this error.
 func policyRetries(p *flow.Retry, err *Error) bool {
 	if err.Code == CodeCancelled || err.Code == CodeBudget {
 		return false
@@ -166,8 +166,8 @@ func policyRetries(p *flow.Retry, err *Error) bool {
 	return slices.Contains(p.On, err.Code)
 }
 
-// WouldRetry reports whether the attempt of the node at path would be made again
-// if it failed with that error now.
+// WouldRetry reports whether the attempt of the node at path would be repeated if it failed
+// with that error now.
 func (r *Run) WouldRetry(path string, err *Error) bool {
 	n := r.node(path)
 	return n != nil && !n.scope.cancelled() && n.canRetry(err)
@@ -182,18 +182,19 @@ func (n *nodeState) canRetry(err *Error) bool {
 	return int(n.attempt-free) < p.Attempts && policyRetries(p, err)
 }
 
-// value is the error as a node's error port gives it.
+// value returns the error as a node's error port delivers it.
 func (e *Error) value() Value {
 	return map[string]any{"code": e.Code, "message": e.Message, "node": e.Node, "attempt": int64(e.Attempt)}
 }
 
-// Backoff: the first wait, and the longest.
+// The first and the longest wait of a backoff.
 const (
 	firstBackoff = time.Second
 	maxBackoff   = flow.MaxBackoff
 )
 
-// backoff is the wait after an attempt: the first doubled each time.
+// backoff returns the wait after an attempt: the first wait, doubled for each further
+// attempt.
 func backoff(first time.Duration, attempt int32) time.Duration {
 	if first <= 0 {
 		first = firstBackoff
@@ -204,7 +205,7 @@ func backoff(first time.Duration, attempt int32) time.Duration {
 	return min(first, maxBackoff)
 }
 
-// decideScopeCancel ends what is being torn down once nothing executes in it.
+// decideScopeCancel ends a cancelled scope once nothing executes in it.
 func (r *Run) decideScopeCancel() Event {
 	for _, s := range r.cancelling {
 		if s.owner == nil {

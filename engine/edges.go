@@ -6,9 +6,8 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// schedule decides what becomes of a node whose pushed edges are all resolved:
-// it is put on the agenda as ready, to be skipped, or in conflict. A node
-// nobody wants stays as it is.
+// schedule decides the fate of a node after its pushed edges are resolved: it becomes
+// ready, skipped or conflicting. A node that is not needed does not change.
 func (r *Run) schedule(n *nodeState) {
 	if n.phase != phaseIdle || !n.needed || n.scope.cancelled() {
 		return
@@ -33,7 +32,7 @@ const (
 	verdictConflict
 )
 
-// verdict applies the edge rules of the design, section 4.
+// verdict applies the edge rules.
 func (n *nodeState) verdict() verdict {
 	p := n.plan
 	if p.pushed == 0 {
@@ -116,8 +115,8 @@ func (n *nodeState) hasValue(port string) bool {
 	return false
 }
 
-// templateReadable reports whether everything is there that a template reads in any
-// case.
+// templateReadable reports whether all values are available that a template reads
+// unconditionally.
 func (n *nodeState) templateReadable(b *boundPort) bool {
 	for _, e := range b.reads {
 		if n.scope.edges[e] != edgeTaken && !n.scope.plan.edges[e].maybe {
@@ -127,8 +126,8 @@ func (n *nodeState) templateReadable(b *boundPort) bool {
 	return true
 }
 
-// resolveOutEdges pushes the node's outcome along its edges: taken where the port has
-// a value, dropped elsewhere.
+// resolveOutEdges pushes the node's outcome along its edges: an edge is taken if its port
+// has a value, and skipped otherwise.
 func (r *Run) resolveOutEdges(n *nodeState) {
 	s := n.scope
 	for _, i := range n.plan.out {
@@ -167,7 +166,7 @@ func (n *nodeState) emits(port string) bool {
 	}
 }
 
-// readyPulled readies a node whose pulled port is resolved.
+// readyPulled readies a node after its pulled port is resolved.
 func (r *Run) readyPulled(n *nodeState) {
 	if n.phase == phasePulling && n.pullResolved(n.ext.port) {
 		r.makeReady(n)
@@ -184,7 +183,7 @@ func (n *nodeState) pullResolved(port string) bool {
 	return true
 }
 
-// markNeeded makes a node run that only a pull asks for, and what it needs.
+// markNeeded marks a pulled node, and the nodes that it depends on, as needed.
 func (r *Run) markNeeded(n *nodeState) {
 	if n.needed {
 		return
@@ -201,7 +200,7 @@ func (r *Run) markNeeded(n *nodeState) {
 	}
 }
 
-// endNode ends a node with its status and lets what follows from it happen.
+// endNode ends a node with its status and resolves its outgoing edges.
 func (r *Run) endNode(n *nodeState, s Status) {
 	n.status, n.phase = s, phaseDone
 	if n.ext != nil && s == Completed {
@@ -222,7 +221,7 @@ func (r *Run) endNode(n *nodeState, s Status) {
 	r.checkFinished(n.scope)
 }
 
-// checkFinished lists a scope whose wanted nodes are all done.
+// checkFinished lists a scope if all of its needed nodes have ended.
 func (r *Run) checkFinished(s *scope) {
 	if s.open > s.unneeded || s.cancelled() || s.listed {
 		return

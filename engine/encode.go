@@ -10,27 +10,25 @@ import (
 	"unicode/utf8"
 )
 
-// AppendValue appends the JSON of v to b, for people and other programs. Whole
-// float64s keep their decimal point ("1.0"), so that a number has the same kind
-// after a round trip; object keys are sorted; HTML is not escaped; a Handle is
-// {"$context": id}.
+// AppendValue appends the JSON of v to b, for people and other programs. Whole float64s
+// keep their decimal point ("1.0"), so that a number keeps its type in a round trip; object
+// keys are sorted; HTML is not escaped; a Handle is {"$context": id}.
 func AppendValue(b []byte, v Value) ([]byte, error) { return appender{}.value(b, v) }
 
-// EncodeValue is AppendValue for a store: an object whose only key begins with
-// "$" is wrapped, as {"$": {...}}, so that DecodeValue does not take it for a
-// Handle.
+// EncodeValue is AppendValue for a store: an object with one key that begins with "$" is
+// wrapped as {"$": {...}}, so that DecodeValue does not read it as a Handle.
 func EncodeValue(b []byte, v Value) ([]byte, error) { return appender{escapeMarkers: true}.value(b, v) }
 
 // appender writes values as JSON.
 type appender struct {
 	escapeMarkers bool
-	depth         int // how deep it is in lists and objects
+	depth         int // nesting depth of lists and objects
 }
 
-// enter is the appender for what is inside of a list or object.
+// enter returns the appender for the elements of a list or object.
 func (a appender) enter() (appender, error) {
 	if a.depth++; a.depth > maxStored {
-		return a, fmt.Errorf("the value is nested deeper than %d levels, or holds itself", maxStored)
+		return a, fmt.Errorf("the value is nested deeper than %d levels, or contains itself", maxStored)
 	}
 	return a, nil
 }
@@ -102,7 +100,7 @@ func (a appender) object(b []byte, m map[string]any) ([]byte, error) {
 	}
 	slices.Sort(keys)
 	marked := a.escapeMarkers && len(keys) == 1 && strings.HasPrefix(keys[0], "$")
-	if marked { // what a user calls "$context" is no Handle
+	if marked { // a user's "$context" key is not a Handle
 		b = append(b, `{"$":`...)
 	}
 	a, err := a.enter()

@@ -1,81 +1,79 @@
 package engine
 
-// Event is one fact in a run's journal. An event is also the command that made
-// it: the runner acts on the events that Decide returns (it starts the node
-// that NodeStarted names) once they are durable. Events are immutable once
-// applied. Nodes are named by path: "draft", or "refine#2/draft" for the node
-// draft in the second iteration of refine.
+// Event is one fact in a run's journal. An event is also a command: the runner acts on the
+// events that Decide returns (it starts the node that NodeStarted names) once they are
+// durable. Events are immutable once applied. Nodes are named by path: "draft", or
+// "refine#2/draft" for the node draft in the second iteration of refine.
 type Event interface {
-	// Kind is the stable name in the journal, for example "node.started".
+	// Kind returns the stable name in the journal, for example "node.started".
 	Kind() string
 }
 
-// RunStarted opens every journal.
+// RunStarted is the first event of every journal.
 type RunStarted struct {
 	Flow        string `json:"flow"`
 	Fingerprint string `json:"fingerprint"`
 	// Inputs are the run's inputs with defaults filled in.
 	Inputs Values `json:"inputs,omitempty"`
-	// State is the state the run begins with.
+	// State is the initial state.
 	State  Values `json:"state,omitempty"`
 	User   string `json:"user,omitempty"`
 	Parent string `json:"parent,omitempty"` // run id
-	// Caller is what of an agent of Parent began the run: the effect key of a tool
-	// call, with the attempt where that was not the first, or the interrupt of an entry
-	// of its queues; "" where a node runs the flow.
+	// Caller identifies the agent call in Parent that started the run: the effect key of a
+	// tool call, with the attempt if it is not the first, or the interrupt of a queue
+	// entry; "" if a node runs the flow.
 	Caller string `json:"caller,omitempty"`
-	// Depth is how many runs are above this one, 0 for the root of a tree.
+	// Depth is the number of runs above this one, 0 for the root of a tree.
 	Depth int `json:"depth,omitempty"`
-	// Node is the interrupt of Parent that waits for this run, "" where none does.
+	// Node is the interrupt of Parent that waits for this run; "" if there is none.
 	Node string `json:"node,omitempty"`
-	// Session is the session that the run is a round of, and Round its number,
-	// from 1; both are zero for a run that is none.
+	// Session is the session of which the run is a round, and Round the round's number,
+	// from 1. Both are zero for a run outside of sessions.
 	Session string `json:"session,omitempty"`
 	Round   int    `json:"round,omitempty"`
-	// Allowances are budgets from outside the run that bind it too: its
-	// session's. Used is what was spent of them before the run.
+	// Allowances are budgets from outside the run that also bind it: those of its session.
+	// Used is what was spent of them before the run.
 	Allowances []Account `json:"allowances,omitempty"`
-	// Origin says what started the run: "cli", "go", "schedule", ...
+	// Origin is what started the run: "cli", "go", "schedule", ...
 	Origin string `json:"origin,omitempty"`
-	// Targets limits the run to what these nodes need; empty is all.
+	// Targets limits the run to what these nodes need; empty means all nodes.
 	Targets []string `json:"targets,omitempty"`
-	// Breaks are nodes that pause the run before they start.
+	// Breaks are the nodes before which the run pauses.
 	Breaks []string `json:"breaks,omitempty"`
-	// Parallel bounds how many nodes are running at once; at least 1.
+	// Parallel is the limit of nodes that execute at the same time; at least 1.
 	Parallel int `json:"parallel"`
 	// Contexts creates the main context.
 	Contexts []ContextChange `json:"contexts,omitempty"`
-	// Pinned pins what the run runs under: node-type versions and tool hashes.
+	// Pinned has the pinned dependencies: node-type versions and tool hashes.
 	Pinned map[string]string `json:"closure,omitempty"`
-	// Specs is the digest under which the store keeps what reading the record needs
-	// of the node types: see flow.Specs. "" in runs of earlier versions.
+	// Specs is the digest under which the store keeps the parts of the node types that
+	// readers of the journal need: see flow.Specs. "" in runs of earlier versions.
 	Specs string `json:"specs,omitempty"`
-	// Folder is where the flow's file was, for files that its nodes name; "" where
-	// they name none.
+	// Folder is the folder of the flow's file, for files that its nodes name; "" if they
+	// name none.
 	Folder string `json:"folder,omitempty"`
-	// Agents are the sub-agents of the run's trajectory: paths of nodes, down into
-	// child runs as "review>ask", in the order of their numbers from 1. Child runs
-	// have none of their own.
+	// Agents are the sub-agents of the run's trajectory: paths of nodes, with "review>ask"
+	// for a node of a child run, in the order of their numbers from 1. Child runs have none
+	// of their own.
 	Agents []string `json:"agents,omitempty"`
-	// MessagePrefix begins the ids of the messages that the run adds to contexts, so
-	// that they are unique in the tree of runs; "" in a run without a parent, and in
-	// child runs of journals that were written before the field existed.
+	// MessagePrefix is the prefix of the ids of the messages that the run adds to contexts,
+	// which makes them unique in the tree of runs. "" in a run without a parent, and in
+	// child runs of journals that predate the field.
 	MessagePrefix string `json:"messagePrefix,omitempty"`
 }
 
-// NodeStarted begins an attempt.
+// NodeStarted starts an attempt.
 type NodeStarted struct {
 	Path    string `json:"node"`
 	Attempt int    `json:"attempt,omitempty"` // from 1; 0 in JSON is 1
-	// Grants are the contexts the node may write.
+	// Grants are the contexts that the node may write.
 	Grants []string `json:"grants,omitempty"`
-	// Forks makes the lane's contexts that the node is the first to use.
+	// Forks creates the lane's contexts that the node is the first to use.
 	Forks []ContextChange `json:"forks,omitempty"`
 }
 
-// NodeResumed re-enters an attempt that was waiting, pulling or expanding: its
-// function runs again from the top and is given its recorded effects, answers
-// and pulled values.
+// NodeResumed re-enters an attempt that was waiting, pulling or expanding. Its function
+// runs again from the top with its recorded effects, answers and pulled values.
 type NodeResumed struct {
 	Path   string          `json:"node"`
 	Grants []string        `json:"grants,omitempty"`
@@ -94,22 +92,23 @@ type NodePulling struct {
 	Port string `json:"port"`
 }
 
-// NodeExpanded suspends a composite until iterations of its body, one an item,
-// are done. Items add to those of earlier expansions of the same node.
+// NodeExpanded suspends a composite until iterations of its body, one for each item, are
+// done. Items are added to those of earlier expansions of the same node.
 type NodeExpanded struct {
 	Path string `json:"node"`
 	// Items are the inputs of the iterations.
 	Items []Values `json:"items"`
-	// Concurrency bounds how many run at once; 0 and 1 are one after another.
+	// Concurrency limits the iterations that run at the same time; 0 and 1 mean one after
+	// another.
 	Concurrency int `json:"concurrency,omitempty"`
-	// Fork gives each iteration lanes of its own for contexts and state.
+	// Fork gives each iteration its own lanes for contexts and state.
 	Fork bool `json:"fork,omitempty"`
-	// Fresh, with Fork, has the lanes' contexts begin without messages, and
-	// nothing of the lanes come back but the outputs.
+	// Fresh, with Fork, starts the lanes' contexts without messages and discards everything
+	// of the lanes except the outputs.
 	Fresh bool `json:"fresh,omitempty"`
 }
 
-// IterationStarted opens a scope; Path is "refine#2", counted from 1.
+// IterationStarted opens a scope. Path is "refine#2", counted from 1.
 type IterationStarted struct {
 	Path string `json:"scope"`
 }
@@ -123,51 +122,51 @@ type IterationCompleted struct {
 // NodeCompleted commits a leaf's transaction, or ends a composite.
 type NodeCompleted struct {
 	Path string `json:"node"`
-	// Outputs by port; an edge from a port that is not here is skipped.
+	// Outputs by port. An edge from a port that is missing here is skipped.
 	Outputs  Values          `json:"outputs,omitempty"`
 	State    []StateChange   `json:"state,omitempty"`
 	Contexts []ContextChange `json:"contexts,omitempty"`
-	// Metadata is free: token usage, anything a node reports.
+	// Metadata is free-form: token usage, or whatever the node reports.
 	Metadata Values `json:"metadata,omitempty"`
-	// Micros is the time the attempt's function ran, in microseconds.
+	// Micros is the run time of the attempt's function, in microseconds.
 	Micros int64 `json:"us,omitempty"`
 	// Cached marks outputs that came from the cache.
 	Cached bool `json:"cached,omitempty"`
 }
 
-// NodeFailed ends an attempt with an error. What follows (a retry, the error
-// port, a value, the run's failure) is a command of its own.
+// NodeFailed ends an attempt with an error. The consequence (a retry, the error port, a
+// value, the run's failure) is a separate command.
 type NodeFailed struct {
 	Path     string `json:"node"`
 	Error    *Error `json:"error"`
 	Micros   int64  `json:"us,omitempty"`
 	Metadata Values `json:"metadata,omitempty"`
-	// Contexts keeps what must outlive the failure: what the person said.
+	// Contexts has what is kept in spite of the failure: the person's message.
 	Contexts []ContextChange `json:"contexts,omitempty"`
 }
 
-// NodeRetrying says that a failed node will be tried again at Due.
+// NodeRetrying schedules the next attempt of a failed node at Due.
 type NodeRetrying struct {
 	Path string `json:"node"`
 	// Due is Unix time in milliseconds.
 	Due int64 `json:"due"`
 }
 
-// NodeErrored says that the failure is final and how it is handled.
+// NodeErrored makes a failure final and says how it is handled.
 type NodeErrored struct {
 	Path string `json:"node"`
-	// Handled is "port" (its error port is wired), "value" (onError gives a
-	// value, now its output) or "" (the run fails).
+	// Handled is "port" (its error port is connected), "value" (the value of onError is its
+	// output) or "" (the run fails).
 	Handled string `json:"handled,omitempty"`
 	Outputs Values `json:"outputs,omitempty"`
 }
 
-// NodeSkipped says that the node will not run.
+// NodeSkipped ends a node that will not run.
 type NodeSkipped struct {
 	Path string `json:"node"`
 }
 
-// NodeNotNeeded says that a node nobody asked for did not run.
+// NodeNotNeeded ends a node that was never pulled.
 type NodeNotNeeded struct {
 	Path string `json:"node"`
 }
@@ -176,9 +175,9 @@ type NodeNotNeeded struct {
 // was cancelled or failed.
 type NodeCancelled struct {
 	Path string `json:"node"`
-	// Unknown: an effect was in flight and its outcome is not known.
+	// Unknown means that an effect was in flight and its outcome is not known.
 	Unknown bool `json:"unknown,omitempty"`
-	// Contexts keeps what must outlive it: what the person said.
+	// Contexts has what is kept in spite of the cancellation: the person's message.
 	Contexts []ContextChange `json:"contexts,omitempty"`
 }
 
@@ -186,54 +185,54 @@ type NodeCancelled struct {
 type EffectStarted struct {
 	Key    string `json:"key"` // path/name#ordinal
 	Digest string `json:"digest,omitempty"`
-	// UnknownStarts counts the earlier starts whose outcome nobody knows.
+	// UnknownStarts counts the earlier starts with an unknown outcome.
 	UnknownStarts int `json:"again,omitempty"`
-	// Reserve is what a call under a budget may take. It is spent where the
-	// outcome stays unknown.
+	// Reserve is what a call under a budget may use. It is charged if the outcome stays
+	// unknown.
 	Reserve *Usage `json:"reserve,omitempty"`
 }
 
 // EffectCompleted holds an effect's result.
 type EffectCompleted struct {
 	Key string `json:"key"`
-	// Digest identifies the request, to catch a node that asks for something
-	// else under the same key.
+	// Digest identifies the request. It detects a node that makes a different request under
+	// the same key.
 	Digest string `json:"digest,omitempty"`
-	// Result is what it gave. Beside an Error it is what was rejected.
+	// Result is the result. Beside an Error it is the rejected answer.
 	Result Value  `json:"result,omitempty"`
 	Error  *Error `json:"error,omitempty"`
 	Usage  *Usage `json:"usage,omitempty"`
 	Micros int64  `json:"us,omitempty"`
-	// Manifest says what a model call was given and what not, and why.
+	// Manifest lists what a model call was given, what was left out, and why.
 	Manifest Value `json:"manifest,omitempty"`
-	// Superseded says that the effect is a rejected answer which ended an earlier attempt:
-	// attempts from then on ask under the next ordinal. It follows from the journal and
-	// is set in a run and its checkpoints alone.
+	// Superseded marks a rejected answer that ended an earlier attempt: later attempts ask
+	// under the next ordinal. It follows from the journal and is set only in a run and its
+	// checkpoints.
 	Superseded bool `json:"passed,omitempty"`
 }
 
-// rejected reports whether the effect is an answer of a model that could not be used.
+// rejected reports whether the effect is a model's answer that could not be used.
 func (e *EffectCompleted) rejected() bool {
 	return e != nil && e.Error != nil && e.Error.Code == CodeModelAnswer && e.Result != nil
 }
 
-// StepRecorded says what one step inside a node did, for those who ask how its
-// result came about. Nothing is decided by it.
+// StepRecorded describes one step inside a node, to explain how its result came about. It
+// does not influence decisions.
 type StepRecorded struct {
 	Path string `json:"node"`
 	Step
 }
 
-// NoteRecorded is what a node, or what watches the run, says of the work for
-// whoever reads the journal. Nothing is decided by it.
+// NoteRecorded is a note about the work by a node or an observer of the run, for readers of
+// the journal. It does not influence decisions.
 type NoteRecorded struct {
-	// Path is the node's, "" for a note of the run; that may also come after the
-	// run's end, where the run was not cancelled.
+	// Path is the node's; "" for a note of the run, which may also follow the run's end
+	// unless the run was cancelled.
 	Path string `json:"node,omitempty"`
-	// Key tells it from the other notes of the node, or of the run.
+	// Key distinguishes it from the other notes of the node, or of the run.
 	Key   string `json:"key"`
 	Value Value  `json:"value"`
-	// Usage is what it took to make.
+	// Usage is the cost of making the note.
 	Usage *Usage `json:"usage,omitempty"`
 }
 
@@ -244,51 +243,49 @@ type InterruptAnswered struct {
 	By    string `json:"by,omitempty"`
 }
 
-// ChildReported says how far a child run has come: what it waits for, or, with
-// a status that is an end, what became of it, which resolves the interrupt.
+// ChildReported reports the progress of a child run: what it waits for or, with a final
+// status, its outcome, which resolves the interrupt.
 type ChildReported struct {
 	// ID is the interrupt of kind child.
 	ID string `json:"interrupt"`
 	// Status is the child run's.
 	Status Status `json:"status"`
-	// Interrupts are what a paused child waits for, as the child names them.
+	// Interrupts are what a paused child waits for, with the ids that the child uses.
 	Interrupts []Interrupt `json:"interrupts,omitempty"`
 	Outputs    Values      `json:"outputs,omitempty"`
 	Error      *Error      `json:"error,omitempty"`
-	// Answer is what a model said last in the child's main context, else what its
-	// last node left there to be said.
+	// Answer is the last answer of a model in the child's main context, or else the current
+	// output of that context.
 	Answer string `json:"answer,omitempty"`
-	// Run is the child's id. Of the messages of its main context, it said those
-	// from position Began to Length.
+	// Run is the child's id. The child added the messages of its main context from position
+	// Began to Length.
 	Run    string `json:"run,omitempty"`
 	Began  int    `json:"began,omitempty"`
 	Length int    `json:"length,omitempty"`
-	// Usage is what the child and its own children have spent so far, all told,
-	// and Raised by how much people, whom they asked, raised budgets of runs above:
-	// Max of "RUN|PATH".
+	// Usage is the cumulative usage of the child and its own children. Raised has the
+	// increases that people made there to budgets of runs above: Max by "RUN|PATH".
 	Usage     Usage     `json:"usage,omitzero"`
 	Increases []Account `json:"raised,omitempty"`
 }
 
-// RunForked makes a run that shares the past of another one of its own: what was
-// before it is the other run's. Attempts that were executing begin anew.
+// RunForked turns a copy of another run's past into a run of its own: the events before it
+// belong to the other run. Attempts that were executing start anew.
 type RunForked struct {
 	From string `json:"from"` // run id
-	// At is the number of the last event that is shared, and Then the time of its
-	// commit in Unix milliseconds: timers go on with what was left of them then.
+	// At is the number of the last shared event, and Then the time of its commit in Unix
+	// milliseconds. Timers continue with the time that remained then.
 	At     int64 `json:"at"`
 	AtTime int64 `json:"then,omitempty"`
-	// Flow and Fingerprint say what the run goes on under.
+	// Flow and Fingerprint identify the flow under which the run continues.
 	Flow        string            `json:"flow"`
 	Fingerprint string            `json:"fingerprint"`
 	Pinned      map[string]string `json:"closure,omitempty"`
 	Specs       string            `json:"specs,omitempty"`
-	// Inputs replace those of the run it is forked from, State adds to its state.
+	// Inputs replace the inputs of the original run; State is added to its state.
 	Inputs Values        `json:"inputs,omitempty"`
 	State  []StateChange `json:"state,omitempty"`
-	// Edited says that inputs or state are not what they were: an attempt that
-	// waits begins anew where it has effects behind it, since it may ask for
-	// something else now.
+	// Edited says that inputs or state were changed. A waiting attempt with effects starts
+	// anew, because its requests may differ now.
 	Edited bool     `json:"edited,omitempty"`
 	Breaks []string `json:"breaks,omitempty"`
 	// Contexts changes the settings of the main context.
@@ -297,13 +294,13 @@ type RunForked struct {
 	By       string          `json:"by,omitempty"`
 }
 
-// ChangesAccepted has a run continue under other versions of node types and tools
-// than it was started with, since somebody asked for it.
+// ChangesAccepted makes a run continue, on request, under other versions of node types and
+// tools than it was started with.
 type ChangesAccepted struct {
-	// Pinned and Specs replace those of the run's beginning, from here on.
+	// Pinned and Specs replace those of the run's start from this event on.
 	Pinned map[string]string `json:"closure,omitempty"`
 	Specs  string            `json:"specs,omitempty"`
-	// Changes are what is different, for people.
+	// Changes lists the differences as text.
 	Changes []string `json:"changes,omitempty"`
 	By      string   `json:"by,omitempty"`
 }
@@ -313,40 +310,39 @@ type TimerFired struct {
 	ID string `json:"timer"`
 }
 
-// CancelRequested is the acknowledgement of a cancellation: no effect starts
-// after it.
+// CancelRequested acknowledges a cancellation: no effect starts after it.
 type CancelRequested struct {
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// NodeOverridden is a person's way out of a stuck run.
+// NodeOverridden is a manual repair of a stuck run.
 type NodeOverridden struct {
 	Path string `json:"node"`
 	// Op is "retry", "skip" or "complete".
 	Op      string `json:"op"`
-	Outputs Values `json:"outputs,omitempty"` // of complete
+	Outputs Values `json:"outputs,omitempty"` // for "complete"
 	By      string `json:"by,omitempty"`
-	// Increase is what is added to a budget, with retry.
+	// Increase is added to a budget, with "retry".
 	Increase *BudgetIncrease `json:"raise,omitempty"`
 }
 
-// BudgetIncrease is what is added to a budget, by its path: calls, tokens (as Input) and
-// cost.
+// BudgetIncrease is an increase of a budget, which is named by its path: calls, tokens (as
+// Input) and cost.
 type BudgetIncrease struct {
 	Budget string `json:"budget"`
 	More   Usage  `json:"more"`
 }
 
-// RunCompleted, RunFailed and RunCancelled end a journal; a failed run goes on
-// after a NodeForced.
+// RunCompleted ends a run with its outputs. RunCompleted, RunFailed and RunCancelled end a
+// journal; a NodeOverridden makes a failed run continue.
 type RunCompleted struct {
 	Outputs Values `json:"outputs,omitempty"`
-	// Absent are the declared outputs that have no value, each with the reason.
+	// Absent are the declared outputs without a value, each with the reason.
 	Absent Values `json:"absent,omitempty"`
 }
 
-// RunFailed ends a run whose error nothing handled.
+// RunFailed ends a run with an unhandled error.
 type RunFailed struct {
 	Error *Error `json:"error"`
 }
@@ -354,7 +350,7 @@ type RunFailed struct {
 // RunCancelled is the last event of a cancelled run.
 type RunCancelled struct{}
 
-// Kind methods give each event its name in the journal.
+// Kind implements Event.
 func (*RunStarted) Kind() string         { return "run.started" }
 func (*NodeStarted) Kind() string        { return "node.started" }
 func (*NodeResumed) Kind() string        { return "node.resumed" }

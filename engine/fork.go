@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Forked is the newest fork of a run that shares the past of another, nil for a
-// run whose past is its own.
+// Forked returns the newest fork of a run that shares the past of another, nil for a run
+// with its own past.
 func (r *Run) Forked() *RunForked { return r.forked }
 
-// SharedUsage is what was spent in the past that the run shares with another. Usage
-// does not count it, and no budget does.
+// SharedUsage is what was spent in the past that the run shares with another. Neither Usage
+// nor any budget counts it.
 func (r *Run) SharedUsage() Usage { return r.sharedUsage }
 
-// Forkable reports whether another run can go on from here: the run has begun
-// and neither ended nor is about to.
+// Forkable reports whether another run can continue from here: the run has started, has not
+// ended, and is not failing or being cancelled.
 func (r *Run) Forkable() bool {
 	if r.Start == nil || r.ended != Pending || r.cancelled != nil || len(r.cancelling)+len(r.failures) > 0 {
 		return false
@@ -24,11 +24,11 @@ func (r *Run) Forkable() bool {
 	return r.children == 0 || !slices.ContainsFunc(r.interrupts, func(o *openInterrupt) bool { return o.node.phase == phaseFailing })
 }
 
-// applyForked makes the run one of its own. It is the root of its tree and no
-// round of a session; it has spent nothing, and nobody has allowed it anything.
+// applyForked makes the run independent. It is the root of its tree and not a round of a
+// session; it has spent nothing and has no approvals.
 func (r *Run) applyForked(e *RunForked) error {
 	if !r.Forkable() {
-		return invalid("%s: the run has ended or is about to", e.Kind())
+		return invalid("%s: the run has ended, is failing or is being cancelled", e.Kind())
 	}
 	r.Start, r.forked = e.EffectiveStart(r.Start), e
 	r.sharedUsage, r.usage = r.sharedUsage.Add(r.usage), Usage{}
@@ -46,7 +46,8 @@ func (r *Run) applyForked(e *RunForked) error {
 	return nil
 }
 
-// EffectiveStart is how a run began that was forked so, where the other run began with s.
+// EffectiveStart returns the start of a run that was forked this way from a run that
+// started with s.
 func (e *RunForked) EffectiveStart(s *RunStarted) *RunStarted {
 	o := *s
 	o.Flow, o.Fingerprint, o.Pinned, o.Specs = e.Flow, e.Fingerprint, e.Pinned, e.Specs
@@ -58,7 +59,7 @@ func (e *RunForked) EffectiveStart(s *RunStarted) *RunStarted {
 	return &o
 }
 
-// shiftTimers moves all timers, so that what was left of them is left of them now.
+// shiftTimers moves all timers, so that each has the same time left as at the fork point.
 func (r *Run) shiftTimers(by int64) {
 	if by <= 0 {
 		return
@@ -74,8 +75,8 @@ func (r *Run) shiftTimers(by int64) {
 	}
 }
 
-// restartScope has the attempts of a scope, and of those in it, begin anew whose
-// function was running or whose child run was.
+// restartScope restarts the attempts in a scope, and in scopes below it, that were
+// executing or waiting for an executing child run.
 func (r *Run) restartScope(s *scope, e *RunForked) {
 	for i := range s.nodes {
 		n := &s.nodes[i]
@@ -100,9 +101,9 @@ func (r *Run) restartScope(s *scope, e *RunForked) {
 	}
 }
 
-// resetExecuting puts an attempt that was executing back to where nothing of it had
-// happened. One that had only been answered keeps the answers, and a composite
-// its iterations: both do nothing outside.
+// resetExecuting resets an attempt that was executing to its start. An attempt that was
+// only resumed with answers keeps them, and a composite keeps its iterations: neither acts
+// outside the engine.
 func (r *Run) resetExecuting(n *nodeState) {
 	r.endEntry(n, phaseReady)
 	x := n.ext
@@ -116,8 +117,8 @@ func (r *Run) resetExecuting(n *nodeState) {
 	r.makeReady(n)
 }
 
-// resumeWaiting has a waiting attempt go on where it cannot wait any longer: its child
-// run belongs to the run it is forked from, or what it was given has changed.
+// resumeWaiting resumes a waiting attempt that cannot wait any longer: its child run
+// belongs to the original run, or its inputs have changed.
 func (r *Run) resumeWaiting(n *nodeState, edited bool) {
 	if edited && len(n.ext.effects)+len(n.ext.startedEffects) > 0 {
 		r.closeInterrupts(n)
@@ -136,12 +137,12 @@ func (r *Run) resumeWaiting(n *nodeState, edited bool) {
 		}
 	}
 	if orphaned {
-		r.releaseGrants(n) // a shared context was its child's
+		r.releaseGrants(n) // the child used the shared context
 		r.makeReady(n)
 	}
 }
 
-// recheckReady looks again at a node that has not been started or resumed yet.
+// recheckReady checks again a node that has not been started or resumed yet.
 func (r *Run) recheckReady(n *nodeState, again, edited bool) {
 	switch {
 	case n.entered:
@@ -156,14 +157,14 @@ func (r *Run) recheckReady(n *nodeState, again, edited bool) {
 	}
 }
 
-// dropAttempts drops what the node's attempts did and were told.
+// dropAttempts removes the effects, answers and steps of the node's attempts.
 func (n *nodeState) dropAttempts() {
 	if x := n.ext; x != nil {
 		x.effects, x.startedEffects, x.answers, x.steps, x.port, x.cutOff = nil, nil, nil, nil, "", false
 	}
 }
 
-// encodeForked is the fork as a snapshot keeps it, nil for none.
+// encodeForked encodes the fork for a snapshot, nil if there is none.
 func (r *Run) encodeForked() (json.RawMessage, error) {
 	if r.forked == nil {
 		return nil, nil
@@ -187,18 +188,17 @@ func (r *Run) restoreForked(data json.RawMessage) error {
 	return nil
 }
 
-// NodeUse is what the rest of a plan makes of a node, beside its definition and the
-// edges into it.
+// NodeUse says how the rest of a plan uses a node, apart from its definition and the edges
+// into it.
 type NodeUse struct {
-	// Needed is false for a node that runs only when somebody pulls it, or that
-	// no target needs.
+	// Needed is false for a node that runs only when it is pulled, or that no target needs.
 	Needed bool
-	// ErrorHandled says that its error port is wired.
+	// ErrorHandled says that its error port is connected.
 	ErrorHandled bool
 }
 
-// NodeUses are those of the nodes of the root graph, by id, in a run limited to the
-// targets; none is no limit.
+// NodeUses returns the uses of the nodes of the root graph, by id, in a run limited to the
+// targets; no targets means no limit.
 func (p *Plan) NodeUses(targets []string) map[string]NodeUse {
 	need := p.Root.needed(targets)
 	out := make(map[string]NodeUse, len(p.Root.Nodes))
@@ -213,8 +213,8 @@ func (p *Plan) NodeUses(targets []string) map[string]NodeUse {
 	return out
 }
 
-// EventPath is the path of the node that an event is about: for an iteration, of
-// the iteration itself; "" where it is about the run.
+// EventPath returns the path of the node that an event is about; for an iteration, the path
+// of the iteration; "" if the event is about the run.
 func EventPath(e Event) string {
 	switch e := e.(type) {
 	case *NodeStarted:
@@ -249,7 +249,7 @@ func EventPath(e Event) string {
 	return endedNode(e)
 }
 
-// endedNode is NodeOf for events that end a node or an attempt.
+// endedNode is EventPath for events that end a node or an attempt.
 func endedNode(e Event) string {
 	switch e := e.(type) {
 	case *NodeCompleted:
@@ -272,8 +272,8 @@ func endedNode(e Event) string {
 	return ""
 }
 
-// interruptPath is the path in an interrupt's id path:name#ordinal; a timer of a
-// retry is called as its node is.
+// interruptPath returns the path in an interrupt's id path:name#ordinal. The timer of a
+// retry has its node's path as its id.
 func interruptPath(id string) string {
 	if i := strings.LastIndexByte(id, ':'); i >= 0 {
 		return id[:i]
@@ -281,15 +281,14 @@ func interruptPath(id string) string {
 	return id
 }
 
-// Unstarted reports whether there is a node at the path that nothing has happened
-// to yet.
+// Unstarted reports whether the node at the path exists and has not started.
 func (r *Run) Unstarted(path string) bool {
 	n := r.node(path)
 	return n != nil && n.attempt == 0 && !n.entered && (n.phase == phaseIdle || n.phase == phaseReady)
 }
 
-// SnapshotStart is how the run began that a Snapshot was taken of, as it holds for what
-// it does now. It reads no more of the snapshot than that.
+// SnapshotStart returns the start of the run in a Snapshot, with the changes since then
+// applied. It reads only that part of the snapshot.
 func SnapshotStart(data []byte) (*RunStarted, error) {
 	var s struct {
 		Start json.RawMessage `json:"start"`

@@ -7,18 +7,18 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// growing are the lists under the `append` reducer that a run extends in place, by
-// their first element. Each has spare room that this run alone writes to; the state holds
-// it without the room, so that snapshots of the state never change. The zero value
-// has none.
+// growing tracks the lists under the `append` reducer that a run extends in place, by their
+// first element. Each has spare capacity that only this run writes to; the state holds it
+// without that capacity, so that snapshots of the state never change. The zero value is
+// empty.
 type growing map[*Value][]Value
 
-// maxGrowing bounds how many lists have room kept for them; those of lanes that are
-// gone are among them until then.
+// maxGrowing limits the number of lists with spare capacity, including lists of lanes that
+// have ended.
 const maxGrowing = 256
 
-// extend returns the list with more behind it. The cost is that of more, on
-// average, while the lists are extended in turn.
+// extend returns the list with more appended. The amortised cost is proportional to more
+// while each extension starts from the previous one.
 func (g *growing) extend(list, more []Value) []Value {
 	if len(more) == 0 {
 		return list
@@ -28,7 +28,7 @@ func (g *growing) extend(list, more []Value) []Value {
 	}
 	first := &list[0]
 	full, own := (*g)[first]
-	if !own || len(full) != len(list) { // another's, or a snapshot that was extended before
+	if !own || len(full) != len(list) { // the list belongs to another run, or to a snapshot that was extended before
 		full = make([]Value, len(list), len(list)+len(list)/4+len(more)+8)
 		copy(full, list)
 	} else {
@@ -42,8 +42,8 @@ func (g *growing) extend(list, more []Value) []Value {
 	return slices.Clip(full)
 }
 
-// MaxStateBytes is how large the state of a run may grow: the length of its texts and keys,
-// and 8 bytes for each other value.
+// MaxStateBytes is the maximum size of a run's state: the length of its strings and keys,
+// plus 8 bytes for each other value.
 const MaxStateBytes = 64 << 20
 
 // sizeOf is a value's share of MaxStateBytes.
@@ -59,7 +59,7 @@ func sizeOf(v Value) int {
 		return n
 	case map[string]any:
 		n := 8
-		for k, e := range v { // order: a sum
+		for k, e := range v { // order: the result is a sum
 			n += len(k) + sizeOf(e)
 		}
 		return n
@@ -67,7 +67,7 @@ func sizeOf(v Value) int {
 	return 8
 }
 
-// stateSizes are the sizes of the values of a state by key, and of all together.
+// stateSizes has the sizes of a state's values by key, and their sum.
 type stateSizes struct {
 	of  map[string]int
 	all int
@@ -78,7 +78,7 @@ func (s *stateSizes) set(key string, n int) {
 	s.of[key] = n
 }
 
-// measured are the sizes of the run's state; the first call looks at all of it.
+// measured returns the sizes of the run's state. The first call measures all of it.
 func (r *Run) measured() *stateSizes {
 	if r.sizes == nil {
 		r.sizes = &stateSizes{of: make(map[string]int)}
@@ -90,7 +90,7 @@ func (r *Run) measured() *stateSizes {
 	return r.sizes
 }
 
-// measure notes a change that was applied to the run's state.
+// measure records a change that was applied to the run's state.
 func (r *Run) measure(c StateChange) {
 	switch s := r.sizes; {
 	case s == nil:
@@ -105,7 +105,7 @@ func (r *Run) measure(c StateChange) {
 	}
 }
 
-// checkSize reports changes that would make the state larger than it may be.
+// checkSize refuses changes that would make the state larger than MaxStateBytes.
 func (r *Run) checkSize(path string, changes []StateChange) *Error {
 	s := r.measured()
 	before := s.all
@@ -121,7 +121,7 @@ func (r *Run) checkSize(path string, changes []StateChange) *Error {
 		seen[c.Key] = n
 	}
 	after := before
-	for key, n := range seen { // order: a sum
+	for key, n := range seen { // order: the result is a sum
 		after += n - s.of[key]
 	}
 	if after <= MaxStateBytes || after <= before {
@@ -129,7 +129,7 @@ func (r *Run) checkSize(path string, changes []StateChange) *Error {
 	}
 	return &Error{
 		Code: CodeStateSize, Node: path, Permanent: true,
-		Message: fmt.Sprintf("the state would be %d bytes, and %d is the limit; it is %d now", after, MaxStateBytes, before),
-		Hint:    "keep large data in files or pass it on ports, and delete keys that are no longer read",
+		Message: fmt.Sprintf("the state would have %d bytes, and the limit is %d; it has %d now", after, MaxStateBytes, before),
+		Hint:    "keep large data in files or pass it through ports, and delete keys that are no longer read",
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// CommandLine is a line for a shell that calls weir with these words, for hints:
-// ids and paths among them may hold what a shell would split or expand.
+// CommandLine returns a shell command line that calls weir with these words, for hints. It
+// quotes ids and paths that a shell would split or expand.
 func CommandLine(words ...string) string {
 	line := []string{"weir"}
 	for _, w := range words {
@@ -15,7 +15,7 @@ func CommandLine(words ...string) string {
 	return strings.Join(line, " ")
 }
 
-// ShellWord is a word as a shell takes it, in quotes where it needs them.
+// ShellWord returns the word in shell syntax, quoted if necessary.
 func ShellWord(s string) string {
 	plain := func(r rune) bool {
 		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-+=:,./@%#", r)

@@ -8,13 +8,13 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// Plan is a flow prepared for running: every name resolved to an index, once,
-// shared by all runs of the flow. It is immutable.
+// Plan is a flow prepared for running: every name is resolved to an index. All runs of the
+// flow share it. It is immutable.
 type Plan struct {
 	Flow     *flow.Flow
 	Root     *GraphPlan
 	reducers map[string]flow.Reducer
-	budgets  bool // some node has one
+	budgets  bool // whether any node has a budget
 }
 
 // GraphPlan is one scope of a plan.
@@ -22,13 +22,13 @@ type GraphPlan struct {
 	Def *flow.Graph
 	// Nodes are in flow order.
 	Nodes []NodePlan
-	// Host is for whoever runs the plan; set once, before the first run.
+	// Host is for the runner; set once, before the first run.
 	Host  any
 	index map[string]int32
 	// edges are grouped by target, in the order of the definition.
 	edges   []edgePlan
 	entries []int32 // nodes without pushed edges
-	lazy    int     // how many nodes run only when pulled
+	lazy    int     // number of nodes that run only when pulled
 }
 
 // NodePlan is one node of a plan.
@@ -36,16 +36,16 @@ type NodePlan struct {
 	Def   *flow.Node
 	Spec  *flow.TypeSpec
 	Index int
-	// Use is what the node does with its context.
+	// Use says how the node uses its context.
 	Use flow.ContextUse
 	// Body is the plan of a composite's inner graph.
 	Body *GraphPlan
-	// Host is for whoever runs the plan; set once, before the first run.
+	// Host is for the runner; set once, before the first run.
 	Host any
 
-	inLo, inHi    int32   // edges[inLo:inHi] come in
-	out           []int32 // edges that go out, by target
-	pushed        int32   // in-edges that are not lazy
+	inLo, inHi    int32   // edges[inLo:inHi] are the incoming edges
+	out           []int32 // outgoing edges, by target
+	pushed        int32   // incoming edges that are not lazy
 	control       int32   // control edges among them
 	required      []string
 	many          []string // ports that take any number of edges
@@ -55,14 +55,15 @@ type NodePlan struct {
 	joinAll       bool
 	lazyOnly      bool
 	errorWired    bool
-	firstOut      string // the port that onError's value goes to
+	firstOut      string // the port that takes the value of onError
 }
 
-// contextInput is a context port that takes its handle from an input of the body
-// around the node: `context: "{{ inputs.room }}"`.
+// contextInput is a context port that takes its handle from an input of the surrounding
+// body: `context: "{{ inputs.room }}"`.
 type contextInput struct{ port, input string }
 
-// scopeInput is NAME of a template that is exactly `{{ inputs.NAME }}`, else "".
+// scopeInput returns NAME of a template that is exactly `{{ inputs.NAME }}`, and "" for any
+// other.
 func scopeInput(v any) string {
 	s, _ := v.(string)
 	s, ok := strings.CutPrefix(strings.TrimSpace(s), "{{")
@@ -82,7 +83,7 @@ func scopeInput(v any) string {
 	return name
 }
 
-// boundPort is a port with a literal or template, and the edges it reads.
+// boundPort is a port with a literal or template, and the edges that it reads.
 type boundPort struct {
 	name  string
 	reads []int32
@@ -93,11 +94,11 @@ type edgePlan struct {
 	fromPort, toPort string
 	kind             flow.EdgeKind
 	lazy, partial    bool
-	maybe, tested    bool // of a partial edge, as flow.Edge says
+	maybe, tested    bool // of a conditional edge, see flow.Edge
 }
 
-// Compile prepares a valid flow. An error means that the flow was not
-// validated against the same catalogue.
+// Compile prepares a valid flow. It returns an error if the flow was not validated against
+// the same catalogue.
 func Compile(f *flow.Flow, c flow.Catalogue) (*Plan, error) {
 	root, err := compileGraph(&f.Graph, c)
 	if err != nil {
@@ -110,7 +111,7 @@ func Compile(f *flow.Flow, c flow.Catalogue) (*Plan, error) {
 	return p, nil
 }
 
-// budgets reports whether some node of the graph has a budget.
+// budgets reports whether any node of the graph has a budget.
 func (p *GraphPlan) budgets() bool {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
@@ -154,7 +155,7 @@ func (p *GraphPlan) compileEdges(g *flow.Graph) error {
 		from, ok := p.index[e.From]
 		to, ok2 := p.index[e.To]
 		if !ok || !ok2 {
-			return fmt.Errorf("edge %s joins nodes that are not there", e.ID)
+			return fmt.Errorf("edge %s connects nodes that do not exist", e.ID)
 		}
 		p.edges = append(p.edges, edgePlan{
 			from: from, to: to, fromPort: e.FromPort, toPort: e.ToPort,
@@ -177,10 +178,10 @@ func (p *GraphPlan) compileEdges(g *flow.Graph) error {
 	return nil
 }
 
-// errorPort is the output every node has for its final failure.
+// errorPort is the output port of every node for its final failure.
 const errorPort = "error"
 
-// compilePorts works out what the node needs of its ports.
+// compilePorts computes the port lists of the node.
 func (p *GraphPlan) compilePorts(n *NodePlan) {
 	ports := n.Spec.PortsOf(n.Def)
 	lazy := make(map[string]bool)
@@ -215,7 +216,7 @@ func (p *GraphPlan) compilePorts(n *NodePlan) {
 	p.compileInEdges(n, lazy)
 }
 
-// compileInEdges works out which edges the node waits for.
+// compileInEdges computes which edges the node waits for.
 func (p *GraphPlan) compileInEdges(n *NodePlan, lazy map[string]bool) {
 	for i := n.inLo; i < n.inHi; i++ {
 		e := &p.edges[i]
@@ -244,7 +245,7 @@ func (n *NodePlan) addRead(port string, edge int32) {
 	}
 }
 
-// markLazy finds the nodes that only lazy ports ask for.
+// markLazy finds the nodes that only lazy ports need.
 func (p *GraphPlan) markLazy() {
 	for i := len(p.Nodes) - 1; i >= 0; i-- {
 		n := &p.Nodes[i]
@@ -282,8 +283,8 @@ func (p *Plan) Find(path string) *NodePlan {
 	}
 }
 
-// after reports whether node b comes after node a by edges of the graph. It
-// looks only at nodes between them in flow order.
+// after reports whether node b follows node a in the graph. It visits only nodes between
+// them in flow order.
 func (p *GraphPlan) after(a, b int32) bool {
 	if a >= b {
 		return false
@@ -307,7 +308,7 @@ func (p *GraphPlan) after(a, b int32) bool {
 	return false
 }
 
-// needed marks what the targets depend on, themselves included.
+// needed marks the targets and everything that they depend on.
 func (p *GraphPlan) needed(targets []string) []bool {
 	need := make([]bool, len(p.Nodes))
 	for _, t := range targets {

@@ -7,18 +7,18 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// nodeHeap is the ready nodes in flow order. It may hold nodes that are no
-// longer ready; they are dropped when they come up.
+// nodeHeap holds the ready nodes in flow order. It may hold nodes that are no longer ready;
+// they are dropped when they are reached.
 type nodeHeap []*nodeState
 
 func (h nodeHeap) Len() int           { return len(h) }
 func (h nodeHeap) Less(i, j int) bool { return lessInFlowOrder(h[i], h[j]) }
 func (h nodeHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
-// Push and Pop are for container/heap.
+// Push implements heap.Interface.
 func (h *nodeHeap) Push(x any) { *h = append(*h, x.(*nodeState)) }
 
-// Pop removes the last element.
+// Pop implements heap.Interface.
 func (h *nodeHeap) Pop() any {
 	old := *h
 	n := old[len(old)-1]
@@ -27,18 +27,18 @@ func (h *nodeHeap) Pop() any {
 	return n
 }
 
-// contextState is what the engine knows of a context.
+// contextState is what the engine knows about a context.
 type contextState struct {
 	id      string
-	length  int // messages
+	length  int // number of messages
 	parent  string
 	at      int
 	writer  *nodeState
 	waiters nodeHeap
-	grant   []string // {id}, shared by all grants of this context alone
+	grant   []string // {id}, shared by all grants of only this context
 }
 
-// ContextLength is how many messages the context holds, -1 where there is none.
+// ContextLength returns the number of messages in the context, -1 if it does not exist.
 func (r *Run) ContextLength(id string) int {
 	if c := r.contexts[id]; c != nil {
 		return c.length
@@ -46,7 +46,7 @@ func (r *Run) ContextLength(id string) int {
 	return -1
 }
 
-// makeReady puts a node on the agenda, first behind its interruptBefore.
+// makeReady puts a node on the agenda, or opens its interruptBefore first.
 func (r *Run) makeReady(n *nodeState) {
 	if n.entered && r.listIfCancelled(n) {
 		return
@@ -66,9 +66,9 @@ func (r *Run) breaksBefore(n *nodeState) bool {
 	return n.plan.Def.InterruptBefore || len(r.Start.Breaks) > 0 && slices.Contains(r.Start.Breaks, n.plan.Def.ID)
 }
 
-// nextStart returns the first ready node, in flow order, that a free slot and
-// its contexts allow, with the contexts it is granted. Nodes whose contexts
-// are taken are moved to wait for them.
+// nextStart returns the first ready node, in flow order, for which a slot and its contexts
+// are free, and the contexts that it is granted. Nodes with busy contexts are moved to the
+// waiting lists of those contexts.
 func (r *Run) nextStart() (*nodeState, []string) {
 	for r.executing < r.parallel && len(r.ready) > 0 {
 		n := heap.Pop(&r.ready).(*nodeState)
@@ -92,14 +92,14 @@ func (r *Run) nextStart() (*nodeState, []string) {
 // startable reports whether the node is ready and may start.
 func (n *nodeState) startable() bool { return n.phase == phaseReady && !n.scope.cancelled() }
 
-// releaseWaits lets others have the contexts that a node gave up waiting for.
+// releaseWaits offers the contexts that a node stopped waiting for to other nodes.
 func (r *Run) releaseWaits(n *nodeState) {
 	if n.ext != nil {
 		r.offerContexts(n.ext.waitsFor)
 	}
 }
 
-// offerContexts lets the next in line try for each of the contexts that is free.
+// offerContexts readies the next waiting node of each free context.
 func (r *Run) offerContexts(ids []string) {
 	for _, id := range ids {
 		if c := r.contexts[id]; c != nil && c.writer == nil {
@@ -108,7 +108,7 @@ func (r *Run) offerContexts(ids []string) {
 	}
 }
 
-// readyNextWaiter readies the first of those that still wait for the context.
+// readyNextWaiter readies the first node that still waits for the context.
 func (r *Run) readyNextWaiter(c *contextState) {
 	for len(c.waiters) > 0 {
 		if n := heap.Pop(&c.waiters).(*nodeState); n.startable() {
@@ -118,7 +118,7 @@ func (r *Run) readyNextWaiter(c *contextState) {
 	}
 }
 
-// busyContext returns a context of the list that somebody else is writing.
+// busyContext returns a context of the list that another node is writing.
 func (r *Run) busyContext(n *nodeState, ids []string) *contextState {
 	for _, id := range ids {
 		if c := r.contexts[id]; c != nil && c.writer != nil && c.writer != n {
@@ -128,7 +128,7 @@ func (r *Run) busyContext(n *nodeState, ids []string) *contextState {
 	return nil
 }
 
-// grantsFor lists the contexts the node may write; sorted, mostly one.
+// grantsFor lists the contexts that the node may write, sorted; usually one.
 func (r *Run) grantsFor(n *nodeState) []string {
 	if n.plan.Use != flow.ContextWrite {
 		return n.mergeGrants()
@@ -136,8 +136,8 @@ func (r *Run) grantsFor(n *nodeState) []string {
 	return r.contextsOf(n)
 }
 
-// contextsOf lists the contexts the node uses: those whose handles came in,
-// else that of the scope.
+// contextsOf lists the contexts that the node uses: those of its incoming handles, or else
+// that of the scope.
 func (r *Run) contextsOf(n *nodeState) []string {
 	var ids []string
 	for _, port := range n.plan.contextPort {
@@ -158,8 +158,8 @@ func (r *Run) contextsOf(n *nodeState) []string {
 	return slices.Compact(ids)
 }
 
-// context is the id of the scope's own context: what was wired to the
-// composite around it, else main.
+// context returns the id of the scope's own context: the one connected to the surrounding
+// composite, or else main.
 func (s *scope) context() string {
 	for ; s.owner != nil; s = s.owner.scope {
 		for _, port := range s.owner.plan.contextPort {
@@ -171,7 +171,7 @@ func (s *scope) context() string {
 	return MainContext
 }
 
-// mergeGrants lists the contexts that a composite's lanes go back into.
+// mergeGrants lists the contexts that a composite's lanes are merged into.
 func (n *nodeState) mergeGrants() []string {
 	if n.ext == nil || n.ext.expansion == nil || !n.ext.expansion.fork || !n.ext.expansion.complete() {
 		return nil
@@ -189,7 +189,7 @@ func (n *nodeState) mergeGrants() []string {
 // MainContext is the id of a run's main context.
 const MainContext = "main"
 
-// handleOn returns the handle that came in on a context port.
+// handleOn returns the incoming handle of a context port.
 func (n *nodeState) handleOn(port string) (Handle, bool) {
 	for i := n.plan.inLo; i < n.plan.inHi; i++ {
 		e := &n.scope.plan.edges[i]
@@ -213,8 +213,7 @@ func (n *nodeState) handleOn(port string) (Handle, bool) {
 	return Handle{}, false
 }
 
-// localID is the context that id means for a node: inside a lane, the lane's
-// own fork of it.
+// localID resolves a context id for a node: inside a lane it is the lane's own fork.
 func (r *Run) localID(s *scope, id string) string {
 	l, s := s.laneOf()
 	if l == nil {
@@ -229,7 +228,7 @@ func (r *Run) localID(s *scope, id string) string {
 	return id
 }
 
-// forksFor lists the lanes' contexts that a start has to make first.
+// forksFor lists the contexts of the lane that a start must create first.
 func (r *Run) forksFor(n *nodeState) []ContextChange {
 	if l, _ := n.scope.laneOf(); l == nil || !n.usesContext() {
 		return nil
@@ -241,8 +240,8 @@ func (r *Run) forksFor(n *nodeState) []ContextChange {
 	return out
 }
 
-// forkInto adds the forks that make the context a lane calls id: of a lane in
-// a lane, the outer one's first.
+// forkInto adds the forks that create the lane's context id. For a lane inside a lane the
+// outer fork comes first.
 func (r *Run) forkInto(out []ContextChange, s *scope, id string) []ContextChange {
 	l, s := s.laneOf()
 	if l == nil || r.contexts[id] != nil || slices.ContainsFunc(out, func(f ContextChange) bool { return f.ID == id }) {
@@ -257,7 +256,7 @@ func (r *Run) forkInto(out []ContextChange, s *scope, id string) []ContextChange
 	return out
 }
 
-// missingContext names a context that the node was given and that is not there, "" if
+// missingContext returns a context that the node was given and that does not exist, "" if
 // there is none.
 func (r *Run) missingContext(n *nodeState, forks []ContextChange) string {
 	if !n.usesContext() {
@@ -271,7 +270,7 @@ func (r *Run) missingContext(n *nodeState, forks []ContextChange) string {
 	return ""
 }
 
-// grant gives the node its contexts.
+// grant grants the contexts to the node.
 func (r *Run) grant(n *nodeState, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -287,7 +286,7 @@ func (r *Run) grant(n *nodeState, ids []string) error {
 	return nil
 }
 
-// releaseGrants gives the node's contexts back and lets the next in line try.
+// releaseGrants releases the node's contexts and readies the next waiting nodes.
 func (r *Run) releaseGrants(n *nodeState) {
 	if n.ext == nil {
 		return

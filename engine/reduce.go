@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// Reduce combines the value under a key (there if ok) with one written to it.
+// Reduce combines the present value of a key (which exists if ok) with the written one.
 func Reduce(red flow.Reducer, old Value, ok bool, v Value) (Value, error) {
 	if !ok || old == nil || red == flow.ReduceNone || red == flow.ReduceReplace {
 		if red == flow.ReduceAppend {

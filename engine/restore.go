@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Restore makes the run that a Snapshot was taken of.
+// Restore recreates the run of a Snapshot.
 func Restore(id string, p *Plan, data []byte) (*Run, error) {
 	var s snapshot
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -55,7 +55,7 @@ func (r *Run) restore(s *snapshot) error {
 	return r.restoreWork(s)
 }
 
-// restoreWork brings back what executes, with its contexts, and what is ready.
+// restoreWork restores the executing nodes with their contexts, and the ready nodes.
 func (r *Run) restoreWork(s *snapshot) error {
 	for i := range s.Scopes {
 		sc := r.scopes[s.Scopes[i].Name]
@@ -63,14 +63,14 @@ func (r *Run) restoreWork(s *snapshot) error {
 			sn := &s.Scopes[i].Nodes[j]
 			n := &sc.nodes[sn.Index]
 			switch n.phase {
-			case phaseReady: // where a context is taken it goes to stand in line
+			case phaseReady: // a node whose context is busy joins its waiting list again
 				heap.Push(&r.ready, n)
 			case phaseExecuting:
 				r.countExecuting(n, 1)
 				if err := r.grant(n, sn.Grants); err != nil {
 					return err
 				}
-			default: // of those that wait, who shares a context keeps it
+			default: // of the waiting nodes, those that share a context keep it
 				if err := r.grant(n, sn.Grants); err != nil {
 					return err
 				}
@@ -153,13 +153,13 @@ func (s *scope) restoreNode(sn *nodeSnapshot) error {
 	return nil
 }
 
-// isPlain reports whether the node has none of what few nodes need.
+// isPlain reports whether the node has none of the rarely used state.
 func (sn *nodeSnapshot) isPlain() bool {
 	return sn.Facts == nil && sn.Port == "" && sn.EarlierIterations == 0 && sn.Failure == nil && sn.Metadata == nil &&
 		!sn.Cached && sn.Steps == nil && sn.Expand == nil && sn.Uncounted == 0 && !sn.CutOff
 }
 
-// applyFact brings back one fact of a node.
+// applyFact restores one fact of a node.
 func (x *nodeExt) applyFact(f Event) error {
 	switch f := f.(type) {
 	case *EffectStarted:
@@ -178,7 +178,7 @@ func (x *nodeExt) applyFact(f Event) error {
 	return nil
 }
 
-// setInMap sets a key of a map that is made when it is first needed.
+// setInMap sets a key of a map and creates the map on first use.
 func setInMap[T any](m *map[string]T, key string, v T) {
 	if *m == nil {
 		*m = make(map[string]T)
@@ -186,7 +186,7 @@ func setInMap[T any](m *map[string]T, key string, v T) {
 	(*m)[key] = v
 }
 
-// restoreRest brings back what refers to nodes of all scopes.
+// restoreRest restores what refers to nodes of all scopes.
 func (r *Run) restoreRest(s *snapshot) error {
 	waits, err := DecodeEvents(s.Waits)
 	if err != nil {
@@ -199,7 +199,7 @@ func (r *Run) restoreRest(s *snapshot) error {
 		}
 		n := r.node(w.Path)
 		if n == nil {
-			return invalid("the waiting node %s is not there", w.Path)
+			return invalid("the waiting node %s does not exist", w.Path)
 		}
 		for _, i := range w.Interrupts {
 			r.addInterrupt(n, i)
@@ -214,7 +214,7 @@ func (r *Run) restoreRest(s *snapshot) error {
 			delete(r.due, o.ID)
 		}
 	}
-	// order: timers are ordered by themselves.
+	// order: the heap orders timers itself.
 	for id, at := range s.Due {
 		if r.due[id] == 0 {
 			r.setTimer(id, at)
@@ -223,7 +223,7 @@ func (r *Run) restoreRest(s *snapshot) error {
 	if len(s.Writers) > 0 {
 		r.writers = make(map[string]*nodeState)
 	}
-	// order: a map is made of a map.
+	// order: a map is built from a map.
 	for k, path := range s.Writers {
 		if n := r.node(path); n != nil {
 			r.writers[k] = n
@@ -232,7 +232,7 @@ func (r *Run) restoreRest(s *snapshot) error {
 	return nil
 }
 
-// restoreReports brings back what was reported of open children.
+// restoreReports restores the reports of open children.
 func (r *Run) restoreReports(data json.RawMessage) error {
 	if data == nil {
 		return nil

@@ -12,22 +12,22 @@ import (
 type Run struct {
 	ID   string
 	plan *Plan
-	// Start is the run's first event, nil before it.
+	// Start is the run's first event, nil before it is applied.
 	Start *RunStarted
 
-	events int64 // how many were applied
+	events int64 // number of applied events
 	now    int64 // time of the newest commit, Unix milliseconds
 	usage  Usage
-	// lists and sizes are of the state, and follow from it.
+	// lists and sizes are derived from the state.
 	lists growing
 	sizes *stateSizes
-	// forked is the newest fork, nil for a run with a past of its own; shared is
-	// what was spent in the past it shares.
+	// forked is the newest fork, nil for a run with its own past; shared is what was spent
+	// in the shared past.
 	forked      *RunForked
 	sharedUsage Usage
-	// spent, reserved and raised are for budgets: by node, effect key and budget.
+	// spent, reserved and increases are for budgets: by node, by effect key and by budget.
 	spent, reserved, increases map[string]Usage
-	// approvals are what people allowed for the whole run, by Interrupt.Event.
+	// approvals has what people approved for the whole run, by Interrupt.Event.
 	approvals map[string]Answer
 
 	root     *scope
@@ -37,12 +37,12 @@ type Run struct {
 	writers  map[string]*nodeState
 	parallel int
 
-	// The agenda: what Decide has yet to answer. Decide may reorder it but
-	// never changes what it means.
+	// The agenda: what Decide has yet to decide. Decide may reorder it, but that never
+	// changes its meaning.
 	ready      nodeHeap
 	skips      []*nodeState
-	conflicts  []*nodeState // two taken edges on one port
-	timedOut   []*nodeState // suspended, and their time is up
+	conflicts  []*nodeState // two taken edges into one port
+	timedOut   []*nodeState // suspended nodes that timed out
 	failures   []*nodeState
 	breaks     []*nodeState
 	finished   []*scope // all nodes done; outputs to be collected
@@ -52,7 +52,7 @@ type Run struct {
 	toCancel   []*nodeState
 
 	executing    int // attempts whose function may be running
-	waitingNodes int // nodes that wait for somebody
+	waitingNodes int // suspended nodes that wait for an answer or event
 	children     int // child runs that nodes wait for
 	interrupts   []*openInterrupt
 	byID         map[string]*openInterrupt
@@ -66,7 +66,7 @@ type Run struct {
 	absent    Values
 }
 
-// phase is where a node stands, finer than its status.
+// phase is the detailed status of a node.
 type phase uint8
 
 const (
@@ -83,7 +83,7 @@ const (
 	phaseDone
 )
 
-// String is the phase in words, for errors.
+// String returns the phase in words, for errors.
 func (p phase) String() string {
 	return [...]string{
 		"idle", "ready", "executing", "pulling", "expanding", "waiting", "at a breakpoint", "held", "failing", "retrying", "done",
@@ -97,56 +97,56 @@ type nodeState struct {
 	outputs Values
 	ext     *nodeExt
 	started int64 // Unix milliseconds, of the attempt
-	pending int32 // pushed edges that are not resolved
+	pending int32 // number of unresolved pushed edges
 	attempt int32
 	phase   phase
 	status  Status
-	// needed is false for a node that runs only when somebody pulls it.
+	// needed is false for a node that runs only when it is pulled.
 	needed bool
-	// entered says that the attempt was started, so that it is resumed next.
+	// entered says that the attempt has started, so that the next entry resumes it.
 	entered bool
-	// breakPassed says that its interruptBefore is behind it.
+	// breakPassed says that its interruptBefore is resolved.
 	breakPassed bool
 }
 
-// nodeExt holds what few nodes need.
+// nodeExt holds state that few nodes need.
 type nodeExt struct {
 	grants                   []string
-	waitsFor                 []string // the contexts it last stood in line for
+	waitsFor                 []string // the contexts that it waits for
 	effects                  map[string]*EffectCompleted
 	startedEffects           map[string]*EffectStarted
 	answers                  map[string]*Answer
-	steps                    []string // keys of the steps and notes that were recorded
-	waiting                  int      // open interrupts
+	steps                    []string // keys of the recorded steps and notes
+	waiting                  int      // number of open interrupts
 	children                 int      // of those, child runs
 	port                     string
 	expansion                *expansion
 	earlierIterations        int   // iterations of earlier expansions
 	earlierAttemptIterations int   // of those, iterations of earlier attempts
-	uncounted                int32 // attempts that were cancelled, which count for nothing
-	cutOff                   bool  // the attempt was cancelled and has not gone on
-	unhandled                bool  // the failure was final and nothing took it
+	uncounted                int32 // number of cancelled attempts, which do not count
+	cutOff                   bool  // the attempt was cancelled and has not continued
+	unhandled                bool  // the failure was final and not handled
 	failure                  *Error
 	metadata                 Values
 	micros                   int64
 	cached                   bool
 }
 
-// Answer is what became of an interrupt.
+// Answer is the outcome of an interrupt.
 type Answer struct {
 	Value Value
-	// Given is false where the wait ended without an answer: a timer.
+	// Given is false if the wait ended without an answer, as for a timer.
 	Given bool
 	By    string
-	// Child is how a child run ended, for an interrupt of that kind.
+	// Child is the outcome of a child run, for an interrupt of that kind.
 	Child *ChildReported
 }
 
 type openInterrupt struct {
 	Interrupt
 	node     *nodeState
-	report   *ChildReported // the newest of a child run
-	timedOut bool           // a child run whose time is up: it is to end
+	report   *ChildReported // newest report of a child run
+	timedOut bool           // the child run timed out and must end
 }
 
 // NewRun returns a run with no events.
@@ -157,29 +157,29 @@ func NewRun(id string, p *Plan) *Run {
 	}
 }
 
-// Plan is what the run runs.
+// Plan returns the plan of the run.
 func (r *Run) Plan() *Plan { return r.plan }
 
-// Events is how many events were applied.
+// Events returns the number of applied events.
 func (r *Run) Events() int64 { return r.events }
 
-// Now is the time of the newest commit, Unix milliseconds.
+// Now returns the time of the newest commit, in Unix milliseconds.
 func (r *Run) Now() int64 { return r.now }
 
-// Usage is what all effects of the run cost so far.
+// Usage returns what all effects of the run cost so far.
 func (r *Run) Usage() Usage { return r.usage }
 
-// State is the state as of the last event, outside any lane.
+// State returns the state as of the last event, outside any lane.
 func (r *Run) State() State { return r.state }
 
-// Outputs are the outputs of a completed run.
+// Outputs returns the outputs of a completed run.
 func (r *Run) Outputs() Values { return r.outputs }
 
-// Absent are the outputs of a completed run that have no value, each with the
-// reason as text.
+// Absent returns the outputs of a completed run that have no value, each with the reason as
+// text.
 func (r *Run) Absent() Values { return r.absent }
 
-// Failure is why the run failed, nil if it did not.
+// Failure returns the error of a failed run, nil otherwise.
 func (r *Run) Failure() *Error { return r.failure }
 
 // CancelRequested reports whether a cancellation was acknowledged.
@@ -188,8 +188,8 @@ func (r *Run) CancelRequested() bool { return r.cancelled != nil }
 // Idle reports that no attempt is executing.
 func (r *Run) Idle() bool { return r.executing == 0 }
 
-// Status is where the run stands. It is Paused when only people or outside
-// events can move it and its children; a run that waits for a timer is Running.
+// Status returns the status of the run. It is Paused if only people or outside events can
+// continue the run and its children; a run that waits for a timer is Running.
 func (r *Run) Status() Status {
 	switch {
 	case r.ended != Pending:
@@ -202,19 +202,20 @@ func (r *Run) Status() Status {
 	return Running
 }
 
-// Activity says what a running run does.
+// Activity is what a run with status Running is doing.
 type Activity uint8
 
 const (
-	// Executing: nodes are at work, or about to be.
+	// Executing: a node is executing or about to start.
 	Executing Activity = iota
-	// AwaitsChildren: no node is at work, and child runs are.
+	// AwaitsChildren: no node is executing, but a child run is.
 	AwaitsChildren
-	// AwaitsTimers: nothing happens before a timer is due, or somebody answers.
+	// AwaitsTimers: the run continues when a timer fires or an answer arrives.
 	AwaitsTimers
 )
 
-// Activity says what the run does; it is of use while the run's status is Running.
+// Activity returns what the run is doing. It is meaningful only while the status is
+// Running.
 func (r *Run) Activity() Activity {
 	switch {
 	case r.ended != Pending, r.Start == nil, r.executing > 0, slices.ContainsFunc(r.ready, (*nodeState).startable):
@@ -227,9 +228,9 @@ func (r *Run) Activity() Activity {
 	return Executing
 }
 
-// Interrupts lists what the run waits for, oldest first. Timers are not among
-// them, and a child run is not but what it waits for: "PATH>ID" for what the
-// child of the node at PATH names ID.
+// Interrupts lists what the run waits for, oldest first, without timers. In place of a
+// child run it lists that run's interrupts: "PATH>ID" for the interrupt ID of the child of
+// the node at PATH.
 func (r *Run) Interrupts() []Interrupt {
 	var out []Interrupt
 	for _, i := range r.interrupts {
@@ -244,8 +245,8 @@ func (r *Run) Interrupts() []Interrupt {
 	return out
 }
 
-// Interrupt returns the open interrupt of that id, which may be one of a child
-// run, and the path of its node.
+// Interrupt returns the open interrupt with that id, which may belong to a child run, and
+// the path of its node.
 func (r *Run) Interrupt(id string) (i Interrupt, node string, ok bool) {
 	if o := r.byID[id]; o != nil {
 		return o.Interrupt, o.node.path(), true
@@ -269,10 +270,10 @@ func (r *Run) Interrupt(id string) (i Interrupt, node string, ok bool) {
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// path is the node's name in the journal.
+// path returns the node's path, its name in the journal.
 func (n *nodeState) path() string { return n.scope.prefix + n.plan.Def.ID }
 
-// ensureExt returns the node's rarely needed part, making it where there is none.
+// ensureExt returns the node's rarely used part, creating it on first use.
 func (n *nodeState) ensureExt() *nodeExt {
 	if n.ext == nil {
 		n.ext = &nodeExt{}
@@ -280,7 +281,7 @@ func (n *nodeState) ensureExt() *nodeExt {
 	return n.ext
 }
 
-// node finds the node at a path, nil where there is none (or no longer).
+// node finds the node at a path, nil if it does not exist (any more).
 func (r *Run) node(path string) *nodeState {
 	s, id := r.root, path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
@@ -296,7 +297,7 @@ func (r *Run) node(path string) *nodeState {
 	return &s.nodes[i]
 }
 
-// scope is a graph being run: the root, or one iteration of a composite.
+// scope is a graph that is being executed: the root, or one iteration of a composite.
 type scope struct {
 	prefix   string // "" or "refine#2/"
 	owner    *nodeState
@@ -305,12 +306,12 @@ type scope struct {
 	inputs   Values
 	nodes    []nodeState
 	edges    []edgeState
-	open     int // nodes that are not done
-	unneeded int // of those, nodes that nobody wants (yet)
-	live     int // attempts executing in the scope and below
+	open     int // number of nodes that have not ended
+	unneeded int // of those, nodes that are not needed (yet)
+	live     int // attempts executing in the scope and below it
 	lane     *lane
 	cancel   *scopeCancel
-	listed   bool // is in finished
+	listed   bool // whether it is in Run.finished
 }
 
 type edgeState uint8
@@ -321,34 +322,34 @@ const (
 	edgeDropped
 )
 
-// lane holds what an iteration with isolation `fork` keeps to itself.
+// lane holds the private contexts and state of an iteration with isolation `fork`.
 type lane struct {
 	state   State
 	writers map[string]*nodeState
 	changes []StateChange
-	// bases are the contexts as they stood when the lane was made.
+	// bases are the contexts as of the lane's creation.
 	bases []laneBase
-	// contexts are the lane's own forks of them, as they are first used.
+	// contexts are the lane's own forks of them, in the order of their first use.
 	contexts []string
 }
 
-// laneBase is a context a lane can see: its name around the lane, and what the
-// lane's own is forked from, which is that context or what an earlier turn of
-// the lane made of it.
+// laneBase is a context that a lane can see: its name outside the lane, and the context
+// that the lane's fork starts from, which is that context or the fork of an earlier
+// iteration of the lane.
 type laneBase struct {
 	id, from string
 	at       int
 }
 
-// scopeCancel says that nothing new may start in a scope, and why.
+// scopeCancel says that no node may start in a scope, and why.
 type scopeCancel struct {
-	err *Error // nil for a cancellation
+	err *Error // nil if the run was cancelled
 }
 
-// name is the scope's path: "" or "refine#2".
+// name returns the scope's path: "" or "refine#2".
 func (s *scope) name() string { return strings.TrimSuffix(s.prefix, "/") }
 
-// cancelled reports whether the scope or one around it is being torn down.
+// cancelled reports whether the scope or one around it is being cancelled.
 func (s *scope) cancelled() bool {
 	for ; s != nil; s = s.parent() {
 		if s.cancel != nil {
@@ -375,7 +376,7 @@ func (s *scope) laneOf() (*lane, *scope) {
 	return nil, nil
 }
 
-// openScope makes the scope of a graph; its entries become ready.
+// openScope creates the scope of a graph and readies its entry nodes.
 func (r *Run) openScope(p *GraphPlan, owner *nodeState, number int, inputs Values) *scope {
 	s := &scope{
 		owner: owner, number: number, plan: p, inputs: inputs,
@@ -396,7 +397,7 @@ func (r *Run) openScope(p *GraphPlan, owner *nodeState, number int, inputs Value
 	return s
 }
 
-// limitTo keeps only what the targets need wanted.
+// limitTo marks as needed only what the targets depend on.
 func (s *scope) limitTo(targets []string) {
 	if len(targets) == 0 {
 		return
@@ -411,7 +412,7 @@ func (s *scope) limitTo(targets []string) {
 	}
 }
 
-// startEntries resolves the entries of a fresh scope.
+// startEntries resolves the entry nodes of a new scope.
 func (r *Run) startEntries(s *scope) {
 	for _, i := range s.plan.entries {
 		r.schedule(&s.nodes[i])
@@ -451,5 +452,5 @@ func depth(s *scope) int {
 	return d
 }
 
-// usesContext reports whether the node has a context at all.
+// usesContext reports whether the node uses a context.
 func (n *nodeState) usesContext() bool { return n.plan.Use != flow.ContextNone }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// snapshot is a run between two events as checkpoints keep it. Whatever holds
-// values is kept as events, whose encoding keeps their types.
+// snapshot is the state of a run between two events, as stored in checkpoints. Everything
+// that holds values is stored as events, because their encoding keeps the types.
 type snapshot struct {
 	Events    int64             `json:"events"`
 	Now       int64             `json:"now"`
@@ -22,15 +22,15 @@ type snapshot struct {
 	Contexts  []contextSnapshot `json:"contexts,omitempty"`
 	Scopes    []scopeSnapshot   `json:"scopes"`
 	Waits     json.RawMessage   `json:"waits,omitempty"`    // open interrupts, oldest first, as events
-	Children  json.RawMessage   `json:"children,omitempty"` // what was reported of those that are child runs
+	Children  json.RawMessage   `json:"children,omitempty"` // reports of those that are child runs
 	Due       map[string]int64  `json:"due,omitempty"`
 	Spent     map[string]Usage  `json:"spent,omitempty"`
 	Reserved  map[string]Usage  `json:"reserved,omitempty"`
 	Increases map[string]Usage  `json:"raised,omitempty"`
-	Approvals json.RawMessage   `json:"leaves,omitempty"` // as answers to what they are about
+	Approvals json.RawMessage   `json:"leaves,omitempty"` // as answers to their names
 }
 
-// storedValues are values as a snapshot keeps them; see EncodeValue.
+// storedValues is Values encoded for a snapshot; see EncodeValue.
 type storedValues Values
 
 // MarshalJSON implements json.Marshaler.
@@ -65,14 +65,14 @@ type contextSnapshot struct {
 type scopeSnapshot struct {
 	Name   string         `json:"name,omitempty"`
 	Inputs storedValues   `json:"in,omitempty"`
-	Edges  string         `json:"edges"` // a digit an edge
+	Edges  string         `json:"edges"` // one digit for each edge
 	Nodes  []nodeSnapshot `json:"nodes,omitempty"`
 }
 
 type nodeSnapshot struct {
 	Index                    int                `json:"i"`
 	Phase                    phase              `json:"ph,omitempty"`
-	Status                   uint8              `json:"st,omitempty"` // the number, which is short
+	Status                   uint8              `json:"st,omitempty"` // as a number, which is short
 	Attempt                  int32              `json:"a,omitempty"`
 	Started                  int64              `json:"t,omitempty"`
 	NotNeeded                bool               `json:"u,omitempty"`
@@ -103,15 +103,14 @@ type expansionSnapshot struct {
 	Done        int            `json:"done,omitempty"`
 }
 
-// CanSnapshot reports whether the run is between two events, so that a Snapshot can
-// be taken: nothing is to be decided or torn down, and no lanes are open.
-// Attempts may execute; Restore brings them back as a replay does, to be
-// entered again.
+// CanSnapshot reports whether the run is at a point where a Snapshot can be taken: no
+// decision is pending, no scope is being cancelled and no lanes are open. Attempts may be
+// executing; Restore prepares them for re-entry, as a replay does.
 func (r *Run) CanSnapshot() bool {
 	if r.Start == nil || r.ended != Pending || len(r.cancelling) > 0 || len(r.finished) > 0 || r.Decide() != nil {
 		return false
 	}
-	// order: any one lane will do.
+	// order: any lane gives the answer.
 	for _, s := range r.scopes {
 		if s.lane != nil || s.cancelled() || s.hasLaneCommits() {
 			return false
@@ -130,10 +129,10 @@ func (s *scope) hasLaneCommits() bool {
 	return false
 }
 
-// Snapshot encodes a quiet run. Restore makes the same run of it.
+// Snapshot encodes the run. CanSnapshot must be true. Restore recreates the run from it.
 func (r *Run) Snapshot() ([]byte, error) {
 	if !r.CanSnapshot() {
-		return nil, fmt.Errorf("snapshot of run %s: something is still to be decided", r.ID)
+		return nil, fmt.Errorf("snapshot of run %s: decisions are pending", r.ID)
 	}
 	start, err := EncodeEvents(nil, []Event{r.Start})
 	if err != nil {
@@ -147,7 +146,7 @@ func (r *Run) Snapshot() ([]byte, error) {
 		v, _ := r.state.Get(k)
 		s.State = append(s.State, Named{k, v})
 	}
-	// order: a map is made of a map.
+	// order: a map is built from a map.
 	for k, n := range r.writers {
 		s.Writers[k] = r.openAncestor(n.path())
 	}
@@ -177,8 +176,8 @@ func (r *Run) Snapshot() ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// openAncestor is the path, or that of the nearest composite around it that is
-// still there: what came after the composite came after it too.
+// openAncestor returns the path, or that of the nearest surrounding composite that still
+// exists. Whatever followed the composite also followed the node.
 func (r *Run) openAncestor(path string) string {
 	for path != "" && r.node(path) == nil {
 		i := strings.LastIndexByte(path, '/')
@@ -241,7 +240,7 @@ func (n *nodeState) encode() (nodeSnapshot, error) {
 	return s, err
 }
 
-// facts are the node's effects and answers as the events they came by.
+// facts encodes the node's effects and answers as events.
 func (n *nodeState) facts() []Event {
 	var out []Event
 	for _, k := range slices.Sorted(maps.Keys(n.ext.startedEffects)) {

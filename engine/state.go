@@ -2,8 +2,8 @@ package engine
 
 import "github.com/benbjohnson/immutable"
 
-// State is an immutable snapshot of a run's state. Taking one costs nothing;
-// writing makes a new one that shares the rest.
+// State is an immutable snapshot of a run's state. Copying it is free; a write creates a
+// new State that shares the unchanged parts.
 type State struct {
 	m *immutable.SortedMap[string, Value]
 }
@@ -16,7 +16,7 @@ func (s State) Get(key string) (Value, bool) {
 	return s.m.Get(key)
 }
 
-// Keys lists the keys in alphabetical order, as a fresh list.
+// Keys returns the keys in alphabetical order, in a new list.
 func (s State) Keys() []string {
 	if s.m == nil {
 		return nil
@@ -29,7 +29,7 @@ func (s State) Keys() []string {
 	return keys
 }
 
-// Len is how many keys there are.
+// Len returns the number of keys.
 func (s State) Len() int {
 	if s.m == nil {
 		return 0
@@ -45,7 +45,7 @@ func (s State) with(key string, v Value) State {
 	return State{s.m.Set(key, v)}
 }
 
-// without returns the state with no value under key.
+// without returns the state without key.
 func (s State) without(key string) State {
 	if s.m == nil {
 		return s

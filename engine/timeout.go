@@ -2,13 +2,12 @@ package engine
 
 import "strings"
 
-// timeoutTimer ends the id of the timer that bounds an attempt's time while no
-// function executes for it: while it waits for an answer, a timer, a lazy port or
-// the iterations of its body. While its function executes the runner bounds it, and
-// a child run has a time of its own.
+// timeoutTimer is the suffix of the timer id that limits the time of a suspended attempt:
+// while it waits for an answer, a timer, a lazy port or the iterations of its body. While
+// its function executes, the runner enforces the limit; a child run has its own limit.
 const timeoutTimer = ":timeout"
 
-// limit sets the timer of a node that is suspended.
+// startWaitTimer starts the timeout timer of a suspended node.
 func (r *Run) startWaitTimer(n *nodeState) {
 	total := n.plan.Def.Timeout.Total
 	if total > 0 && !n.scope.cancelled() {
@@ -16,7 +15,7 @@ func (r *Run) startWaitTimer(n *nodeState) {
 	}
 }
 
-// stopWaitTimer removes it again.
+// stopWaitTimer removes the timeout timer.
 func (r *Run) stopWaitTimer(n *nodeState) {
 	if n.plan.Def.Timeout.Total > 0 {
 		delete(r.due, n.path()+timeoutTimer)
@@ -24,11 +23,11 @@ func (r *Run) stopWaitTimer(n *nodeState) {
 	}
 }
 
-// applyTimeout lists a node whose time is up, so that it fails.
+// applyTimeout lists a node that timed out, so that it fails.
 func (r *Run) applyTimeout(e *TimerFired) error {
 	n := r.node(strings.TrimSuffix(e.ID, timeoutTimer))
 	if n == nil {
-		return invalid("%s names %s, which is not there", e.Kind(), e.ID)
+		return invalid("%s names %s, which does not exist", e.Kind(), e.ID)
 	}
 	delete(r.due, e.ID)
 	suspended := n.phase == phaseWaiting && !n.hasOpenChild() || n.phase == phasePulling || n.phase == phaseExpanding && !r.hasFailedIteration(n)
@@ -41,7 +40,7 @@ func (r *Run) applyTimeout(e *TimerFired) error {
 func decideTimedOut(n *nodeState) Event {
 	return &NodeFailed{Path: n.path(), Error: &Error{
 		Code: CodeTimeout, Node: n.path(), Attempt: int(n.attempt),
-		Message: "the node took longer than " + n.plan.Def.Timeout.Total.String() + " in total, of which it waited at the end",
-		Hint:    "raise `timeout:` on the node, or add `retry:`",
+		Message: "the node took longer than " + n.plan.Def.Timeout.Total.String() + " in total; at the end it was waiting",
+		Hint:    "increase `timeout:` of the node, or add `retry:`",
 	}}
 }

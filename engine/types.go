@@ -5,20 +5,20 @@ import (
 	"fmt"
 )
 
-// Commit is a group of events of one run made durable together.
+// Commit is a group of events of one run that become durable together.
 type Commit struct {
 	Run string
-	// Seq counts the run's commits from 1; the first event of the run has
-	// number 1, and First is the number of this commit's first event.
+	// Seq numbers the run's commits from 1. The first event of a run has number 1, and
+	// First is the number of this commit's first event.
 	Seq   int64
 	First int64
-	// At is Unix time in milliseconds; the run's only clock.
+	// At is Unix time in milliseconds, the only clock of the run.
 	At     int64
 	Events []Event
 }
 
-// When is the time of the commit's event of that index, in Unix milliseconds. Events
-// before the one that forks a run in the same commit happened when the fork point did.
+// When returns the time of the commit's event at that index, in Unix milliseconds. Events
+// before a RunForked in the same commit happened at the time of the fork point.
 func (c *Commit) When(i int) int64 {
 	for _, e := range c.Events[i:] {
 		if f, ok := e.(*RunForked); ok && e != c.Events[i] {
@@ -28,7 +28,7 @@ func (c *Commit) When(i int) int64 {
 	return c.At
 }
 
-// Usage is what effects cost.
+// Usage is the cost of effects.
 type Usage struct {
 	Calls      int   `json:"calls,omitempty"`
 	Input      int   `json:"input,omitempty"`  // tokens
@@ -36,12 +36,12 @@ type Usage struct {
 	Output     int   `json:"output,omitempty"` // tokens
 	Reasoning  int   `json:"reasoning,omitempty"`
 	CostMicros int64 `json:"cost,omitempty"` // millionths of a US dollar
-	// Estimated is how many of Calls are counted at an estimate, since nobody
-	// reported what they took.
+	// Estimated is how many of Calls were counted by an estimate, because the provider
+	// reported no usage.
 	Estimated int `json:"estimated,omitempty"`
 }
 
-// Add returns the sum.
+// Add returns the sum of both.
 func (u Usage) Add(o Usage) Usage {
 	return Usage{
 		u.Calls + o.Calls, u.Input + o.Input, u.Cached + o.Cached,
@@ -49,30 +49,30 @@ func (u Usage) Add(o Usage) Usage {
 	}
 }
 
-// Error is a failure as the journal keeps it; Code is from the table in codes.go.
+// Error is a failure as recorded in the journal. Code is from the table in codes.go.
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Node and Attempt say where; Key names the effect, if one failed.
+	// Node and Attempt are the place; Key names the effect, if one failed.
 	Node    string `json:"node,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
 	Key     string `json:"key,omitempty"`
-	// Hint says what to do next.
+	// Hint is the next thing to do.
 	Hint string `json:"hint,omitempty"`
 	// Permanent errors are not retried unless `on` names their code.
 	Permanent bool `json:"permanent,omitempty"`
-	// Budget is the path of the budget that is used up, with budget_exceeded.
+	// Budget is the path of the exhausted budget, with budget_exceeded.
 	Budget string `json:"budget,omitempty"`
-	// Below says where it happened in the child runs of Node, as "review>ask", and
-	// Run in which run that was; both are "" where Node itself failed.
+	// Below is the place in the child runs of Node, as "review>ask", and Run the run in
+	// which it failed; both are "" if Node itself failed.
 	Below string `json:"below,omitempty"`
 	Run   string `json:"run,omitempty"`
 }
 
-// Error is "place: message (code)".
+// Error returns "place: message (code)".
 func (e *Error) Error() string {
 	s := e.Message + " (" + e.Code + ")"
-	if e.Run != "" && e.Below == "" { // of no node of that run
+	if e.Run != "" && e.Below == "" { // the failure of that run itself
 		s = "child run " + e.Run + ": " + s
 	}
 	if place := e.Place(); place != "" {
@@ -81,7 +81,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Place is the path of the node that failed, down into child runs: "part>review>ask".
+// Place returns the path of the node that failed, through child runs: "part>review>ask".
 func (e *Error) Place() string {
 	if e.Node == "" || e.Below == "" {
 		return e.Node + e.Below
@@ -97,15 +97,15 @@ const (
 	AwaitInput  InterruptKind = "input"  // a person's answer
 	AwaitTimer  InterruptKind = "timer"  // Due
 	AwaitEvent  InterruptKind = "event"  // an outside event named Event
-	AwaitBreak  InterruptKind = "break"  // somebody to let the run go on
-	AwaitEffect InterruptKind = "effect" // somebody to say what became of an effect
-	// AwaitApproval waits for a person to allow a tool call; where Event is set, for
-	// all calls in the run that name it so. AwaitBudget waits for one to add to the
-	// budget that Event names by its path.
+	AwaitBreak  InterruptKind = "break"  // a person lets the run continue
+	AwaitEffect InterruptKind = "effect" // a person decides the outcome of an effect
+	// AwaitApproval waits for a person to allow a tool call or, if Event is set, all calls
+	// of the run with that Event. AwaitBudget waits for an increase of the budget with the
+	// path Event.
 	AwaitApproval InterruptKind = "approval"
 	AwaitBudget   InterruptKind = "budget"
-	// AwaitChild waits for a child run. It is not shown to people: what the child
-	// waits for is.
+	// AwaitChild waits for a child run. People are shown the interrupts of the child
+	// instead.
 	AwaitChild InterruptKind = "child"
 )
 
@@ -117,26 +117,25 @@ type Interrupt struct {
 	// Schema is the JSON Schema of the answer; nil is text.
 	Schema map[string]any `json:"schema,omitempty"`
 	Event  string         `json:"event,omitempty"`
-	// Due is Unix time in milliseconds: when a timer fires, or when the wait
-	// for an answer or event is given up (the answer is then absent); 0 never.
+	// Due is Unix time in milliseconds: when a timer fires, or when the wait for an answer
+	// or event ends without one; 0 means never.
 	Due int64 `json:"due,omitempty"`
 	// Child is what an interrupt of kind child starts.
 	Child *ChildStart `json:"child,omitempty"`
 }
 
-// ChildStart is the beginning of a child run as its parent's journal keeps it,
-// so that a crash between the two journals loses nothing.
+// ChildStart is the start of a child run as recorded in its parent's journal, so that a
+// crash between the two journals loses nothing.
 type ChildStart struct {
-	// Run is the child's id. It follows from the parent's, the node and the
-	// attempt, so that starting it twice is starting it once.
+	// Run is the child's id. It is derived from the parent, the node and the attempt, so
+	// that repeating the start is harmless.
 	Run         string `json:"run"`
 	Fingerprint string `json:"fingerprint"` // of the flow it runs
 	Inputs      Values `json:"inputs,omitempty"`
 	State       Values `json:"state,omitempty"`
 	// Isolation is "fresh", "fork" or "share".
 	Isolation string `json:"isolation,omitempty"`
-	// Main makes the child's main context: of its own, or from what a context of
-	// the parent holds at the time.
+	// Main creates the child's main context, either empty or from a context of the parent.
 	Main ContextChange `json:"main"`
 }
 
@@ -147,28 +146,28 @@ type StateChange struct {
 	Delete bool   `json:"delete,omitempty"`
 }
 
-// ContextChange is one change to a context. The engine tracks ids and
-// positions; Body is the context's own (convo.Change), opaque here.
+// ContextChange is one change to a context. The engine tracks ids and positions; Body (a
+// convo.Change) is opaque to it.
 type ContextChange struct {
 	ID string `json:"context"`
-	// Adds is how many messages the change appends.
+	// Adds is the number of messages that the change appends.
 	Adds int `json:"adds,omitempty"`
-	// Create says that the change makes the context; Parent and At say what it
-	// is forked from, "" for none.
+	// Create says that the change creates the context. Parent and At are the context and
+	// position that it is forked from; "" for none.
 	Create bool   `json:"create,omitempty"`
 	Parent string `json:"parent,omitempty"`
 	At     int    `json:"at,omitempty"`
-	// Run is the run that Parent is a context of, "" for this one. Session is
-	// the session whose history the context goes on with, from position At: what
-	// is appended is the session's as well. At most one of the three groups
-	// (Parent, Parent with Run, Session) is set.
+	// Run is the run of the context Parent, "" for this run. Session is the session that
+	// the context continues, from position At: messages appended to it are also appended to
+	// the session. At most one of the three groups (Parent, Parent with Run, Session) is
+	// set.
 	Run     string `json:"run,omitempty"`
 	Session string `json:"session,omitempty"`
-	// Body is a convo.Change in memory and raw JSON after decoding.
+	// Body is a convo.Change in memory, and raw JSON after decoding.
 	Body any `json:"body,omitempty"`
 }
 
-// Status is where a node or a run stands.
+// Status is the status of a node or a run.
 type Status uint8
 
 // The statuses. Paused is for runs; Waiting, Skipped and NotNeeded for nodes.
@@ -184,7 +183,7 @@ const (
 	NotNeeded
 )
 
-// String is the status as files, API and UI spell it.
+// String returns the status as files, API and UI spell it.
 func (s Status) String() string {
 	return [...]string{
 		"pending", "running", "waiting", "paused", "completed",
@@ -192,7 +191,7 @@ func (s Status) String() string {
 	}[s]
 }
 
-// StatusNamed is the status that String spells so.
+// StatusNamed returns the status with that name.
 func StatusNamed(name string) (s Status, ok bool) {
 	for s = Pending; s <= NotNeeded; s++ {
 		if s.String() == name {

@@ -9,19 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// Value is what ports, state and effects carry: nil, bool, int64, float64,
-// string, []any, map[string]any, or a type that marshals to a JSON object with
-// one "$"-key (Handle). Values are immutable once handed over: whoever wants to
-// change one copies it first (see Copy).
+// Value is a value of a port, state key or effect: nil, bool, int64, float64, string,
+// []any, map[string]any, or a type that marshals to a JSON object with one "$"-key
+// (Handle). Values are immutable once shared; to change one, copy it first (see Copy).
 type Value = any
 
-// Handle refers to a conversation context; contexts are passed by handle and
-// never as a blob. Its JSON is {"$context": id}.
+// Handle refers to a conversation context. Contexts are always passed by handle. Its JSON
+// is {"$context": id}.
 type Handle struct {
 	ID string `json:"$context"`
 }
 
-// Values are named values in a fixed order, JSON object in form.
+// Values is an ordered list of named values, encoded as a JSON object.
 type Values []Named
 
 // Named is one named value.
@@ -30,7 +29,7 @@ type Named struct {
 	Value Value
 }
 
-// Get returns the value under name and whether there is one.
+// Get returns the value under name and whether it exists.
 func (v Values) Get(name string) (Value, bool) {
 	for i := range v {
 		if v[i].Name == name {
@@ -40,7 +39,7 @@ func (v Values) Get(name string) (Value, bool) {
 	return nil, false
 }
 
-// Map returns the values as a fresh map.
+// Map returns the values as a new map.
 func (v Values) Map() map[string]any {
 	m := make(map[string]any, len(v))
 	for _, n := range v {
@@ -52,7 +51,7 @@ func (v Values) Map() map[string]any {
 // MarshalJSON writes an object with the keys in order, as AppendValue does.
 func (v Values) MarshalJSON() ([]byte, error) { return AppendValue(nil, v) }
 
-// UnmarshalJSON reads an object, keeping the order of its keys.
+// UnmarshalJSON reads an object and keeps the order of its keys.
 func (v *Values) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	t, err := d.Token()
@@ -86,9 +85,8 @@ func (v *Values) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// DecodeValue reads what EncodeValue wrote: whole numbers that fit are int64,
-// other numbers float64, {"$context": id} is a Handle. Use ParseValue for JSON
-// from outside.
+// DecodeValue reads the output of EncodeValue: whole numbers that fit are int64, other
+// numbers float64, {"$context": id} is a Handle. Use ParseValue for JSON from outside.
 func DecodeValue(data []byte) (Value, error) {
 	v, err := parse(data, normalizer{depth: maxStored, bytesLeft: math.MaxInt})
 	if err != nil {
@@ -97,8 +95,8 @@ func DecodeValue(data []byte) (Value, error) {
 	return unescapeMarkers(v), nil
 }
 
-// ParseValue reads JSON from outside: nothing in it becomes a Handle. Anything
-// after the value is an error.
+// ParseValue reads JSON from outside: nothing in it becomes a Handle. Data after the value
+// is an error.
 func ParseValue(data []byte) (Value, error) {
 	return parse(data, normalizer{depth: MaxDepth, bytesLeft: MaxSize})
 }
@@ -111,13 +109,13 @@ func parse(data []byte, n normalizer) (Value, error) {
 		return nil, err
 	}
 	if rest := data[d.InputOffset():]; len(bytes.TrimSpace(rest)) > 0 {
-		return nil, errors.New("there is something after the JSON value")
+		return nil, errors.New("unexpected data after the JSON value")
 	}
 	return n.value(x)
 }
 
-// unescapeMarkers turns what EncodeValue marked back: {"$context": id} into a Handle,
-// {"$": {...}} into the object inside. It changes v in place.
+// unescapeMarkers reverts the marking of EncodeValue: {"$context": id} becomes a Handle,
+// {"$": {...}} the object inside. It changes v in place.
 func unescapeMarkers(v Value) Value {
 	switch t := v.(type) {
 	case []any:
@@ -132,7 +130,7 @@ func unescapeMarkers(v Value) Value {
 		if escaped && len(t) == 1 {
 			t = inner
 		}
-		// order: a map is changed key by key.
+		// order: each key is changed alone.
 		for k, e := range t {
 			t[k] = unescapeMarkers(e)
 		}
@@ -141,28 +139,27 @@ func unescapeMarkers(v Value) Value {
 	return v
 }
 
-// The bounds of a value from outside.
+// The limits of values from outside.
 const (
-	// MaxDepth is how deep lists and objects may be nested.
+	// MaxDepth is the maximum nesting of lists and objects.
 	MaxDepth = 1000
-	// MaxSize is how large a value may be: the bytes of its texts and keys, and 16 for
-	// each element and member.
+	// MaxSize is the maximum size of a value: the bytes of its strings and keys, plus 16
+	// for each element and member.
 	MaxSize = 128 << 20
-	// maxStored is how deep values of journals are read.
+	// maxStored is the maximum nesting of values read from journals.
 	maxStored = 10000
 )
 
-// Normalize turns decoded JSON and plain Go data into a Value, copying every
-// list and object: integers of any width become int64, json.Number int64 or
-// float64, structs what their JSON says. It refuses what JSON cannot hold, and what
-// is nested deeper than MaxDepth, holds itself or is larger than MaxSize.
+// Normalize converts decoded JSON and plain Go data to a Value and copies every list and
+// object: integers of any width become int64, json.Number int64 or float64, structs their
+// JSON. It refuses values that JSON cannot represent, that are nested deeper than MaxDepth,
+// contain themselves, or are larger than MaxSize.
 func Normalize(x any) (Value, error) {
 	n := normalizer{depth: MaxDepth, bytesLeft: MaxSize}
 	return n.value(x)
 }
 
-// normalizer is one walk over a value: how deep it may go on and what there is room
-// for.
+// normalizer is one walk over a value, with the depth and size that remain.
 type normalizer struct{ depth, bytesLeft int }
 
 func (n *normalizer) value(x any) (Value, error) {
@@ -174,7 +171,7 @@ func (n *normalizer) value(x any) (Value, error) {
 			return nil, errTooLarge()
 		}
 		if utf8.ValidString(t) {
-			return x, nil // x, not t, which would be boxed again
+			return x, nil // x avoids boxing t again
 		}
 		return validText(t), nil
 	case Handle:
@@ -208,10 +205,10 @@ func (n *normalizer) value(x any) (Value, error) {
 	return unescapeMarkers(v), nil
 }
 
-// enter goes a level deeper, into that many members.
+// enter descends one level, into that many members.
 func (n *normalizer) enter(members int) error {
 	if n.depth--; n.depth < 0 {
-		return fmt.Errorf("the value is nested deeper than %d levels, or holds itself", MaxDepth)
+		return fmt.Errorf("the value is nested deeper than %d levels, or contains itself", MaxDepth)
 	}
 	if n.bytesLeft -= 16 * members; n.bytesLeft < 0 {
 		return errTooLarge()
@@ -262,7 +259,7 @@ func (n *normalizer) object(m map[string]any) (Value, error) {
 		return nil, err
 	}
 	out := make(map[string]any, len(m))
-	// order: a map again; of several bad members the error names any
+	// order: the result is a map; of several invalid members the error names any one
 	for k, e := range m {
 		v, err := n.value(e)
 		if err != nil {
@@ -277,8 +274,8 @@ func (n *normalizer) object(m map[string]any) (Value, error) {
 	return out, nil
 }
 
-// validText is s as the journal can keep it: each byte that is not UTF-8
-// becomes U+FFFD.
+// validText returns s with each byte that is not UTF-8 replaced by U+FFFD, as the journal
+// stores it.
 func validText(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -297,7 +294,7 @@ func Copy(v Value) Value {
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(t))
-		for k, e := range t { // order: a map again
+		for k, e := range t { // order: the result is a map
 			out[k] = Copy(e)
 		}
 		return out

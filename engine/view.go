@@ -6,8 +6,8 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// Entry is what it takes to run a node's function: everything as of the event
-// that started or resumed it. Its parts are immutable.
+// Entry is everything that a node's function needs, as of the event that started or resumed
+// it. Its parts are immutable.
 type Entry struct {
 	Path    string
 	Plan    *NodePlan
@@ -15,22 +15,22 @@ type Entry struct {
 	Started int64 // Unix milliseconds, of the attempt's first start
 	Resumed bool
 	State   State
-	// Inputs are the values that came by plain edges, in port order.
+	// Inputs are the values of plain edges, in port order.
 	Inputs Values
 	// Bound names the ports whose templates can be evaluated.
 	Bound []string
-	// Contexts are the ids the node uses, the first being its own; Grants those
-	// it may write.
+	// Contexts are the ids that the node uses, its own first; Grants are those it may
+	// write.
 	Contexts, Grants []string
-	// Port is what the node pulled last, "" for none.
+	// Port is the port that the node pulled last, "" for none.
 	Port string
-	// Iterations are the outputs of a composite's newest expansion, and Before
-	// is how many iterations earlier ones of this attempt had.
+	// Iterations are the outputs of a composite's newest expansion, and Before is the
+	// number of iterations in earlier expansions of this attempt.
 	Iterations        []Values
 	EarlierIterations int
 }
 
-// Entry returns what the executing node at the path runs with.
+// Entry returns the entry of the executing node at the path.
 func (r *Run) Entry(path string) (Entry, bool) {
 	n := r.node(path)
 	if n == nil || n.phase != phaseExecuting {
@@ -55,8 +55,8 @@ func (r *Run) Entry(path string) (Entry, bool) {
 	return e, true
 }
 
-// ContextsOf are the contexts that the node at path uses, the first being its
-// own, and writes reports whether it may write them; nil where it uses none.
+// ContextsOf returns the contexts that the node at path uses, its own first, and whether it
+// may write them; nil if it uses none.
 func (r *Run) ContextsOf(path string) (ids []string, writes bool) {
 	n := r.node(path)
 	if n == nil || !n.usesContext() {
@@ -65,7 +65,7 @@ func (r *Run) ContextsOf(path string) (ids []string, writes bool) {
 	return r.contextsOf(n), n.plan.Use == flow.ContextWrite
 }
 
-// inputs collects what came by plain edges.
+// inputs collects the values of plain edges.
 func (n *nodeState) inputs() Values {
 	var out Values
 	for i := n.plan.inLo; i < n.plan.inHi; i++ {
@@ -100,9 +100,9 @@ func collect(out Values, name string, v Value) Values {
 	return append(out, Named{name, []any{v}})
 }
 
-// Pulled returns the value of a lazy port: done is false while its sources
-// have not ended, ok is false where they gave none. The value of a port with a
-// template is for who evaluates that, ok whether it can be.
+// Pulled returns the value of a lazy port. done is false while its sources have not ended;
+// ok is false if they gave no value. For a port with a template, the caller must evaluate
+// the template, and ok says whether it can be evaluated.
 func (r *Run) Pulled(path, port string) (v Value, ok, done bool) {
 	n := r.node(path)
 	if n == nil || !n.pullResolved(port) {
@@ -131,8 +131,8 @@ func (r *Run) Pulled(path, port string) (v Value, ok, done bool) {
 	return v, ok, true
 }
 
-// Origin names the output whose value came in on the port unchanged, followed
-// through nodes that only pass values on; "" where it was made on the way.
+// Origin names the output that the port's value came from unchanged, through nodes that
+// only pass values on; "" if the value was computed on the way.
 func (r *Run) Origin(path, port string) string {
 	n := r.node(path)
 	for n != nil {
@@ -149,7 +149,7 @@ func (r *Run) Origin(path, port string) string {
 	return ""
 }
 
-// single returns the one taken plain edge on a port, nil if there is none.
+// single returns the one taken plain edge into a port, nil if there is none.
 func (n *nodeState) single(port string) *edgePlan {
 	for i := n.plan.inLo; i < n.plan.inHi; i++ {
 		if e := &n.scope.plan.edges[i]; e.toPort == port && !e.partial && n.scope.edges[i] == edgeTaken {
@@ -159,10 +159,10 @@ func (n *nodeState) single(port string) *edgePlan {
 	return nil
 }
 
-// Scope gives access to one scope's values for evaluating templates in it.
+// Scope gives access to one scope's values for the evaluation of templates.
 type Scope struct{ s *scope }
 
-// ScopeOf returns the scope that a node's templates are evaluated in.
+// ScopeOf returns the scope in which a node's templates are evaluated.
 func (r *Run) ScopeOf(path string) (Scope, bool) {
 	n := r.node(path)
 	if n == nil {
@@ -180,11 +180,11 @@ func (r *Run) ScopeAt(path string) (Scope, bool) {
 // Graph is the plan of the scope.
 func (s Scope) Graph() *GraphPlan { return s.s.plan }
 
-// Inputs are the scope's own inputs: an iteration's item.
+// Inputs returns the scope's own inputs: an iteration's item.
 func (s Scope) Inputs() Values { return s.s.inputs }
 
-// Outputs are what a node of the scope gave; ok is false for a name that is
-// not a node, and ended is false while the node has not completed.
+// Outputs returns the outputs of a node of the scope. ok is false if the node does not
+// exist, and ended is false while it has not completed.
 func (s Scope) Outputs(id string) (v Values, ended, ok bool) {
 	i, ok := s.s.plan.index[id]
 	if !ok {
@@ -194,8 +194,7 @@ func (s Scope) Outputs(id string) (v Values, ended, ok bool) {
 	return n.outputs, n.status == Completed || n.status == Failed && n.outputs != nil, true
 }
 
-// Status is where a node of the scope stands, Pending where it has none of that
-// name.
+// Status returns the status of a node of the scope, Pending if it does not exist.
 func (s Scope) Status(id string) Status {
 	if i, ok := s.s.plan.index[id]; ok {
 		return s.s.nodes[i].status
@@ -203,7 +202,7 @@ func (s Scope) Status(id string) Status {
 	return Pending
 }
 
-// Failure is why a node of the scope failed, nil where that is not known.
+// Failure returns the error of a failed node of the scope, nil if it is not known.
 func (s Scope) Failure(id string) *Error {
 	if i, ok := s.s.plan.index[id]; ok && s.s.nodes[i].ext != nil {
 		return s.s.nodes[i].ext.failure
@@ -211,8 +210,8 @@ func (s Scope) Failure(id string) *Error {
 	return nil
 }
 
-// UntakenEdge is an edge that was not taken into a node that was skipped, by its
-// source as flow files write it, control edges first; "" where there is none.
+// UntakenEdge returns the source, as flow files write it, of an edge into a skipped node
+// that was not taken, control edges first; "" if there is none.
 func (s Scope) UntakenEdge(id string) string {
 	i, ok := s.s.plan.index[id]
 	if !ok {
@@ -238,7 +237,7 @@ func (s Scope) UntakenEdge(id string) string {
 	return found
 }
 
-// ScopeState is the state as nodes of the scope would see it now.
+// ScopeState returns the state that nodes of the scope see now.
 func (r *Run) ScopeState(s Scope) State {
 	if l, _ := s.s.laneOf(); l != nil {
 		return l.state
@@ -246,7 +245,7 @@ func (r *Run) ScopeState(s Scope) State {
 	return r.state
 }
 
-// Owner is the path of the composite whose iteration the scope is, "" for the
+// Owner returns the path of the composite that the scope is an iteration of, "" for the
 // root.
 func (s Scope) Owner() string {
 	if s.s.owner == nil {
@@ -255,8 +254,8 @@ func (s Scope) Owner() string {
 	return s.s.owner.path()
 }
 
-// Effects are the recorded effects of a node by key. Like BegunEffects and
-// Answers it is the run's own map: to be read at once, or cloned.
+// Effects returns the recorded effects of a node by key. Like StartedEffects and Answers it
+// returns the run's own map: read it at once, or clone it.
 func (r *Run) Effects(path string) map[string]*EffectCompleted {
 	if n := r.node(path); n != nil && n.ext != nil {
 		return n.ext.effects
@@ -264,7 +263,7 @@ func (r *Run) Effects(path string) map[string]*EffectCompleted {
 	return nil
 }
 
-// StartedEffects are the effects of a node that were announced, by key.
+// StartedEffects returns the announced effects of a node, by key.
 func (r *Run) StartedEffects(path string) map[string]*EffectStarted {
 	if n := r.node(path); n != nil && n.ext != nil {
 		return n.ext.startedEffects
@@ -272,8 +271,7 @@ func (r *Run) StartedEffects(path string) map[string]*EffectStarted {
 	return nil
 }
 
-// Steps are the keys of the steps and notes of a node that were recorded, in
-// order.
+// Steps returns the keys of the recorded steps and notes of a node, in order.
 func (r *Run) Steps(path string) []string {
 	if n := r.node(path); n != nil && n.ext != nil {
 		return n.ext.steps
@@ -281,7 +279,7 @@ func (r *Run) Steps(path string) []string {
 	return nil
 }
 
-// Answers are what became of a node's interrupts, by id.
+// Answers returns the outcomes of a node's interrupts, by id.
 func (r *Run) Answers(path string) map[string]*Answer {
 	if n := r.node(path); n != nil && n.ext != nil {
 		return n.ext.answers
@@ -289,7 +287,7 @@ func (r *Run) Answers(path string) map[string]*Answer {
 	return nil
 }
 
-// Node is a node as listings show it.
+// Node is a node in listings.
 type Node struct {
 	Path     string
 	Type     string
@@ -326,8 +324,8 @@ func (r *Run) appendNodes(out []Node, s *scope) []Node {
 	return out
 }
 
-// Executing lists the paths of attempts whose function may be running: after a
-// crash, those to be entered again.
+// Executing lists the paths of attempts with a function that may be running. After a crash
+// these must be re-entered.
 func (r *Run) Executing() []string {
 	var out []string
 	if r.root != nil {
@@ -349,7 +347,7 @@ func (r *Run) appendExecuting(out []string, s *scope) []string {
 	return out
 }
 
-// FailureOf is why the node at the path failed, nil where it did not.
+// FailureOf returns the error of the node at the path, nil if it did not fail.
 func (r *Run) FailureOf(path string) *Error {
 	if n := r.node(path); n != nil && n.ext != nil && n.status == Failed {
 		return n.ext.failure
@@ -357,7 +355,7 @@ func (r *Run) FailureOf(path string) *Error {
 	return nil
 }
 
-// StatusOf is where the node at the path stands, Pending where there is none.
+// StatusOf returns the status of the node at the path, Pending if it does not exist.
 func (r *Run) StatusOf(path string) Status {
 	if n := r.node(path); n != nil {
 		return n.status
@@ -365,8 +363,8 @@ func (r *Run) StatusOf(path string) Status {
 	return Pending
 }
 
-// StateOf is the state that a node sees now: its lane's where it is in one, else the
-// run's. ok is false where the run has no such node.
+// StateOf returns the state that a node sees now: that of its lane, or else the run's. ok
+// is false if the run has no such node.
 func (r *Run) StateOf(path string) (s State, ok bool) {
 	n := r.node(path)
 	if n == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// stateOf is the state a node sees when it starts.
+// stateOf returns the state that a node sees when it starts.
 func (r *Run) stateOf(n *nodeState) State {
 	if l, _ := n.scope.laneOf(); l != nil {
 		return l.state
@@ -14,7 +14,7 @@ func (r *Run) stateOf(n *nodeState) State {
 	return r.state
 }
 
-// write applies a node's changes to the state, or to its lane's.
+// write applies a node's changes to the state of the run or of its lane.
 func (r *Run) write(n *nodeState, changes []StateChange) {
 	if len(changes) == 0 {
 		return
@@ -53,17 +53,16 @@ func (r *Run) applyChange(s State, c StateChange) State {
 	}
 	v, err := Reduce(red, old, ok, c.Value)
 	if err != nil {
-		return s // CheckWrites refused it before it was journaled
+		return s // CheckWrites prevents this before journaling
 	}
 	return s.with(c.Key, v)
 }
 
-// Reducer names how writes to a key combine.
+// Reducer names the reducer of key, which combines its writes.
 func (p *Plan) Reducer(key string) flow.Reducer { return p.reducers[key] }
 
-// CheckWrites reports why a node's changes cannot be committed: a writer
-// neither before nor after it wrote the same key, or a value its reducer
-// cannot take. Nil if they can.
+// CheckWrites reports why a node's changes cannot be committed: an unordered node wrote the
+// same key, or the reducer cannot take a value. It returns nil if they can.
 func (r *Run) CheckWrites(path string, changes []StateChange) *Error {
 	if len(changes) == 0 {
 		return nil
@@ -82,7 +81,7 @@ func (r *Run) CheckWrites(path string, changes []StateChange) *Error {
 		if w := writers[c.Key]; w != nil && red == "" && !r.runsAfter(w, n) {
 			return stateConflict(path, path, w.path(), c.Key)
 		}
-		if c.Delete || red == flow.ReduceAppend { // which takes any value
+		if c.Delete || red == flow.ReduceAppend { // append takes any value
 			continue
 		}
 		old, ok := state.Get(c.Key)
@@ -120,7 +119,7 @@ func (r *Run) checkLanes(n *nodeState) *Error {
 	return nil
 }
 
-// stateConflict is the failure of node: a wrote what b had written.
+// stateConflict is the error for two unordered writes of a key: a wrote what b had written.
 func stateConflict(node, a, b, key string) *Error {
 	return &Error{
 		Code: CodeStateConflict, Node: node, Permanent: true,

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-//go:generate go test -count=1 -run ^TestThePagesOnDisk . -update
+//go:generate go test -count=1 -run ^TestPagesMatchTheCode . -update
 
 // Page is one generated file.
 type Page struct {

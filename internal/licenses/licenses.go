@@ -11,7 +11,7 @@ import (
 	"encoding/json"
 )
 
-//go:generate go test -count=1 -run ^TestTheNoticesOnDisk . -update
+//go:generate go test -count=1 -run ^TestNoticesMatchLinkedModules . -update
 
 // text is the licence of every module, each text once.
 //
