@@ -87,7 +87,7 @@ simtrees: ## N simulated schedules of trees of runs, by default 10,000
 .PHONY: tampered
 tampered: N := 1000
 tampered: ## N records tampered with, by default 1,000: all must be found
-	WEIR_TAMPERED=$(N) go test . -run 'WhateverIsChangedInTheRecord|WithKeptHeads|EveryColumnOfRecord|EveryChangeOfTheSchema|NoReaderReads' -v -count=1 -timeout 0
+	WEIR_TAMPERED=$(N) go test . -run 'VerifyFindsEvery|VerifyCoversEvery|KeptHeadsReveal|EveryColumnIsClassified' -v -count=1 -timeout 0
 
 .PHONY: crash
 crash: N := 10000
@@ -107,7 +107,7 @@ sessions: ## two processes on one session, N rounds each, and killed in the midd
 ahead: N := 1000
 ahead: TIMES := 20
 ahead: ## four processes send N messages each ahead into one session, with kills and store errors, TIMES times
-	go test ./internal/proof -run MessagesSentAhead -v -count=1 -timeout 0 -ahead.n $(N) -ahead.times $(TIMES)
+	go test ./internal/proof -run QueuedMessagesOfFourProcesses -v -count=1 -timeout 0 -ahead.n $(N) -ahead.times $(TIMES)
 
 .PHONY: settings
 settings: ## every setting and node key of every node type: each changes what happens, or is refused
@@ -116,7 +116,7 @@ settings: ## every setting and node key of every node type: each changes what ha
 .PHONY: hostile
 hostile: N := 200
 hostile: ## N sessions with hostile models, by default 200, against an outside ledger; and each hostile turn at every API
-	go test ./internal/proof -run 'LedgerOutside|WhateverAModelCalls' -v -count=1 -timeout 0 -hostile.n $(N) -hostile.all
+	go test ./internal/proof -run 'UsageMatchesExternalLedger|HostileToolCalls' -v -count=1 -timeout 0 -hostile.n $(N) -hostile.all
 
 .PHONY: clouds
 clouds: ## the public npm clients of E2B against the server that the tests take for it
@@ -125,7 +125,7 @@ clouds: ## the public npm clients of E2B against the server that the tests take 
 .PHONY: faults
 faults: F := .
 faults: ## deliberate faults, one by one, which the tests must notice; F selects them by name
-	go test ./internal/faults -run EveryFaultIsNoticed -v -count=1 -timeout 0 -faults -faults.only '$(F)'
+	go test ./internal/faults -run EveryFaultIsDetected -v -count=1 -timeout 0 -faults -faults.only '$(F)'
 
 .PHONY: fuzz
 fuzz: ## every fuzz test for T each, by default 60s

@@ -65,6 +65,13 @@ func TestBadBudgetsAndViewsAreToldAtTheirPlace(t *testing.T) {
 		{", view: {keepResults: null}", "", ""},
 		{", view: null", "", ""},
 		{", view: {low: null}", "", ""},
+		{", view: {strategy: all, low: 50}", "", ""},
+		{", view: {strategy: all, keepResults: 2}", "", ""},
+		{", view: {strategy: all, maxResult: 500}", "", ""},
+		{", view: {strategy: all, summary: 50}", "", ""},
+		{", view: {strategy: all, model: a/b}", "", ""},
+		{", view: {strategy: window, summary: 50}", "", ""},
+		{", view: {strategy: window, model: a/b}", "", ""},
 	} {
 		text := fmt.Sprintf(keyedFlow, c.context, c.flow, c.node)
 		bad := problemsOf(t, "f.yaml", text)
@@ -107,6 +114,8 @@ func TestBudgetsAndViewsSurviveTheNormalFormAndCount(t *testing.T) {
 		{", view: {keepResults: -1}", "", ""},
 		{", view: {strategy: summary, summary: 5, model: a/b}", "", ""},
 		{", view: {maxResult: 1}", "", ""},
+		{", view: {model: a/b}", "", ""},
+		{", view: {strategy: window, low: 50, keepResults: 2, maxResult: 9}", "", ""},
 		{", history: server", "", ""},
 		{", history: client", "", ""},
 	} {

@@ -13,11 +13,27 @@ func (s *scope) check() {
 			s.checkPorts(it)
 			s.checkRequired(it)
 			s.checkUnread(it)
+			s.checkErrorPort(it)
 		}
 	}
 	s.checkContexts()
 	s.checkReachable()
 	s.checkWriters()
+}
+
+// checkErrorPort refuses onError beside a wired error port, which would handle the same
+// failure.
+func (s *scope) checkErrorPort(it *nodeDraft) {
+	if !it.node.OnError.Handled || s.l.AlreadyValid {
+		return
+	}
+	for _, k := range s.links {
+		if k.from == it && k.edge.FromPort == "error" {
+			s.l.reportAt(it.val.get("onError"), CodePortConflict, fmt.Sprintf("%s handles its failure twice: by onError and by its port error, which leads to %s", it.node.ID, k.to.node.ID),
+				"remove onError, or what reads the port error")
+			return
+		}
+	}
 }
 
 // checkPorts looks at what comes to each port of a node.

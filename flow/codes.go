@@ -89,7 +89,7 @@ func Codes() []Code {
 		{CodeNotComposite, "`isolation` stands on a node that has no body and runs no flow.", "Remove it."},
 		{CodeNotPure, "`cache` stands on a type whose outputs depend on more than its inputs.", "Remove it, or put the pure part into a node of its own."},
 		{CodeOuterReference, "A body refers to a node outside it.", "Pass the value through the composite's `in:` and read inputs.NAME."},
-		{CodePortConflict, "Two values may arrive at a port that takes one.", "Bring them together with a merge node."},
+		{CodePortConflict, "Two values may arrive at a port that takes one, or onError and a wired port error handle one failure.", "Join the values with a merge node; remove one of the two handlers."},
 		{CodeReservedID, "The id is a word of the expression language or a root name.", "Choose another id."},
 		{CodeSecretRefused, "secrets.* stands where secrets may not go.", "Secrets may be read in settings marked secret only."},
 		{CodeSyntax, "The file is not YAML, or not JSON.", "Mend it at the place the message names."},

@@ -11,7 +11,7 @@ func prints() map[string]string {
 		"loops.yaml":     "sha256:d386e0d230b0eaa6c77a4c6d16bdb582362a9e2d7523c125c2c08c36da993a60",
 		"merge.yaml":     "sha256:18253646997fb6231efc9823a47abf6edab5f9f93e4230c283e297c2c2a39575",
 		"normal.json":    "sha256:5c51a778eda1d9824e031421ca520c90cf3e65d6318d1479c6ca8611f43217ae",
-		"policies.yaml":  "sha256:aa5abd442755992480e453653d431c034725a664d5ec96317848cfe85fec33e0",
+		"policies.yaml":  "sha256:01c765603d6378d12a3e55f431dc19136affaf1d37fa41b67ec580fa018d8147",
 		"portals.yaml":   "sha256:e56d6cab9960d975100cde1a5b4df0a4e27a5cc4a97f90c9c71941bb345e87fa",
 		"writers.yaml":   "sha256:65972b4dba80f2c3363144ffca11b12b8910c3dd5e8aa068791fb423b28bb5ab",
 		"yaml12.yaml":    "sha256:cf19ea2eb71d53d18fd073bedc7e1a993761b41f22bd108fd3ab11ffaf69fab6",

@@ -149,6 +149,7 @@ func (l *loader) view(v *value) View {
 		Summary: f.count("summary", maxViewTokens), Model: f.text("model"),
 	}
 	out.Strategy = f.choice("strategy", strategies()...)
+	l.checkViewKeys(v, out.Strategy)
 	if k := v.get("keepResults"); k != nil {
 		n, ok := k.scalar.(int64)
 		if !ok || n == 0 || n < -1 || n > maxKeepResults {
@@ -157,6 +158,27 @@ func (l *loader) view(v *value) View {
 		out.KeepResults = int(n)
 	}
 	return out
+}
+
+// unreadByStrategy lists the keys of a view that its strategy does not read. A view that
+// names no strategy has the one of the context around it, which may read them.
+func unreadByStrategy(strategy string) []string {
+	switch strategy {
+	case "all":
+		return []string{"low", "keepResults", "maxResult", "summary", "model"}
+	case "window":
+		return []string{"summary", "model"}
+	}
+	return nil
+}
+
+// checkViewKeys refuses keys of a view that its strategy does not read.
+func (l *loader) checkViewKeys(v *value, strategy string) {
+	for _, key := range unreadByStrategy(strategy) {
+		if k := v.get(key); k != nil && !l.AlreadyValid {
+			l.reportAt(k, CodeBadValue, fmt.Sprintf("view.%s has no effect with strategy: %s", key, strategy), "remove it, or choose another strategy")
+		}
+	}
 }
 
 func (l *loader) temperature(v *value) *float64 {

@@ -121,9 +121,12 @@ func flowProperties() obj {
 	props["context"] = closed(obj{
 		"model": obj{"type": "string", "pattern": ".+/.+"}, "system": text, "reasoning": text,
 		"temperature": obj{"type": "number", "minimum": 0, "maximum": 2}, "maxOutput": tokens,
-		"history": obj{"enum": []any{"client", "server"}},
-		"budget":  closed(obj{"window": tokens, "reserve": tokens}),
-		"view":    ViewSchema(),
+		"history": obj{
+			"enum":        []any{"client", "server"},
+			"description": "Who keeps the conversation. server lets a provider that can (OpenAI's Responses, Gemini's Interactions) keep it, so that calls send only what is new; others are sent the whole. Default: client.",
+		},
+		"budget": closed(obj{"window": tokens, "reserve": tokens}),
+		"view":   ViewSchema(),
 	})
 	props["session"] = sessionsSchema()
 	props["budget"] = spendSchema()
@@ -172,7 +175,24 @@ func ViewSchema() map[string]any {
 		"model":     obj{"type": "string", "description": "The model that makes summaries. Default: the one that is asked."},
 	})
 	view["description"] = "How the context is shown where it outgrows its budget."
+	view["allOf"] = unreadViewKeys()
 	return view
+}
+
+// unreadViewKeys refuses the keys that a strategy does not read.
+func unreadViewKeys() []any {
+	var out []any
+	for _, s := range strategies() {
+		var unread []any
+		for _, key := range unreadByStrategy(s) {
+			unread = append(unread, obj{"required": []any{key}})
+		}
+		if unread != nil {
+			is := obj{"required": []any{"strategy"}, "properties": obj{"strategy": obj{"const": s}}}
+			out = append(out, obj{"if": is, "then": obj{"not": obj{"anyOf": unread}}})
+		}
+	}
+	return out
 }
 
 func closed(properties obj) obj {

@@ -26,7 +26,7 @@ func source(t *testing.T, each func(path string, f *ast.File, at func(ast.Node) 
 		case d.IsDir() || filepath.Ext(path) != ".go":
 			return nil
 		}
-		f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			return err
 		}
