@@ -14,6 +14,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/internal/weirkit"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/weirtest"
 )
@@ -201,9 +202,9 @@ nodes:
   makes: {type: makes}
   uses: {type: uses, in: {room: "{{ makes.room }}"}}
 `, weirtest.Case{Types: []weir.Type{makes, uses}})
-	wantStatus(t, r, engine.Completed)
-	wantLines(t, "the room", messagesIn(t, r, "makes"), "user: first", "user: second")
-	wantLines(t, "main", r.Messages)
+	weirkit.CheckStatus(t, r, engine.Completed)
+	weirkit.CheckLines(t, "the room", weirkit.MessagesIn(t, r, "makes"), "user: first", "user: second")
+	weirkit.CheckLines(t, "main", r.Messages)
 }
 
 func TestPanicFailsOnlyTheNode(t *testing.T) {
@@ -219,10 +220,10 @@ func TestStartingRunIDTwiceJoinsTheFirst(t *testing.T) {
 	t.Parallel()
 	var ran atomic.Int32
 	type out struct{ N int }
-	w := open(t, weir.Options{Types: []weir.Type{
+	w := weirkit.Open(t, weir.Options{Types: []weir.Type{
 		weir.Func("count", func(weir.Ctx, noPorts) (out, error) { return out{int(ran.Add(1))}, nil }),
 	}})
-	f := parse(t, w, `{weir: 1, name: once, nodes: {c: {type: count}}, outputs: {n: "{{ c.n }}"}}`)
+	f := weirkit.Parse(t, w, `{weir: 1, name: once, nodes: {c: {type: count}}, outputs: {n: "{{ c.n }}"}}`)
 	for range 3 {
 		run, err := w.Start(t.Context(), f, weir.Start{ID: "order-7"})
 		if err != nil {
@@ -248,10 +249,10 @@ func TestOutputChecksItsType(t *testing.T) {
 		Where point
 		Name  string
 	}
-	w := open(t, weir.Options{Types: []weir.Type{
+	w := weirkit.Open(t, weir.Options{Types: []weir.Type{
 		weir.Func("find", func(weir.Ctx, noPorts) (out, error) { return out{point{1, 2}, "a"}, nil }),
 	}})
-	f := parse(t, w, `{weir: 1, name: find, nodes: {f: {type: find}}, outputs: {where: "{{ f.where }}", name: "{{ f.name }}"}}`)
+	f := weirkit.Parse(t, w, `{weir: 1, name: find, nodes: {f: {type: find}}, outputs: {where: "{{ f.where }}", name: "{{ f.name }}"}}`)
 	run, err := w.Start(t.Context(), f, weir.Start{})
 	if err != nil {
 		t.Fatal(err)
@@ -273,8 +274,8 @@ func TestOutputChecksItsType(t *testing.T) {
 
 func TestEventsIterateFromFirstToLast(t *testing.T) {
 	t.Parallel()
-	w := open(t, weir.Options{})
-	f := parse(t, w, `{weir: 1, name: e, nodes: {a: {type: template, with: {text: x}}}}`)
+	w := weirkit.Open(t, weir.Options{})
+	f := weirkit.Parse(t, w, `{weir: 1, name: e, nodes: {a: {type: template, with: {text: x}}}}`)
 	run, err := w.Start(t.Context(), f, weir.Start{})
 	if err != nil {
 		t.Fatal(err)
@@ -296,12 +297,12 @@ func TestEventsIterateFromFirstToLast(t *testing.T) {
 func TestCancelledContextEndsWaitButNotRun(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan noPorts), make(chan noPorts)
-	w := open(t, weir.Options{Types: []weir.Type{weir.Func("hold", func(weir.Ctx, noPorts) (noPorts, error) {
+	w := weirkit.Open(t, weir.Options{Types: []weir.Type{weir.Func("hold", func(weir.Ctx, noPorts) (noPorts, error) {
 		close(entered)
 		<-release
 		return noPorts{}, nil
 	})}})
-	f := parse(t, w, `{weir: 1, name: hold, nodes: {h: {type: hold}}}`)
+	f := weirkit.Parse(t, w, `{weir: 1, name: hold, nodes: {h: {type: hold}}}`)
 	starting, stop := context.WithCancel(t.Context())
 	run, err := w.Start(starting, f, weir.Start{})
 	if err != nil {

@@ -7,12 +7,13 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/weirkit"
 	"github.com/weir-run/weir/store"
 )
 
 func TestOriginIsValidatedAndRecorded(t *testing.T) {
 	t.Parallel()
-	w, f := openTalk(t, "", &repeatingModel{}, talkFlow)
+	w, f := weirkit.OpenTalk(t, "", &weirkit.RepeatingModel{}, weirkit.TalkFlow)
 	for _, bad := range []string{
 		"schedule", "schedule:", "file:", "webhook", "Cron", "a b", ":x", "x:", "file:a\nb", "file:\xff",
 		"file:" + strings.Repeat("x", 200),
@@ -29,7 +30,7 @@ func TestOriginIsValidatedAndRecorded(t *testing.T) {
 			t.Errorf("%q: %v", good, err)
 			continue
 		}
-		waitFor(t, run)
+		weirkit.Wait(t, run)
 		v, err := w.Inspect(t.Context(), run.ID, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -42,11 +43,11 @@ func TestOriginIsValidatedAndRecorded(t *testing.T) {
 			t.Errorf("%q: the journal has %q, the row %+v %v", good, v.Run.Start.Origin, rows[0].Origin, err)
 		}
 	}
-	s := sessionOf(t, w, f)
+	s := weirkit.OpenSession(t, w, f)
 	if _, err := s.Send(t.Context(), "hello", weir.SendOptions{Origin: "webhook"}); err == nil {
 		t.Error("a message of a webhook that has no name")
 	}
-	state := sendAndWait(t, s, "hello", weir.SendOptions{Origin: "webhook:orders"})
+	state := weirkit.SendAndWait(t, s, "hello", weir.SendOptions{Origin: "webhook:orders"})
 	if v, err := w.Inspect(t.Context(), state.Run, 0); err != nil || v.Run.Start.Origin != "webhook:orders" {
 		t.Errorf("%+v %v", v.Run.Start, err)
 	}
@@ -54,7 +55,7 @@ func TestOriginIsValidatedAndRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, run)
+	weirkit.Wait(t, run)
 	if v, err := w.Inspect(t.Context(), run.ID, 0); err != nil || v.Run.Start.Origin != "rerun" {
 		t.Errorf("%+v %v", v.Run.Start, err)
 	}

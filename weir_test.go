@@ -1,39 +1,13 @@
 package weir_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/weirkit"
 	"github.com/weir-run/weir/llm/recorded"
 )
-
-func open(t *testing.T, o weir.Options) *weir.Weir {
-	t.Helper()
-	w, err := weir.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		if err := w.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	return w
-}
-
-func parse(t *testing.T, w *weir.Weir, text string) *weir.Flow {
-	t.Helper()
-	f, err := w.Parse("test.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
 
 const reviewFlow = `
 weir: 1
@@ -62,8 +36,8 @@ outputs: {decision: "{{ ask.text }}", note: "{{ reply.text }}"}
 
 func TestReviewPausesAndContinuesWithAnswer(t *testing.T) {
 	ctx := t.Context()
-	w := open(t, weir.Options{Providers: map[string]weir.Provider{"script": recorded.NewScripted("Confirmed.")}})
-	f := parse(t, w, reviewFlow)
+	w := weirkit.Open(t, weir.Options{Providers: map[string]weir.Provider{"script": recorded.NewScripted("Confirmed.")}})
+	f := weirkit.Parse(t, w, reviewFlow)
 
 	run, err := w.Start(ctx, f, weir.Start{Inputs: map[string]any{"amount": 2000}})
 	if err != nil {
@@ -95,8 +69,8 @@ func TestReviewPausesAndContinuesWithAnswer(t *testing.T) {
 
 func TestReviewOfSmallSumAsksTheModel(t *testing.T) {
 	ctx := t.Context()
-	w := open(t, weir.Options{Providers: map[string]weir.Provider{"script": recorded.NewScripted("Confirmed.")}})
-	run, err := w.Start(ctx, parse(t, w, reviewFlow), weir.Start{Inputs: map[string]any{"amount": 10.5}})
+	w := weirkit.Open(t, weir.Options{Providers: map[string]weir.Provider{"script": recorded.NewScripted("Confirmed.")}})
+	run, err := w.Start(ctx, weirkit.Parse(t, w, reviewFlow), weir.Start{Inputs: map[string]any{"amount": 10.5}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ type PackageRule struct {
 func PackageRules() []PackageRule {
 	contracts := []string{"scrub", "flow", "flow/expr", "convo", "engine", "llm", "llm/structured", "tool", "sandbox", "trajectory", "node"}
 	product := []string{
-		".", "audit", "scrub", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
+		".", "session", "history", "audit", "scrub", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
 		"tool", "tool/...", "sandbox", "sandbox/...", "trajectory", "trajectory/...", "memory", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
 	}
 	return append([]PackageRule{
@@ -74,6 +74,7 @@ func PackageRules() []PackageRule {
 		{
 			".",
 			[]string{
+				"session", "history",
 				"flow", "flow/expr", "convo", "token", "engine", "llm", "llm/recorded", "tool",
 				"tool/...", "sandbox", "trajectory", "trajectory/...", "node", "node/...", "store", "store/...", "runner", "runner/...",
 			},
@@ -86,7 +87,23 @@ func PackageRules() []PackageRule {
 		{"bench", product, "measures the product"},
 		{"bench/...", product, "measures the product"},
 		{"examples/...", product, "an example uses what a user may use"},
-	}, internalPackageRules()...)
+	}, append(upperPackageRules(), internalPackageRules()...)...)
+}
+
+// upperPackageRules are those of the packages between the runner and the API.
+func upperPackageRules() []PackageRule {
+	return []PackageRule{
+		{
+			"session",
+			[]string{"flow", "convo", "token", "engine", "llm", "node", "runner", "store", "trajectory/follow"},
+			"conversations need runs, a store and flows, and not the API that offers them",
+		},
+		{
+			"history",
+			[]string{"flow", "convo", "engine", "runner", "store", "trajectory", "trajectory/follow"},
+			"what happened is read from journals, by the API, the command and the server alike",
+		},
+	}
 }
 
 // internalPackageRules are those below internal/, which nothing outside may import.
@@ -100,6 +117,11 @@ func internalPackageRules() []PackageRule {
 		{"internal/licenses", nil, "texts of others, which know nothing of ours"},
 		{"internal/bom", []string{"internal/licenses"}, "it reads what the linker wrote, and the licences"},
 		{"internal/weight", nil, "it sees the binary from outside"},
+		{
+			"internal/weirkit",
+			[]string{".", "convo", "engine", "llm", "tool", "weirtest", "store/memory", "store/sqlite"},
+			"it helps tests of the library, which see it from outside",
+		},
 		{"internal/docgen", []string{"flow", "engine"}, "pages follow from specs and tables, which run nothing"},
 	}
 }

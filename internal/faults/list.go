@@ -80,7 +80,7 @@ func runFaults() []Fault {
 		},
 		{
 			"whatever does not refuse is an approval", "engine/approval.go",
-			"return v == \"approve\"", "return v != \"reject\"", "./engine ./runner . ./node/builtin", "(?i)Golden|Approv|Leave",
+			"return v == \"approve\"", "return v != \"reject\"", "./engine ./runner ./session ./node/builtin", "(?i)Golden|Approv|Leave",
 		},
 		{
 			"the timeout of a node does not reach what waits", "engine/timeout.go",
@@ -100,27 +100,27 @@ func runFaults() []Fault {
 		},
 		{
 			"a recorded result is returned for another request", effects,
-			"if known.Digest != digest {", "if known.Digest == \"\" {", "./runner .", "(?i)Digest|Differ|Deviat|Conform|Effect",
+			"if known.Digest != digest {", "if known.Digest == \"\" {", "./runner ./session", "(?i)Digest|Differ|Deviat|Conform|Effect",
 		},
 		{
 			"calls in flight hold nothing of a budget", ledger,
-			"l.ledger.reserved[l.prefix+key] = r.Usage", "delete(l.ledger.reserved, l.prefix+key)", ". ./runner", "(?i)Budget|Purse|Reserv|Flight",
+			"l.ledger.reserved[l.prefix+key] = r.Usage", "delete(l.ledger.reserved, l.prefix+key)", "./runner ./session", "(?i)Budget|Purse|Reserv|Flight",
 		},
 		{
 			"an answer may be longer than what the budget leaves", ledger,
-			"output = min(output, can)", "_ = can", ". ./runner", "(?i)Budget|Purse|Answer",
+			"output = min(output, can)", "_ = can", "./runner ./session", "(?i)Budget|Purse|Answer",
 		},
 		{
 			"the cost that others have reserved is not counted", ledger,
-			"free.CostMicros -= u.CostMicros", "_ = u", ". ./runner", "(?i)Budget|Purse|Reserv|Flight",
+			"free.CostMicros -= u.CostMicros", "_ = u", "./runner ./session", "(?i)Budget|Purse|Reserv|Flight",
 		},
 		{
 			"messages of a child run have the ids of its parent's", "runner/local.go",
-			"return b.ID + \"/\"", "return \"\"", ". ./runner", "(?i)Child|Prefix|Message|Share|Isolat",
+			"return b.ID + \"/\"", "return \"\"", "./runner ./session", "(?i)Child|Prefix|Message|Share|Isolat",
 		},
 		{
 			"a run whose lease was lost continues", "runner/lease.go",
-			"for _, id := range lost {", "for _, id := range lost[:0] {", "./runner .", "(?i)Lease|Lost|Fenc",
+			"for _, id := range lost {", "for _, id := range lost[:0] {", "./runner ./session", "(?i)Lease|Lost|Fenc",
 		},
 		{
 			"the owner of a run on another machine is taken for dead", "runner/owner_dead.go",

@@ -1,0 +1,156 @@
+package audit_test
+
+import (
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/audit"
+	"github.com/weir-run/weir/internal/weirkit"
+	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/sqlite"
+)
+
+// archiveDatabase fills a database with all that a record can hold, runs of every kind,
+// forks, sessions and what is left of those that were erased, and returns its path.
+func archiveDatabase(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "weir.db")
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := weirkit.OpenForkWeir(t, s, &weirkit.EchoModel{})
+	var names []string
+	for name := range weirkit.ForkFlows() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		r := weirkit.RunToEnd(t, w, weirkit.LoadForkFlow(t, w, name))
+		at := r.Run
+		for _, event := range []int64{2, 9} {
+			fork, _, err := w.Fork(t.Context(), at, weir.ForkOptions{At: event})
+			if err != nil {
+				t.Logf("fork %s at %d: %v", name, event, err)
+				continue
+			}
+			at = weirkit.AnswerAll(t, w, fork).Run
+		}
+	}
+	f, err := w.Parse("talk.yaml", []byte(strings.ReplaceAll(weirkit.TalkFlow, "echo/m", "p/m")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{"anna", "bea", "cleo"} {
+		session, err := w.Session(t.Context(), f, weir.SessionOptions{User: user})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 4 {
+			weirkit.SendAndWait(t, session, strings.Repeat(user+" says ", 1+200*(i%2)), weir.SendOptions{})
+		}
+		if user == "bea" {
+			if _, err := s.DeleteSession(t.Context(), session.ID, store.DeleteOptions{Now: time.Now(), Force: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func verifyDatabase(t *testing.T, path string, v audit.Options) *audit.Report {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	out, err := audit.Verify(t.Context(), s, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestEveryKindOfRecordVerifies(t *testing.T) {
+	t.Parallel()
+	path := archiveDatabase(t)
+	out := verifyDatabase(t, path, audit.Options{})
+	for _, f := range out.Findings {
+		t.Errorf("%+v", f)
+	}
+	if out.Erased != 4 || out.ErasedCommits == 0 {
+		t.Errorf("%d runs with %d commits were erased", out.Erased, out.ErasedCommits)
+	}
+	t.Log(len(out.Runs), out.Digest)
+}
+
+func TestEarlierDatabaseVersionVerifies(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"v7.db.gz"} {
+		f, err := os.Open(filepath.Join("..", "store", "sqlite", "testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+		path, db := copied(t, data)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		out := verifyDatabase(t, path, audit.Options{})
+		for _, f := range out.Findings {
+			t.Errorf("%s: %+v", name, f)
+		}
+		if len(out.Runs) < 30 || out.Unchained != 0 {
+			t.Errorf("%s: %d runs, %d commits without links", name, len(out.Runs), out.Unchained)
+		}
+	}
+}
+
+func TestErasedSessionVerifies(t *testing.T) {
+	t.Parallel()
+	path := archiveDatabase(t)
+	before := verifyDatabase(t, path, audit.Options{})
+	var kept []audit.KeptHead
+	for _, r := range before.Runs {
+		kept = append(kept, r.KeptHead)
+	}
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, err := s.DeleteUser(t.Context(), "anna", store.DeleteOptions{Now: time.Now(), Force: true})
+	if err != nil || gone.Runs == 0 {
+		t.Fatal(gone, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	after := verifyDatabase(t, path, audit.Options{Heads: kept, Head: before.Digest})
+	if !after.OK || after.Erased != before.Erased+gone.Runs || after.ErasedCommits <= before.ErasedCommits {
+		t.Errorf("%d runs erased, %d before: %+v", after.Erased, before.Erased, after.Findings)
+	}
+	for i, r := range after.Runs {
+		if r.Head != before.Runs[i].Head || r.At != r.Commits {
+			t.Errorf("run number %d has another head", r.Number)
+		}
+	}
+}
