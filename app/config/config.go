@@ -38,7 +38,8 @@ type Config struct {
 	// Files are those that were read, the strongest last.
 	Files []string `json:"-"`
 
-	env func(string) (string, bool)
+	candidates []string
+	env        func(string) (string, bool)
 }
 
 // Types of provider.

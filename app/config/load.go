@@ -81,9 +81,9 @@ func (o Options) lookup(name string) (string, bool) {
 // not known is one, since it would have no effect.
 func Load(o Options) (*Config, error) {
 	k := koanf.New(separator)
-	c := &Config{env: o.lookup}
+	c := &Config{env: o.lookup, candidates: o.Candidates()}
 	problems, form := &Invalid{}, compiledSchema()
-	for _, path := range o.Candidates() {
+	for _, path := range c.candidates {
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) && o.named() == "" {
 			continue
@@ -117,6 +117,16 @@ func Load(o Options) (*Config, error) {
 	}
 	c.applyDefaults()
 	return c, nil
+}
+
+// LockFile is the path of the file with the accepted definitions of tools. It is beside the
+// last configuration file, so that both are in version control.
+func (c *Config) LockFile() string {
+	files := c.Files
+	if len(files) == 0 {
+		files = c.candidates
+	}
+	return filepath.Join(filepath.Dir(files[len(files)-1]), "tools.lock")
 }
 
 // environment is what single variables say: WEIR_PARALLEL.

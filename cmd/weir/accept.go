@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/app"
 	mcptool "github.com/weir-run/weir/tool/mcp"
 )
 
@@ -30,73 +30,66 @@ follows the text of a description.`,
 	}
 }
 
-// accept accepts what the arguments name of all servers. Nothing is where one
-// of them cannot be.
+// accept accepts the tools that the arguments name. It stops at the first argument that
+// cannot be accepted.
 func (p *cli) accept(ctx context.Context, args []string) error {
 	b, err := p.openToolbox()
 	if err != nil {
 		return err
 	}
-	defer b.close() //nolint:errcheck // what was accepted is on disk
+	defer b.Close() //nolint:errcheck // what was accepted is on disk
 	for _, arg := range args {
 		name, which, one := strings.Cut(strings.TrimPrefix(arg, "mcp:"), "/")
-		i := slices.IndexFunc(b.servers, func(s *toolServer) bool { return s.name == name })
-		if i < 0 {
-			names := []string{}
-			for _, s := range b.servers {
-				names = append(names, s.name)
-			}
+		s, names := b.Server(name)
+		if s == nil {
 			return usagef("the configuration has no MCP server %q%s", name, didYouMean(name, names))
 		}
 		if one && which == "" {
 			return usagef("%s: expected SERVER or SERVER/TOOL", arg)
 		}
-		if err := p.acceptServerTools(ctx, b.servers[i], which); err != nil {
+		if err := p.acceptServerTools(ctx, s, which); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// acceptServerTools accepts one tool of a server, "" for all that are new or changed.
-func (p *cli) acceptServerTools(ctx context.Context, s *toolServer, which string) error {
-	_, err := s.tools(ctx)
-	refused, ok := errors.AsType[*mcptool.RefusedError](err)
-	if err != nil && !ok {
+// acceptServerTools accepts one tool of a server, or with "" all new and changed ones.
+func (p *cli) acceptServerTools(ctx context.Context, s *app.ToolServer, which string) error {
+	refused, err := s.Refusals(ctx)
+	if err != nil {
 		return err
 	}
 	var chosen []mcptool.Refusal
-	if ok {
-		for _, r := range refused.Refusals {
-			switch {
-			case which != "" && r.Tool != which:
-			case acceptable(r):
-				chosen = append(chosen, r)
-			case which != "":
-				return usagef("%s", printable(r.String()))
-			}
+	for _, r := range refused {
+		switch {
+		case which != "" && r.Tool != which:
+		case app.Acceptable(r):
+			chosen = append(chosen, r)
+		case which != "":
+			return usagef("%s", app.Printable(r.String()))
 		}
 	}
 	if chosen == nil {
-		if which != "" && !slices.Contains(s.config.Tools, which) && !slices.Contains(s.config.Tools, "*") {
-			return usagef("the configuration does not list %q among the tools of %s", which, s.name)
+		if which != "" && !s.Lists(which) {
+			return usagef("the configuration does not list %q among the tools of %s", which, s.Name)
 		}
-		p.notef("nothing to accept: what %s defines is what was accepted", mcptool.FlowName(s.name, which))
+		p.notef("nothing to accept: what %s defines is what was accepted", mcptool.FlowName(s.Name, which))
 		return nil
 	}
 	for _, r := range chosen {
-		fmt.Fprintln(p.out, printable(r.String()))
-		fmt.Fprintln(p.out, indent(printable(definition(toolReport{
-			Tool: mcptool.FlowName(s.name, r.Tool), Description: r.Offered.Description, Parameters: r.Offered.Parameters,
+		fmt.Fprintln(p.out, app.Printable(r.String()))
+		fmt.Fprintln(p.out, indent(app.Printable(definition(app.ToolReport{
+			Tool: mcptool.FlowName(s.Name, r.Tool), Description: r.Offered.Description, Parameters: r.Offered.Parameters,
 		})), "  "))
 	}
 	if yes, err := p.confirm(ctx, "Accept?"); err != nil || !yes {
 		return err
 	}
-	if err := s.client.Accept(chosen...); err != nil {
+	if err := s.Accept(chosen...); err != nil {
 		return err
 	}
-	p.notef("accepted %s of %s", count(len(chosen), "tool"), s.name)
+	p.notef("accepted %s of %s", count(len(chosen), "tool"), s.Name)
 	return nil
 }
 

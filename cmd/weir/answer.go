@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
 )
@@ -64,13 +65,13 @@ func (p *cli) answer(ctx context.Context, args []string, d *runDriver) error {
 		if len(text) > 1 && text[0] == '@' {
 			s, err := p.inputValue("text", text)
 			if err != nil {
-				return nil, &usageError{err}
+				return nil, &usageError{Err: err}
 			}
 			text, _ = s.(string)
 		}
 		value, err := parseAnswer(i, text)
 		if err != nil {
-			return nil, &usageError{err}
+			return nil, &usageError{Err: err}
 		}
 		return desk.Answer(ctx, id, i.ID, value, p.userName())
 	})
@@ -137,7 +138,7 @@ func interruptIDs(list []engine.Interrupt) string {
 func (p *cli) driveAfter(ctx context.Context, prefix string, d *runDriver,
 	do func(desk *application, id string, v *runner.RunView) (*weir.Run, error),
 ) error {
-	desk, id, err := p.openRun(ctx, prefix, openOptions{record: d.record, replay: d.replay, run: prefix})
+	desk, id, err := p.openRun(ctx, prefix, app.Options{Record: d.record, Replay: d.replay, Run: prefix})
 	if err != nil {
 		return err
 	}
@@ -163,28 +164,6 @@ func (p *cli) driveAfter(ctx context.Context, prefix string, d *runDriver,
 		return err
 	}
 	return d.drive(ctx, desk, run, position{cursor: cursor})
-}
-
-// recordedFlow finds the flow of a run by the beginning of its id, nil where it
-// cannot be had: whoever goes on with the run is told why.
-func recordedFlow(ctx context.Context, s weir.Store, prefix string) *weir.Flow {
-	ids, err := s.FindRunIDs(ctx, prefix)
-	if err != nil || len(ids) == 0 {
-		return nil
-	}
-	r, err := s.Run(ctx, ids[0])
-	if err != nil {
-		return nil
-	}
-	cat, err := catalogue()
-	if err != nil {
-		return nil
-	}
-	f, _, err := weir.RecordedFlow(ctx, s, cat, r.Fingerprint, "")
-	if err != nil {
-		return nil
-	}
-	return f
 }
 
 // userName is who is said to have done what this command does.

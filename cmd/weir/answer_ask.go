@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/node"
 )
@@ -48,12 +49,12 @@ func (p *cli) askQuestion(ctx context.Context, i engine.Interrupt) (v engine.Val
 	st := p.style()
 	prompt, help := promptOf(i)
 	p.discardTyped()
-	fmt.Fprintf(p.err, "%s %s\n", st.ask.Render("?"), st.bold.Render(printable(prompt)))
+	fmt.Fprintf(p.err, "%s %s\n", st.ask.Render("?"), st.bold.Render(app.Printable(prompt)))
 	if help != "" {
 		fmt.Fprintf(p.err, "  %s\n", st.dim.Render(help))
 	}
 	for n, c := range choices(i.Schema) {
-		fmt.Fprintf(p.err, "  %s %s\n", st.dim.Render(fmt.Sprintf("%d.", n+1)), printable(c))
+		fmt.Fprintf(p.err, "  %s %s\n", st.dim.Render(fmt.Sprintf("%d.", n+1)), app.Printable(c))
 	}
 	for {
 		fmt.Fprint(p.err, st.ask.Render("> "))

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/runner"
@@ -77,7 +78,7 @@ func (p *cli) flowOfFirst(c *cobra.Command, args []string) *weir.Flow {
 	if len(args) == 0 {
 		return nil
 	}
-	desk, id, err := p.openRun(contextOf(c), args[0], openOptions{})
+	desk, id, err := p.openRun(contextOf(c), args[0], app.Options{})
 	if err != nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
 )
@@ -30,7 +31,7 @@ command waits for it. That process exits with code 4. A cancelled run cannot be 
 }
 
 func (p *cli) cancel(ctx context.Context, prefix, reason string) error {
-	desk, id, err := p.openRun(ctx, prefix, openOptions{})
+	desk, id, err := p.openRun(ctx, prefix, app.Options{})
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func (p *cli) cancel(ctx context.Context, prefix, reason string) error {
 // cancelRun cancels a run that nobody drives and tells whoever drives it otherwise,
 // unless they have been told. done says that the run has ended, and how.
 func (p *cli) cancelRun(ctx context.Context, desk *application, id, reason string, told bool) (s engine.Status, done bool, err error) {
-	r, err := desk.store.Run(ctx, id)
+	r, err := desk.Store.Run(ctx, id)
 	if err != nil {
 		return 0, false, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/store"
@@ -156,21 +157,21 @@ func (o *chatOptions) check(path string) error {
 // finds the session.
 func (c *chat) open(ctx context.Context, path string, o *chatOptions, d *runDriver) error {
 	p := c.p
-	what := openOptions{record: d.record, replay: d.replay}
+	what := app.Options{Record: d.record, Replay: d.replay}
 	var err error
 	if path != "" {
-		if c.flow, _, err = load(path); err != nil {
+		if c.flow, _, err = app.LoadFlow(path); err != nil {
 			return err
 		}
-		what.flow = c.flow
+		what.Flow = c.flow
 		c.send.Model = cmp.Or(o.model, c.flow.Context.Model)
 		if c.send.Inputs, err = p.otherInputs(c.flow, o); err != nil {
 			return err
 		}
-	} else if what.run, c.send.Model, err = p.lastRound(ctx, o); err != nil {
+	} else if what.Run, c.send.Model, err = p.lastRound(ctx, o); err != nil {
 		return err
 	}
-	if c.send.Model, err = absoluteScript(c.send.Model, path, d.replay == ""); err != nil {
+	if c.send.Model, err = app.ResolveScript(c.send.Model, path, d.replay == ""); err != nil {
 		return err
 	}
 	c.send.By, c.send.Busy, c.send.Origin = cmp.Or(o.user, p.userName()), o.busy, "chat"
@@ -329,7 +330,7 @@ func (c *chat) reportError(ctx context.Context, err error) error {
 		})
 		return nil
 	}
-	c.p.notef("%s", c.p.style().bad.Render(printable(err.Error())))
+	c.p.notef("%s", c.p.style().bad.Render(app.Printable(err.Error())))
 	if h := hint(err); h != "" {
 		c.p.notef("  %s", h)
 	}
@@ -346,7 +347,7 @@ func (c *chat) sendLine(ctx context.Context, text string) (*weir.Reply, error) {
 		if n == 1 { // also a choice by its number
 			v, err := parseAnswer(c.interrupts[0], text)
 			if err != nil {
-				return nil, &usageError{err}
+				return nil, &usageError{Err: err}
 			}
 			return c.session.Send(ctx, v, c.send)
 		}
@@ -354,7 +355,7 @@ func (c *chat) sendLine(ctx context.Context, text string) (*weir.Reply, error) {
 	}
 	v, err := parseAnswer(c.interrupts[0], text)
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, &usageError{Err: err}
 	}
 	return c.session.Answer(ctx, c.interrupts[0].ID, v, c.send)
 }
@@ -416,12 +417,12 @@ func (c *chat) printQuestion() {
 	if i.Event != "" && i.Kind == engine.AwaitEvent {
 		prompt = strings.TrimSpace(prompt + " (waits for the event " + i.Event + ")")
 	}
-	c.p.notef("%s %s", st.ask.Render("?"), st.bold.Render(printable(cmp.Or(prompt, i.ID))))
+	c.p.notef("%s %s", st.ask.Render("?"), st.bold.Render(app.Printable(cmp.Or(prompt, i.ID))))
 	if help != "" {
 		c.p.notef("  %s", st.dim.Render(help))
 	}
 	for n, choice := range choices(i.Schema) {
-		c.p.notef("  %s %s", st.dim.Render(fmt.Sprintf("%d.", n+1)), printable(choice))
+		c.p.notef("  %s %s", st.dim.Render(fmt.Sprintf("%d.", n+1)), app.Printable(choice))
 	}
 	if more := len(c.interrupts) - 1; more > 0 {
 		c.p.notef("  %s", st.dim.Render(fmt.Sprintf("and %s after it", count(more, "question"))))
@@ -435,7 +436,7 @@ func (c *chat) refreshInterrupts(ctx context.Context) {
 	if err != nil || row.Holder == "" {
 		return
 	}
-	if r, err := c.app.store.Run(ctx, row.Holder); err == nil && r.Head.Status == engine.Paused {
+	if r, err := c.app.Store.Run(ctx, row.Holder); err == nil && r.Head.Status == engine.Paused {
 		c.interrupts = r.Head.Waiting
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/store"
 )
@@ -104,7 +105,7 @@ func (c *chat) printHistory(ctx context.Context) {
 	if row.Length > 0 {
 		line = fmt.Sprintf("%s, %s so far", count(row.Rounds, "round"), count(row.Length, "message"))
 	}
-	c.p.notef("%s  %s", st.bold.Render(printable(row.Flow)), st.dim.Render(c.session.ID+", "+line+"; /help lists the commands"))
+	c.p.notef("%s  %s", st.bold.Render(app.Printable(row.Flow)), st.dim.Render(c.session.ID+", "+line+"; /help lists the commands"))
 	if row.Length > messagesOnEntry {
 		c.p.notef("%s", st.dim.Render(fmt.Sprintf("… %s before; /history %d shows them", count(row.Length-messagesOnEntry, "message"), row.Length)))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
@@ -23,7 +24,7 @@ func (c *chat) loadPending(ctx context.Context) error {
 	}
 	c.pending = nil
 	if row.Holder != "" && len(c.interrupts) == 0 { // a round that was begun and has not ended
-		r, err := c.app.store.Run(ctx, row.Holder)
+		r, err := c.app.Store.Run(ctx, row.Holder)
 		if err != nil {
 			return err
 		}
@@ -31,7 +32,7 @@ func (c *chat) loadPending(ctx context.Context) error {
 			c.note("round %d runs in another process, %s; messages sent here wait for its end", row.Rounds, runner.OwnerName(r.Owner))
 			return nil
 		}
-		q, err := c.app.store.RoundMessage(ctx, row.Holder)
+		q, err := c.app.Store.RoundMessage(ctx, row.Holder)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
@@ -67,7 +68,7 @@ func (c *chat) answerPending(ctx context.Context) error {
 func pendingLine(w *weir.QueuedMessage) string {
 	when := ago(time.Since(w.At))
 	if w.By != "" {
-		when = "by " + printable(w.By) + ", " + when
+		when = "by " + app.Printable(w.By) + ", " + when
 	}
 	if w.Message == nil {
 		return fmt.Sprintf("continuing the round that was started %s", when)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
@@ -145,12 +146,12 @@ func (v *replyView) write(s string, aside bool) {
 	case s == "":
 	case aside:
 		v.switchOutput("reasoning")
-		v.thought.write(printable(s))
+		v.thought.write(app.Printable(s))
 	default:
 		v.answer.WriteString(s)
 		if !v.buffered {
 			v.switchOutput("text")
-			v.text.write(printable(s))
+			v.text.write(app.Printable(s))
 		}
 	}
 }
@@ -166,16 +167,16 @@ func (v *replyView) chunk(it *runner.Item) {
 	case c.Call != nil:
 		v.calledTools = true
 		v.switchOutput("note")
-		fmt.Fprintln(v.p.err, st.dim.Render("calls "+printable(c.Call.Name)+" "+shorten(c.Call.Arguments, 100)))
+		fmt.Fprintln(v.p.err, st.dim.Render("calls "+app.Printable(c.Call.Name)+" "+shorten(c.Call.Arguments, 100)))
 		v.kind = ""
 	case c.Reasoning != "":
 		v.switchOutput("reasoning")
-		v.thought.write(printable(c.Reasoning))
+		v.thought.write(app.Printable(c.Reasoning))
 	case c.Text != "":
 		v.write(c.Text, it.Interim || it.PathPrefix != "")
 	case c.Stdout+c.Stderr != "":
 		v.switchOutput("reasoning")
-		v.thought.write(printable(c.Stdout + c.Stderr))
+		v.thought.write(app.Printable(c.Stdout + c.Stderr))
 	}
 }
 
@@ -278,7 +279,7 @@ func (v *replyView) complete(s *weir.ReplyState) {
 	}
 	switch {
 	case s.Text != "" && strings.TrimSpace(s.Text) != v.whole:
-		v.p.printf("%s", printable(strings.TrimSpace(s.Text)))
+		v.p.printf("%s", app.Printable(strings.TrimSpace(s.Text)))
 	case s.Text == "" && s.Status == engine.Completed && v.whole == "":
 		v.p.printOutputs(s.Outputs)
 	}
@@ -290,7 +291,7 @@ func (v *replyView) printStatus(s *weir.ReplyState) {
 	st := v.p.style()
 	switch s.Status {
 	case engine.Failed:
-		v.p.notef("%s", st.bad.Render("the round failed: "+printable(s.Error.Error())))
+		v.p.notef("%s", st.bad.Render("the round failed: "+app.Printable(s.Error.Error())))
 		if h := remedyOf(s.Error); h != "" {
 			v.p.notef("  %s", h)
 		}

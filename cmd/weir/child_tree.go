@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
 )
@@ -42,7 +43,7 @@ func (d *application) childrenOf(ctx context.Context, id string, commits []engin
 		return []childRun{}, err
 	}
 	if commits == nil {
-		for c, err := range d.store.Commits(ctx, id, 0) {
+		for c, err := range d.Store.Commits(ctx, id, 0) {
 			if err != nil {
 				return nil, err
 			}
@@ -102,7 +103,7 @@ func childRunOf(r *store.Run) childRun {
 // parentOf says whose child a run is: the run above and the path of the node, ""
 // for a call of a tool.
 func (d *application) parentOf(ctx context.Context, run, parent string) (node string, err error) {
-	for c, err := range d.store.Commits(ctx, parent, 0) {
+	for c, err := range d.Store.Commits(ctx, parent, 0) {
 		if err != nil {
 			return "", err
 		}
@@ -133,7 +134,7 @@ func (p *cli) printChildren(children []childRun) {
 			if b.Usage.Cost > 0 {
 				cost = dollars(b.Usage.Cost)
 			}
-			t.row(strings.Repeat("  ", depth)+b.Run, node, printable(b.Flow), p.status(b.row.Head.Status),
+			t.row(strings.Repeat("  ", depth)+b.Run, node, app.Printable(b.Flow), p.status(b.row.Head.Status),
 				took(time.Duration(b.Micros)*time.Microsecond), tokens(b.row.Head.Usage), cost, runNote(&b.row))
 			rows(b.Children, depth+1)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/store"
 )
 
@@ -143,7 +144,7 @@ func (p *cli) printLearned(list []weir.LearnedCode, asJSON bool) {
 	now, t := time.Now(), p.table("CODE STATE USES WELL USER FLOW NODE WRITTEN TASK", "NODE", "WRITTEN", "WELL", "FLOW")
 	for i := range list {
 		l := &list[i]
-		t.row(l.ID, codeState(l), fmt.Sprint(l.Uses), percent(l), textOrDash(printable(l.User)), printable(l.Flow), printable(l.Node), ago(now.Sub(l.At)), shorten(l.Task, 200))
+		t.row(l.ID, codeState(l), fmt.Sprint(l.Uses), percent(l), textOrDash(app.Printable(l.User)), app.Printable(l.Flow), app.Printable(l.Node), ago(now.Sub(l.At)), shorten(l.Task, 200))
 	}
 	t.print()
 }
@@ -170,7 +171,7 @@ func (d *application) findLearned(ctx context.Context, prefix string) (weir.Lear
 	if errors.Is(err, store.ErrNotFound) {
 		err = &codeNotFound{err}
 	} else if err != nil {
-		err = &usageError{err}
+		err = &usageError{Err: err}
 	}
 	return l, err
 }
@@ -227,12 +228,12 @@ func (p *cli) printCode(l *weir.LearnedCode, asJSON bool) {
 		{"written", l.At.Format("2006-01-02 15:04:05")},
 	} {
 		if f.value != "" {
-			fmt.Fprintf(p.out, "%-17s %s\n", f.name, printable(f.value))
+			fmt.Fprintf(p.out, "%-17s %s\n", f.name, app.Printable(f.value))
 		}
 	}
 	fmt.Fprintf(p.out, "%-17s %s, %d of them did what was asked\n", "used", times(l.Uses), l.Successes)
 	section := func(name, text string) {
-		fmt.Fprintf(p.out, "\n%s\n%s\n", st.dim.Render(name), indent(strings.TrimRight(printable(text), "\n"), "  "))
+		fmt.Fprintf(p.out, "\n%s\n%s\n", st.dim.Render(name), indent(strings.TrimRight(app.Printable(text), "\n"), "  "))
 	}
 	section("task", l.Task)
 	section("code", l.Code)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/runner"
@@ -43,7 +44,7 @@ func (p *cli) completeFiles(*cobra.Command, []string, string) (completions, cobr
 }
 
 func (p *cli) completeTypes(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
-	cat, err := catalogue()
+	cat, err := app.Catalogue()
 	if err != nil || len(args) > 0 {
 		return nil, noFiles
 	}
@@ -84,7 +85,7 @@ func loadFirst(args []string) *flow.Flow {
 	if len(args) == 0 {
 		return nil
 	}
-	f, _, err := load(args[0])
+	f, _, err := app.LoadFlow(args[0])
 	if err != nil {
 		return nil
 	}
@@ -170,7 +171,7 @@ func (p *cli) completeTreePaths(c *cobra.Command, args []string, _ string) (comp
 
 func (p *cli) treePathsOf(c *cobra.Command, run string, want func(*runner.RunView, string) bool) completions {
 	ctx := contextOf(c)
-	desk, id, err := p.openRun(ctx, run, openOptions{})
+	desk, id, err := p.openRun(ctx, run, app.Options{})
 	if err != nil {
 		return nil
 	}
@@ -217,7 +218,7 @@ func (p *cli) nodePaths(c *cobra.Command, run string, want func(*runner.RunView,
 
 // viewForCompletion is a run as it is now, nil where it cannot be had.
 func (p *cli) viewForCompletion(c *cobra.Command, prefix string) *runner.RunView {
-	desk, id, err := p.openRun(contextOf(c), prefix, openOptions{})
+	desk, id, err := p.openRun(contextOf(c), prefix, app.Options{})
 	if err != nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 )
@@ -47,7 +48,7 @@ func diffError(err error) error {
 	if e, ok := err.(*exitError); ok { //nolint:errorlint // it is made here and never wrapped
 		return e
 	}
-	return &usageError{err}
+	return &usageError{Err: err}
 }
 
 func (p *cli) diff(ctx context.Context, a, b string) error {
@@ -126,7 +127,7 @@ func (w *diffPrinter) signed(sign, text string, second bool) {
 	if second {
 		look = w.st.good
 	}
-	for l := range strings.SplitSeq(printable(text), "\n") {
+	for l := range strings.SplitSeq(app.Printable(text), "\n") {
 		fmt.Fprintln(w.p.out, look.Render(sign+l))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/store"
 )
 
@@ -38,7 +39,7 @@ Exit code 1 if something will fail.`,
 }
 
 func (p *cli) doctor(ctx context.Context, asJSON bool) error {
-	b := thisBuild()
+	b := app.ThisBuild()
 	list := []checkResult{{"weir", "ok", fmt.Sprintf("%s, %s, %s/%s", b.Version, b.Go, b.OS, b.Arch), ""}}
 	cfg, err := p.config()
 	switch {

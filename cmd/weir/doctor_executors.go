@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/sandbox"
 	"github.com/weir-run/weir/sandbox/python"
@@ -13,7 +14,7 @@ import (
 // cloud is not called; what is configured of it is a finding of the
 // configuration.
 func (p *cli) checkExecutors(ctx context.Context, cfg *config.Config) (list []checkResult) {
-	for _, e := range p.executors(cfg) {
+	for _, e := range app.Executors(cfg, p.sandboxes) {
 		about := "executor " + e.Name()
 		switch e := e.(type) {
 		case *python.Executor:

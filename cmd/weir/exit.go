@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
@@ -29,17 +30,11 @@ type exitError struct{ code int }
 // Error is for the unlikely reader.
 func (e *exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
-// usageError is a command line that cannot be carried out as it stands.
-type usageError struct{ err error }
-
-// Error is the cause's.
-func (e *usageError) Error() string { return e.err.Error() }
-
-// Unwrap returns the cause.
-func (e *usageError) Unwrap() error { return e.err }
+// usageError is a command line that cannot be executed as it is.
+type usageError = app.UsageError
 
 func usagef(format string, args ...any) error {
-	return &usageError{fmt.Errorf(format, args...)}
+	return &usageError{Err: fmt.Errorf(format, args...)}
 }
 
 // exitCode is what a command ends with that failed with err.

@@ -98,7 +98,7 @@ func (p *cli) nodeAt(ctx context.Context, desk *application, v *runner.RunView, 
 func (p *cli) increaseBudget(ctx context.Context, desk *application, id, path, text string) (*weir.Run, error) {
 	more, err := parseBudgetIncrease(text)
 	if err != nil {
-		return nil, &usageError{fmt.Errorf("--add: %w", err)}
+		return nil, &usageError{Err: fmt.Errorf("--add: %w", err)}
 	}
 	return desk.IncreaseBudget(ctx, id, path, more, p.userName())
 }

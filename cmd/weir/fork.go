@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
 )
@@ -80,13 +81,13 @@ budgets of the new run count only what it spends itself.`,
 
 func (p *cli) fork(ctx context.Context, prefix string, o *forkOptions, d *runDriver) error {
 	var changed *weir.Flow
-	what := openOptions{record: d.record, replay: d.replay, run: prefix}
+	what := app.Options{Record: d.record, Replay: d.replay, Run: prefix}
 	if o.flow != "" {
-		f, _, err := load(o.flow)
+		f, _, err := app.LoadFlow(o.flow)
 		if err != nil {
 			return err
 		}
-		changed, what.flow, what.run = f, f, ""
+		changed, what.Flow, what.Run = f, f, ""
 	}
 	desk, id, err := p.openRun(ctx, prefix, what)
 	if err != nil {
@@ -144,7 +145,7 @@ func (p *cli) planFork(ctx context.Context, desk *application, id string, change
 	if w.State, err = p.stateValues(o.state); err != nil {
 		return nil, err
 	}
-	if changed != nil && w.Model == "" && strings.HasPrefix(changed.Context.Model, scriptProvider+"/") {
+	if changed != nil && w.Model == "" && strings.HasPrefix(changed.Context.Model, app.ScriptProvider+"/") {
 		was, err := desk.FlowOf(ctx, id)
 		if err != nil {
 			return nil, err
@@ -153,7 +154,7 @@ func (p *cli) planFork(ctx context.Context, desk *application, id string, change
 			w.Model = changed.Context.Model
 		}
 	}
-	if w.Model, err = absoluteScript(w.Model, o.flow, d.replay == ""); err != nil {
+	if w.Model, err = app.ResolveScript(w.Model, o.flow, d.replay == ""); err != nil {
 		return nil, err
 	}
 	if o.model != "" && d.replay == "" {

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/flow/graph"
 )
 
@@ -25,7 +26,7 @@ func (p *cli) graphCommand() *cobra.Command {
 }
 
 func (p *cli) graph(path, format string) error {
-	f, cat, err := load(path)
+	f, cat, err := app.LoadFlow(path)
 	if err != nil {
 		return err
 	}

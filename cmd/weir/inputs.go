@@ -122,7 +122,7 @@ func checkNames(f *weir.Flow, given map[string]any) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return &usageError{&unknownInputs{wrong}}
+	return &usageError{Err: &unknownInputs{wrong}}
 }
 
 // typeOf is the declared type of an input. One that is not declared is refused

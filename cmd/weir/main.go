@@ -14,11 +14,12 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/sandbox"
 )
 
 func main() {
-	self := sandbox.RunChildRole(roles()...)
+	self := sandbox.RunChildRole(app.ChildRoles()...)
 	ctx, stop := interruptible(context.Background())
 	p := &cli{terminal: terminal{in: os.Stdin, out: filterTerminal(os.Stdout), err: filterTerminal(os.Stderr)}, env: os.LookupEnv, sandboxes: self}
 	code := p.command(ctx, os.Args[1:])
@@ -115,7 +116,7 @@ func (p *cli) command(ctx context.Context, args []string) int {
 		return exitOK
 	}
 	if !p.started { // cobra's own: a command that is not there, an argument
-		err = &usageError{suggestCommand(root, err)}
+		err = &usageError{Err: suggestCommand(root, err)}
 	}
 	if done, ok := errors.AsType[*exitError](err); ok {
 		return done.code

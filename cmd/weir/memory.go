@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/memory"
 	"github.com/weir-run/weir/store"
 )
@@ -146,7 +147,7 @@ func (p *cli) withMemory(ctx context.Context, asJSON bool, do func(ctx context.C
 }
 
 func (d *application) memoryStore() (memoryStore, error) {
-	m, ok := d.store.(memoryStore)
+	m, ok := d.Store.(memoryStore)
 	if !ok {
 		return nil, errors.New("this store has no memory")
 	}
@@ -177,7 +178,7 @@ func (p *cli) printOwners(list []memory.Owner, asJSON bool) {
 	}
 	now, t := time.Now(), p.table("NAMESPACE USER ITEMS LAST")
 	for _, o := range list {
-		t.row(printable(o.Namespace), scopeText(o.Scope), fmt.Sprint(o.Items), ago(now.Sub(o.Newest)))
+		t.row(app.Printable(o.Namespace), scopeText(o.Scope), fmt.Sprint(o.Items), ago(now.Sub(o.Newest)))
 	}
 	t.print()
 }

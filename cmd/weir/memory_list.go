@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/memory"
 )
 
@@ -136,7 +137,7 @@ func (p *cli) printMemories(list []memory.Item, asJSON bool) {
 	now, t := time.Now(), p.table("ITEM KIND NAMESPACE USER KEY WHEN TEXT", "NAMESPACE", "WHEN", "KEY", "USER")
 	for i := range list {
 		x := &list[i]
-		t.row(x.ID, string(x.Kind), printable(x.Namespace), scopeText(x.Scope), textOrDash(shorten(x.Key, 24)), ago(now.Sub(x.At)), shorten(x.Text, 200))
+		t.row(x.ID, string(x.Kind), app.Printable(x.Namespace), scopeText(x.Scope), textOrDash(shorten(x.Key, 24)), ago(now.Sub(x.At)), shorten(x.Text, 200))
 	}
 	t.print()
 }
@@ -144,9 +145,9 @@ func (p *cli) printMemories(list []memory.Item, asJSON bool) {
 // scopeText names a scope within its namespace.
 func scopeText(s memory.Scope) string {
 	if s.User == "" {
-		return "session " + printable(s.Session)
+		return "session " + app.Printable(s.Session)
 	}
-	return printable(s.User)
+	return app.Printable(s.User)
 }
 
 // memoryReport is an item as `weir memory show --json` prints it.
@@ -198,9 +199,9 @@ func (p *cli) printMemory(i *memory.Item, versions []memory.Version, asJSON bool
 	if i.User == "" {
 		owner = "nobody in particular, of " + scopeText(i.Scope)
 	}
-	fmt.Fprintf(p.out, "%s  %s  %s  %s\n", st.bold.Render(i.ID), i.Kind, printable(i.Namespace), owner)
+	fmt.Fprintf(p.out, "%s  %s  %s  %s\n", st.bold.Render(i.ID), i.Kind, app.Printable(i.Namespace), owner)
 	if i.Key != "" {
-		fmt.Fprintln(p.out, "key  "+printable(i.Key))
+		fmt.Fprintln(p.out, "key  "+app.Printable(i.Key))
 	}
 	for n := range slices.Backward(versions) {
 		v := &versions[n]
@@ -209,9 +210,9 @@ func (p *cli) printMemory(i *memory.Item, versions []memory.Version, asJSON bool
 			line += "  happened " + v.At.Format("2006-01-02 15:04:05")
 		}
 		fmt.Fprintf(p.out, "\n%s\n", st.dim.Render(line+sourceText(&v.Source)))
-		fmt.Fprintln(p.out, printable(v.Text))
+		fmt.Fprintln(p.out, app.Printable(v.Text))
 		if len(v.Tags) > 0 {
-			fmt.Fprintln(p.out, st.dim.Render("tags "+printable(strings.Join(v.Tags, ", "))))
+			fmt.Fprintln(p.out, st.dim.Render("tags "+app.Printable(strings.Join(v.Tags, ", "))))
 		}
 	}
 }
@@ -221,7 +222,7 @@ func sourceText(x *memory.Source) string {
 	var b strings.Builder
 	for _, part := range []struct{ what, is string }{{"by", x.By}, {"in run", x.Run}, {"of", x.Flow}, {"in session", x.Session}} {
 		if part.is != "" {
-			b.WriteString("  " + part.what + " " + printable(part.is))
+			b.WriteString("  " + part.what + " " + app.Printable(part.is))
 		}
 	}
 	return b.String()

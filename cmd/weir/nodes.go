@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/flow"
 )
 
@@ -24,7 +25,7 @@ func (p *cli) nodesCommand() *cobra.Command {
 		},
 		ValidArgsFunction: p.completeTypes,
 		RunE: func(_ *cobra.Command, args []string) error {
-			cat, err := catalogue()
+			cat, err := app.Catalogue()
 			if err != nil {
 				return err
 			}

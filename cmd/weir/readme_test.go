@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/flow"
 )
 
@@ -47,7 +48,7 @@ func TestReadmeShowsTheGoExample(t *testing.T) {
 
 func TestReadmeFlowIsValid(t *testing.T) {
 	t.Parallel()
-	cat, err := catalogue()
+	cat, err := app.Catalogue()
 	if err != nil {
 		t.Fatal(err)
 	}

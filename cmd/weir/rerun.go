@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 )
 
@@ -50,7 +51,7 @@ repeat that part.`,
 }
 
 func (p *cli) rerun(ctx context.Context, prefix string, o *rerunOptions, d *runDriver) error {
-	desk, id, err := p.openRun(ctx, prefix, openOptions{record: d.record, replay: d.replay, run: prefix})
+	desk, id, err := p.openRun(ctx, prefix, app.Options{Record: d.record, Replay: d.replay, Run: prefix})
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (p *cli) rerun(ctx context.Context, prefix string, o *rerunOptions, d *runD
 // stateEdits are the forks in a run's past that were given state of their own.
 func (d *application) stateEdits(ctx context.Context, run string) ([]*engine.RunForked, error) {
 	var out []*engine.RunForked
-	for c, err := range d.store.Commits(ctx, run, 0) {
+	for c, err := range d.Store.Commits(ctx, run, 0) {
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +101,7 @@ func (d *application) stateEdits(ctx context.Context, run string) ([]*engine.Run
 func keysOf(list []engine.StateChange) string {
 	keys := make([]string, len(list))
 	for i, s := range list {
-		keys[i] = printable(s.Key)
+		keys[i] = app.Printable(s.Key)
 	}
 	return strings.Join(keys, ", ")
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/flow"
-	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/store"
 )
 
@@ -73,7 +72,7 @@ reads the value from a file, @- from stdin; write @@ for text that begins with @
 // run reads all that it is given before it opens the database, so that a
 // command line that is wrong makes none.
 func (p *cli) run(ctx context.Context, path string, o *runOptions, d *runDriver) error {
-	f, _, err := load(path)
+	f, _, err := app.LoadFlow(path)
 	if err != nil {
 		return err
 	}
@@ -90,10 +89,10 @@ func (p *cli) run(ctx context.Context, path string, o *runOptions, d *runDriver)
 	if start.Model == "" {
 		start.Model = f.Context.Model
 	}
-	if start.Model, err = absoluteScript(start.Model, path, d.replay == ""); err != nil {
+	if start.Model, err = app.ResolveScript(start.Model, path, d.replay == ""); err != nil {
 		return err
 	}
-	desk, err := p.open(ctx, openOptions{record: d.record, replay: d.replay, flow: f})
+	desk, err := p.open(ctx, app.Options{Record: d.record, Replay: d.replay, Flow: f})
 	if err != nil {
 		return err
 	}
@@ -111,19 +110,6 @@ func (p *cli) run(ctx context.Context, path string, o *runOptions, d *runDriver)
 		return err
 	}
 	return d.drive(ctx, desk, run, position{})
-}
-
-// load reads a flow file with the node types of this command.
-func load(path string) (*flow.Flow, *node.Catalogue, error) {
-	cat, err := catalogue()
-	if err != nil {
-		return nil, nil, err
-	}
-	f, err := flow.Load(path, cat)
-	if err != nil {
-		return nil, nil, &usageError{err}
-	}
-	return f, cat, nil
 }
 
 func checkTargets(f *weir.Flow, targets []string) error {
@@ -145,9 +131,9 @@ func (d *application) checkModel(model string) error {
 	if !ok || name == "" || rest == "" {
 		return usagef("--model %s: expected PROVIDER/MODEL, as openai/gpt-5-mini", model)
 	}
-	if !slices.Contains(d.providers, name) {
+	if !slices.Contains(d.Providers, name) {
 		return usagef("--model %s: there is no provider %q%s; there are %s. Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or name the server in .weir/config.yaml; see `weir doctor`",
-			model, name, didYouMean(name, d.providers), strings.Join(d.providers, ", "))
+			model, name, didYouMean(name, d.Providers), strings.Join(d.Providers, ", "))
 	}
 	return nil
 }

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
 )
@@ -45,7 +47,7 @@ func (d *runDriver) acceptChanges(ctx context.Context, desk *application, id str
 	}
 	changes, err := desk.AcceptChanges(ctx, id, d.p.userName())
 	for _, change := range changes {
-		d.p.notef("accepted: %s", printable(change))
+		d.p.notef("accepted: %s", app.Printable(change))
 	}
 	return err
 }
@@ -151,11 +153,14 @@ func (d *runDriver) reportResult(desk *application, r weir.Result, w watcher) er
 	return nil
 }
 
+// stopTime bounds how long a stopped run may take to report its last state.
+const stopTime = 15 * time.Second
+
 // reportSignal stops the run where it can be resumed, and says so.
 func (d *runDriver) reportSignal(desk *application, run *weir.Run, w watcher, s *errSignal) error {
 	d.p.notef("Stopping... press Ctrl-C again to force.")
 	err := desk.close()
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	r, waitErr := run.Wait(ctx)
 	if errors.Is(waitErr, runner.ErrStopped) {

@@ -9,6 +9,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/runner"
@@ -131,7 +132,7 @@ func (w *progress) countDescription(e *engine.NoteRecorded) {
 			mark, text = w.st.bad.Render("·"), p.Error
 		}
 		head := fmt.Sprintf("  %s %s", mark, p.ID)
-		w.line("%s  %s", head, w.st.dim.Render(shorten(printable(text), max(w.width()-lipgloss.Width(head)-3, 10))))
+		w.line("%s  %s", head, w.st.dim.Render(shorten(app.Printable(text), max(w.width()-lipgloss.Width(head)-3, 10))))
 	}
 	if e.Usage != nil {
 		w.usage = w.usage.Add(*e.Usage)
@@ -181,7 +182,7 @@ func (w *progress) step(above string, e *engine.StepRecorded) {
 	}
 	line := fmt.Sprintf("  %s %s %s %s", mark, above+e.Path, name, w.st.dim.Render(about))
 	if more != "" {
-		more = shorten(strings.Join(strings.Fields(printable(more)), " "), max(w.width()-lipgloss.Width(line)-3, 10))
+		more = shorten(strings.Join(strings.Fields(app.Printable(more)), " "), max(w.width()-lipgloss.Width(line)-3, 10))
 		line += "  " + w.st.dim.Render(more)
 	}
 	w.line("%s", line)
@@ -227,7 +228,7 @@ func (w *progress) endNode(path, mark, note string, us int64, gist string) {
 	}
 	if r != nil && r.text.Len() > 0 {
 		w.line("%s %s %s", mark, path, w.st.dim.Render(note))
-		text := lipgloss.Wrap(printable(strings.TrimSpace(r.text.String())), max(w.width()-4, 20), "")
+		text := lipgloss.Wrap(app.Printable(strings.TrimSpace(r.text.String())), max(w.width()-4, 20), "")
 		w.line("%s", indent(text, "    "))
 		return
 	}
@@ -292,7 +293,7 @@ func waitNote(c *llm.Chunk) string {
 	case "":
 		return "waits"
 	case llm.WaitLimit:
-		return "waits for the limit " + printable(c.WaitDetail)
+		return "waits for the limit " + app.Printable(c.WaitDetail)
 	}
 	return "waits (" + c.WaitReason + ")"
 }
@@ -334,7 +335,7 @@ func (w *progress) tail(r *runningNode, room int) string {
 	if r.note != "" {
 		return w.st.dim.Render(r.note)
 	}
-	text := []rune(strings.Join(strings.Fields(printable(r.text.String())), " "))
+	text := []rune(strings.Join(strings.Fields(app.Printable(r.text.String())), " "))
 	if room < 10 {
 		return ""
 	}

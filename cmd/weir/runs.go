@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
@@ -198,7 +199,7 @@ func (p *cli) printRuns(list []store.Run, children []int) {
 		if children[i] > 0 {
 			below = fmt.Sprint(children[i])
 		}
-		t.row(r.ID, p.statusOr(r.Head.Status, isInterrupted(r)), printable(r.Flow), ago(now.Sub(r.Created)), took(r.Updated.Sub(r.Created)),
+		t.row(r.ID, p.statusOr(r.Head.Status, isInterrupted(r)), app.Printable(r.Flow), ago(now.Sub(r.Created)), took(r.Updated.Sub(r.Created)),
 			tokens(r.Head.Usage), below, textOrDash(shorten(r.Origin, 24)), runNote(r))
 	}
 	t.print()

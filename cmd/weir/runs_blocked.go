@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
@@ -95,7 +96,7 @@ func (d *application) blockedRun(ctx context.Context, r *store.Run) (*blockedRow
 // poisonedAbove is the nearest run above a child run that is set aside, "" for none.
 func (d *application) poisonedAbove(ctx context.Context, r *store.Run) (string, error) {
 	for parent := r.Parent; parent != ""; {
-		p, err := d.store.Run(ctx, parent)
+		p, err := d.Store.Run(ctx, parent)
 		if errors.Is(err, store.ErrNotFound) {
 			return "", nil
 		}
@@ -122,7 +123,7 @@ func (p *cli) printBlocked(list []blockedRow, asJSON bool) {
 	now := time.Now()
 	t := p.table("RUN STATUS FLOW STARTED WHY", "STARTED", "FLOW")
 	for i := range list {
-		t.row(list[i].Run, list[i].Status, printable(list[i].Flow), ago(now.Sub(list[i].Created)), printable(list[i].Why))
+		t.row(list[i].Run, list[i].Status, app.Printable(list[i].Flow), ago(now.Sub(list[i].Created)), app.Printable(list[i].Why))
 	}
 	t.print()
 	seen := map[string]bool{}

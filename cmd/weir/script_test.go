@@ -16,11 +16,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/sandbox"
 )
 
 func TestMain(m *testing.M) {
-	sandbox.RunChildRole(roles()...) // the program that scripts run is this one, and so are its children
+	sandbox.RunChildRole(app.ChildRoles()...) // the program that scripts run is this one, and so are its children
 	testscript.Main(m, map[string]func(){"weir": main, "toolserver": toolServerMain})
 }
 

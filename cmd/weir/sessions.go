@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/store"
 )
 
@@ -118,7 +119,7 @@ func (p *cli) printSessions(ctx context.Context, desk *application, list []store
 	now, t := time.Now(), p.table("SESSION USER FLOW THREAD ROUNDS MESSAGES TOKENS LAST NOTE", "TOKENS", "MESSAGES", "THREAD", "LAST")
 	for i := range list {
 		s := &list[i]
-		thread, note := printable(s.Thread), ""
+		thread, note := app.Printable(s.Thread), ""
 		if s.Thread == s.ID {
 			thread = "-"
 		}
@@ -130,7 +131,7 @@ func (p *cli) printSessions(ctx context.Context, desk *application, list []store
 		case s.Parent != "":
 			note = fmt.Sprintf("forked from %s at %d", s.Parent, s.ParentLength)
 		}
-		t.row(s.ID, textOrDash(printable(s.User)), printable(s.Flow), thread, fmt.Sprint(s.Rounds), fmt.Sprint(s.Length),
+		t.row(s.ID, textOrDash(app.Printable(s.User)), app.Printable(s.Flow), thread, fmt.Sprint(s.Rounds), fmt.Sprint(s.Length),
 			tokens(s.Usage), ago(now.Sub(s.Updated)), note)
 	}
 	t.print()
@@ -168,7 +169,7 @@ active session of the user stays the active one; talk in the new one with "weir 
 					return err
 				}
 				if asJSON {
-					row, err := desk.store.Session(ctx, other)
+					row, err := desk.Store.Session(ctx, other)
 					if err != nil {
 						return err
 					}
@@ -197,7 +198,7 @@ func (p *cli) withSession(ctx context.Context, prefix string, do func(ctx contex
 	if err != nil {
 		return unknownSession(err)
 	}
-	s, err := desk.store.Session(ctx, id)
+	s, err := desk.Store.Session(ctx, id)
 	if err != nil {
 		return err
 	}

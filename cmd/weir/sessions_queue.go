@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/store"
@@ -35,7 +36,7 @@ func queuedRows(list []weir.QueuedMessage) []queuedRow {
 func (p *cli) printQueued(list []weir.QueuedMessage) {
 	now, t := time.Now(), p.table("WAITING BY SENT MESSAGE")
 	for _, w := range list {
-		t.row(printable(w.ID), textOrDash(printable(w.By)), ago(now.Sub(w.At)), shorten(node.TextOf(w.Message), 60))
+		t.row(app.Printable(w.ID), textOrDash(app.Printable(w.By)), ago(now.Sub(w.At)), shorten(node.TextOf(w.Message), 60))
 	}
 	t.print()
 }
@@ -85,7 +86,7 @@ func (p *cli) unqueue(ctx context.Context, desk *application, messages []string,
 			writeJSON(p.out, map[string]any{"message": id, "session": session})
 			continue
 		}
-		fmt.Fprintf(p.out, "took back message %s of session %s\n", printable(id), session)
+		fmt.Fprintf(p.out, "took back message %s of session %s\n", app.Printable(id), session)
 	}
 	return nil
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
-	"charm.land/lipgloss/v2"
-
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/store"
 )
@@ -98,7 +98,7 @@ func (p *cli) showSession(ctx context.Context, desk *application, s *store.Sessi
 	}
 	var said []store.SessionMessage
 	if o.messages {
-		if said, err = desk.store.SessionMessages(ctx, s.ID, o.from, o.to); err != nil {
+		if said, err = desk.Store.SessionMessages(ctx, s.ID, o.from, o.to); err != nil {
 			return err
 		}
 	}
@@ -140,12 +140,12 @@ func (p *cli) printSession(ctx context.Context, desk *application, s *store.Sess
 		return err
 	}
 	st := p.styleFor(p.out)
-	fmt.Fprintf(p.out, "%s  %s", st.bold.Render(s.ID), printable(s.Flow))
+	fmt.Fprintf(p.out, "%s  %s", st.bold.Render(s.ID), app.Printable(s.Flow))
 	if s.User != "" {
-		fmt.Fprintf(p.out, "  user %s", printable(s.User))
+		fmt.Fprintf(p.out, "  user %s", app.Printable(s.User))
 	}
 	if s.Thread != s.ID {
-		fmt.Fprintf(p.out, "  thread %s", printable(s.Thread))
+		fmt.Fprintf(p.out, "  thread %s", app.Printable(s.Thread))
 	}
 	fmt.Fprintln(p.out)
 	line := fmt.Sprintf("begun %s, %s, %s", s.Created.Format("2006-01-02 15:04:05"), count(s.Rounds, "round"), count(s.Length, "message"))
@@ -172,7 +172,7 @@ func (p *cli) printRounds(list []store.Run) {
 	now, t := time.Now(), p.table("ROUND RUN STATUS ORIGIN STARTED TOOK TOKENS NOTE", "ORIGIN", "TOOK", "STARTED", "TOKENS")
 	for i := range list {
 		r := &list[i]
-		t.row(fmt.Sprint(r.Round), r.ID, p.status(r.Head.Status), printable(r.Origin), ago(now.Sub(r.Created)),
+		t.row(fmt.Sprint(r.Round), r.ID, p.status(r.Head.Status), app.Printable(r.Origin), ago(now.Sub(r.Created)),
 			took(r.Updated.Sub(r.Created)), tokens(r.Head.Usage), runNote(r))
 	}
 	t.print()
@@ -213,11 +213,11 @@ func (p *cli) printEntry(m *convo.Message, margin string) {
 	}
 	who := map[convo.Role]string{
 		convo.User: st.ask.Render("you"), convo.Assistant: st.good.Render("model"),
-		convo.Tool: st.dim.Render("result of " + printable(m.Name)), convo.System: st.dim.Render("system"),
+		convo.Tool: st.dim.Render("result of " + app.Printable(m.Name)), convo.System: st.dim.Render("system"),
 	}[m.Role]
 	room := max(width-lipgloss.Width(margin)-lipgloss.Width(who)-2, 30)
 	blank := strings.Repeat(" ", lipgloss.Width(margin))
-	text := strings.TrimSpace(printable(m.Text))
+	text := strings.TrimSpace(app.Printable(m.Text))
 	if m.Role == convo.Tool {
 		text = st.dim.Render(shorten(text, 3*room))
 	}
@@ -226,6 +226,6 @@ func (p *cli) printEntry(m *convo.Message, margin string) {
 	}
 	fmt.Fprintf(p.out, "%s%s  %s\n", margin, who, strings.ReplaceAll(text, "\n", "\n"+blank+"  "))
 	for _, c := range m.Calls {
-		fmt.Fprintf(p.out, "%s  %s\n", blank, st.dim.Render("calls "+printable(c.Name)+" "+shorten(c.Arguments, room)))
+		fmt.Fprintf(p.out, "%s  %s\n", blank, st.dim.Render("calls "+app.Printable(c.Name)+" "+shorten(c.Arguments, room)))
 	}
 }

@@ -20,7 +20,7 @@ func (d *application) holdersOf(ctx context.Context, list []store.Session) (map[
 		if s.Holder == "" {
 			continue
 		}
-		r, err := d.store.Run(ctx, s.Holder)
+		r, err := d.Store.Run(ctx, s.Holder)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
@@ -143,7 +144,7 @@ func (p *cli) showRun(ctx context.Context, desk *application, v *runner.RunView,
 			above += " at " + node
 		}
 	}
-	row, err := desk.store.Run(ctx, v.Run.ID)
+	row, err := desk.Store.Run(ctx, v.Run.ID)
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func (p *cli) showRun(ctx context.Context, desk *application, v *runner.RunView,
 func (p *cli) showEvents(ctx context.Context, desk *application, id string, at int64) error {
 	w := &eventPrinter{out: p.out}
 	last := int64(0)
-	for c, err := range desk.store.Commits(ctx, id, 0) {
+	for c, err := range desk.Store.Commits(ctx, id, 0) {
 		if err != nil {
 			return err
 		}
@@ -251,7 +252,7 @@ func runReportIn(ctx context.Context, d *application, v *runner.RunView) (*runRe
 	if s.Children, err = d.childrenOf(ctx, s.Run, v.Commits); err != nil {
 		return nil, err
 	}
-	row, err := d.store.Run(ctx, s.Run)
+	row, err := d.Store.Run(ctx, s.Run)
 	s.Stopped = err == nil && row.Events == v.Run.Events() && isInterrupted(&row)
 	return s, err
 }
@@ -320,8 +321,8 @@ func stateOf(s engine.State) engine.Values {
 func (p *cli) printRun(v *runner.RunView, above string, stopped bool) {
 	r, st := v.Run, p.styleFor(p.out)
 	first := time.UnixMilli(startedAt(v))
-	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(r.ID), printable(r.Start.Flow), p.statusOr(r.Status(), stopped))
-	line := fmt.Sprintf("started %s by %s, %s, %s", first.Format("2006-01-02 15:04:05"), textOrDash(printable(r.Start.Origin)),
+	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(r.ID), app.Printable(r.Start.Flow), p.statusOr(r.Status(), stopped))
+	line := fmt.Sprintf("started %s by %s, %s, %s", first.Format("2006-01-02 15:04:05"), textOrDash(app.Printable(r.Start.Origin)),
 		took(time.UnixMilli(r.Now()).Sub(first)), count(r.Events(), "event"))
 	if u := r.Usage(); u.Calls > 0 {
 		line += fmt.Sprintf(", %s, %s", count(u.Calls, "model call"), usageText(u))
@@ -337,10 +338,10 @@ func (p *cli) printRun(v *runner.RunView, above string, stopped bool) {
 		p.printf("%s", st.dim.Render(forkLine(f, r.SharedUsage())))
 	}
 	if e := r.Failure(); e != nil {
-		p.printf("%s", st.bad.Render(printable(e.Error())))
+		p.printf("%s", st.bad.Render(app.Printable(e.Error())))
 	}
 	for _, i := range r.Interrupts() {
-		p.printf("%s %s", st.ask.Render("waits for"), printable(describe(i)))
+		p.printf("%s %s", st.ask.Render("waits for"), app.Printable(describe(i)))
 	}
 	fmt.Fprintln(p.out)
 	p.printNodes(timelineOf(v))
@@ -350,7 +351,7 @@ func (p *cli) printRun(v *runner.RunView, above string, stopped bool) {
 		t := p.table("STATE VALUE")
 		for _, k := range s.Keys() {
 			x, _ := s.Get(k)
-			t.row(printable(k), shorten(plain(x), 100))
+			t.row(app.Printable(k), shorten(plain(x), 100))
 		}
 		t.print()
 	}
@@ -423,7 +424,7 @@ func (p *cli) printContexts(v *runner.RunView) {
 		c := v.Contexts[id]
 		name := id
 		if c.Label != "" {
-			name += " " + printable(c.Label)
+			name += " " + app.Printable(c.Label)
 		}
 		t.row(name, string(c.Kind), fmt.Sprint(c.History.Len()), modelOf(c.Settings))
 	}

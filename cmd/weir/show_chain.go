@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 )
 
@@ -231,7 +232,7 @@ func (p *cli) showStateDiff(run string, w weir.Work, o *showOptions) error {
 	}
 	d := &diffPrinter{p: p, st: st}
 	for _, c := range changes {
-		d.line("  %s", printable(c.Path))
+		d.line("  %s", app.Printable(c.Path))
 		d.pair("    ", c.Before, c.After, c.Was, c.Is)
 	}
 	return nil

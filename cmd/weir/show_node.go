@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
@@ -152,17 +153,17 @@ func (p *cli) printNode(n *nodeRecord, inputs engine.Values, said []contextMessa
 		fmt.Fprintln(p.out, "the result was kept by an earlier run; the node did not work (cached)")
 	}
 	if n.Error != nil {
-		p.printf("%s", st.bad.Render(printable(n.Error.Error())))
+		p.printf("%s", st.bad.Render(app.Printable(n.Error.Error())))
 		if n.Error.Hint != "" {
-			p.printf("hint: %s", printable(n.Error.Hint))
+			p.printf("hint: %s", app.Printable(n.Error.Hint))
 		}
 	}
 	p.printValues("Inputs", inputs)
 	for _, w := range n.Waits {
 		p.section("Waited for")
-		fmt.Fprintln(p.out, "  "+printable(describe(w.Interrupt)))
+		fmt.Fprintln(p.out, "  "+app.Printable(describe(w.Interrupt)))
 		if w.Answered {
-			fmt.Fprintf(p.out, "  answered by %s: %s\n", w.By, printable(plain(w.Answer)))
+			fmt.Fprintf(p.out, "  answered by %s: %s\n", w.By, app.Printable(plain(w.Answer)))
 		}
 	}
 	for _, e := range n.Effects {
@@ -170,7 +171,7 @@ func (p *cli) printNode(n *nodeRecord, inputs engine.Values, said []contextMessa
 	}
 	for _, text := range n.Partial {
 		p.section("Partial answer, which was cut off")
-		fmt.Fprintln(p.out, p.wrap(printable(text), "  "))
+		fmt.Fprintln(p.out, p.wrap(app.Printable(text), "  "))
 	}
 	if len(said) > 0 {
 		p.section("Messages")
@@ -207,7 +208,7 @@ func (p *cli) printValues(title string, vs engine.Values) {
 }
 
 func (p *cli) printValue(name string, v engine.Value) {
-	text := printable(plain(v))
+	text := app.Printable(plain(v))
 	if strings.Contains(text, "\n") {
 		fmt.Fprintf(p.out, "  %s:\n%s\n", name, p.wrap(text, "    "))
 		return
@@ -224,15 +225,15 @@ func (p *cli) printEffect(e *engine.EffectCompleted) {
 	}
 	fmt.Fprintln(p.out, "  "+st.dim.Render(line))
 	if e.Error != nil {
-		fmt.Fprintln(p.out, p.wrap(st.bad.Render(printable(e.Error.Error())), "  "))
+		fmt.Fprintln(p.out, p.wrap(st.bad.Render(app.Printable(e.Error.Error())), "  "))
 	}
 	result, output := withoutOutput(e.Result)
 	if e.Error == nil && (result != nil || len(output) == 0) {
-		fmt.Fprintln(p.out, p.wrap(printable(plain(result)), "  "))
+		fmt.Fprintln(p.out, p.wrap(app.Printable(plain(result)), "  "))
 	}
 	for _, o := range output {
 		text, _ := o.Value.(string)
-		fmt.Fprintf(p.out, "  %s:\n%s\n", o.Name, p.wrap(printable(strings.TrimRight(text, "\n")), "    "))
+		fmt.Fprintf(p.out, "  %s:\n%s\n", o.Name, p.wrap(app.Printable(strings.TrimRight(text, "\n")), "    "))
 	}
 }
 
@@ -266,5 +267,5 @@ func (p *cli) printMessage(m contextMessage) {
 	for _, c := range m.Calls {
 		text = strings.TrimPrefix(text+"\ncalls "+c.Name+" "+c.Arguments, "\n")
 	}
-	fmt.Fprintf(p.out, "  %s %s\n%s\n", st.dim.Render(m.Context), string(m.Role), p.wrap(printable(text), "    "))
+	fmt.Fprintf(p.out, "  %s %s\n%s\n", st.dim.Render(m.Context), string(m.Role), p.wrap(app.Printable(text), "    "))
 }

@@ -9,6 +9,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
@@ -126,7 +127,7 @@ func (w *viewPrinter) call(c *callReport) error {
 		proof = w.st.bad.Render("not proven: the call has not ended, or the program or its tools have changed since")
 	}
 	fmt.Fprintf(w.out, "%s  %s\n", w.st.bold.Render(c.Call), proof)
-	fmt.Fprintln(w.out, w.st.dim.Render("  "+printable(r.asked())))
+	fmt.Fprintln(w.out, w.st.dim.Render("  "+app.Printable(r.asked())))
 	if c.ContextStart != nil {
 		t := w.table("")
 		t.row(w.st.ask.Render("  not sent"), c.ContextStart.line())
@@ -185,7 +186,7 @@ func (w *viewPrinter) answered(c *callReport) error {
 	}
 	text := "none is recorded"
 	if c.Error != nil {
-		text = w.st.bad.Render(printable(c.Error.Error()))
+		text = w.st.bad.Render(app.Printable(c.Error.Error()))
 	}
 	fmt.Fprintln(w.out, "  "+text)
 	return nil
@@ -251,7 +252,7 @@ func (w *viewPrinter) manifest(v engine.Value, messages int) error {
 		t.row(w.st.ask.Render("  not sent"), text)
 	}
 	if m.Reason != "" {
-		t.row(w.st.ask.Render("  why"), printable(m.Reason))
+		t.row(w.st.ask.Render("  why"), app.Printable(m.Reason))
 	}
 	t.print()
 	return nil
@@ -312,7 +313,7 @@ func numbers(positions []int) string {
 }
 
 func (w *viewPrinter) tool(t llm.Tool) {
-	fmt.Fprintf(w.out, "  %s\n", w.st.bold.Render(printable(t.Name)))
+	fmt.Fprintf(w.out, "  %s\n", w.st.bold.Render(app.Printable(t.Name)))
 	if t.Description != "" {
 		w.text(t.Description, "    ")
 	}
@@ -332,7 +333,7 @@ func (w *viewPrinter) message(n int, m *convo.Message) {
 	if m.Failed {
 		head = append(head, "failed")
 	}
-	fmt.Fprintf(w.out, "  %s\n", w.st.dim.Render(fmt.Sprintf("%d  %s", n, printable(strings.Join(head, "  ")))))
+	fmt.Fprintf(w.out, "  %s\n", w.st.dim.Render(fmt.Sprintf("%d  %s", n, app.Printable(strings.Join(head, "  ")))))
 	if m.Text != "" {
 		w.text(m.Text, "     ")
 	}
@@ -392,7 +393,7 @@ const (
 
 // text prints a text, in a terminal no more than what fits it.
 func (w *viewPrinter) text(s, by string) {
-	s = strings.TrimRight(printable(s), "\n")
+	s = strings.TrimRight(app.Printable(s), "\n")
 	if !w.shorten {
 		fmt.Fprintln(w.out, indent(s, by))
 		return

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/weir-run/weir/app"
 )
 
 // terminalFilter is a terminal that shows texts and obeys none: of what is written to it, it
@@ -70,7 +72,7 @@ func stripControls(s string) string {
 		if i < 0 {
 			i = len(s)
 		}
-		b.WriteString(printable(s[:i]))
+		b.WriteString(app.Printable(s[:i]))
 		s = s[i:]
 		n := colourSequenceLen(s)
 		b.WriteString(s[:n])

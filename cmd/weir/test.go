@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/flowtest"
 	"github.com/weir-run/weir/llm"
 )
@@ -71,17 +72,17 @@ func (p *cli) test(ctx context.Context, paths []string, o *testOptions) error {
 		return err
 	}
 	fo.Models = llm.NewCatalogue(cfg.Models...)
-	client, err := safeClient(cfg)
+	client, err := app.HTTPClient(cfg)
 	if err != nil {
 		return err
 	}
-	fo.HTTP, fo.Executors = client, p.executors(cfg)
+	fo.HTTP, fo.Executors = client, app.Executors(cfg, p.sandboxes)
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
 	files, err := flowtest.Find(paths...)
 	if err != nil {
-		return &usageError{err}
+		return &usageError{Err: err}
 	}
 	shown := p.out
 	if o.junit == "-" {

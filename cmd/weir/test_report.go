@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/flowtest"
 )
 
@@ -22,10 +23,10 @@ func (t *testPrinter) file(f flowtest.FileResult) {
 	case flowtest.Invalid:
 		fmt.Fprintf(t.w, "%s %s\n", t.style.bad.Render("invalid"), f.Path)
 		for _, p := range f.Problems {
-			fmt.Fprintln(t.w, indent(printable(p.String()), "  "))
+			fmt.Fprintln(t.w, indent(app.Printable(p.String()), "  "))
 		}
 		if f.Error != "" {
-			fmt.Fprintln(t.w, "  "+printable(f.Error))
+			fmt.Fprintln(t.w, "  "+app.Printable(f.Error))
 		}
 		return
 	case flowtest.Stopped:
@@ -47,17 +48,17 @@ func (t *testPrinter) file(f flowtest.FileResult) {
 func (t *testPrinter) test(r *flowtest.Result) {
 	switch r.Status {
 	case flowtest.Failed:
-		fmt.Fprintf(t.w, "  %s %s\n", t.style.bad.Render("✗"), printable(r.Name))
+		fmt.Fprintf(t.w, "  %s %s\n", t.style.bad.Render("✗"), app.Printable(r.Name))
 		for i := range r.Failures {
 			t.failure(&r.Failures[i], r)
 		}
 	case flowtest.Skipped:
-		fmt.Fprintf(t.w, "  %s %s: %s\n", t.style.dim.Render("-"), printable(r.Name), printable(r.Reason))
+		fmt.Fprintf(t.w, "  %s %s: %s\n", t.style.dim.Render("-"), app.Printable(r.Name), app.Printable(r.Reason))
 	case flowtest.Stopped:
-		fmt.Fprintf(t.w, "  %s %s: stopped\n", t.style.ask.Render("-"), printable(r.Name))
+		fmt.Fprintf(t.w, "  %s %s: stopped\n", t.style.ask.Render("-"), app.Printable(r.Name))
 	case flowtest.Passed:
 		if t.all {
-			fmt.Fprintf(t.w, "  %s %s\n", t.style.good.Render("✓"), printable(r.Name))
+			fmt.Fprintf(t.w, "  %s %s\n", t.style.good.Render("✓"), app.Printable(r.Name))
 		}
 	case flowtest.Invalid:
 	}
@@ -77,9 +78,9 @@ func (t *testPrinter) failure(f *flowtest.Failure, r *flowtest.Result) {
 	if f.Where != "" {
 		where = t.style.bold.Render(f.Where) + ": "
 	}
-	fmt.Fprintf(t.w, "      %s: %s%s\n", t.style.dim.Render(pos.String()), where, strings.ReplaceAll(printable(f.Message), "\n", "\n        "))
+	fmt.Fprintf(t.w, "      %s: %s%s\n", t.style.dim.Render(pos.String()), where, strings.ReplaceAll(app.Printable(f.Message), "\n", "\n        "))
 	for _, l := range f.Diff {
-		text := string(l.Mark) + " " + printable(strings.ReplaceAll(l.Text, "\n", "\n  "))
+		text := string(l.Mark) + " " + app.Printable(strings.ReplaceAll(l.Text, "\n", "\n  "))
 		switch l.Mark {
 		case '-':
 			text = t.style.bad.Render(text)

@@ -6,6 +6,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 )
 
@@ -63,23 +64,7 @@ func shorten(s string, n int) string {
 }
 
 // oneLine is s on one line.
-func oneLine(s string) string { return strings.Join(strings.Fields(printable(s)), " ") }
-
-// printable takes out what would move a terminal's cursor or change its state, and
-// what reverses the order of the characters shown: texts come from models and people.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t':
-			return r
-		case r < ' ', r == 0x7f, r >= 0x80 && r < 0xa0: // C0, DEL, C1
-			return -1
-		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // bidirectional controls
-			return -1
-		}
-		return r
-	}, s)
-}
+func oneLine(s string) string { return strings.Join(strings.Fields(app.Printable(s)), " ") }
 
 func indent(s, by string) string {
 	return by + strings.ReplaceAll(s, "\n", "\n"+by)

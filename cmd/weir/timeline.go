@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -242,6 +243,9 @@ func rootOf(path string) string {
 	root, _, _ := strings.Cut(path, "#")
 	return root
 }
+
+// iteration matches the iterations in a path.
+var iteration = regexp.MustCompile(`#(\d+)/`)
 
 // iterationOf is the number of the outermost iteration that a path lies in, 0
 // for a node of the root scope.

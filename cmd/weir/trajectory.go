@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/trajectory"
 	"github.com/weir-run/weir/trajectory/draw"
@@ -181,7 +182,7 @@ func agentOf(agents []trajectory.Agent, sub string) (trajectory.Agent, error) {
 func listAgents(agents []trajectory.Agent) string {
 	out := make([]string, len(agents))
 	for i, a := range agents {
-		out[i] = strings.TrimSpace(fmt.Sprintf("%d %s", a.Sub, printable(agentName(a))))
+		out[i] = strings.TrimSpace(fmt.Sprintf("%d %s", a.Sub, app.Printable(agentName(a))))
 	}
 	return strings.Join(out, ", ")
 }
@@ -241,7 +242,7 @@ func (p *cli) printAgents(agents []trajectory.Agent, asJSON bool) error {
 	}
 	t := p.table("SUB NAME ROUNDS")
 	for _, a := range agents {
-		t.row(strconv.Itoa(a.Sub), printable(agentName(a)), ranges(a.Rounds))
+		t.row(strconv.Itoa(a.Sub), app.Printable(agentName(a)), ranges(a.Rounds))
 	}
 	t.print()
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/trajectory"
 	"github.com/weir-run/weir/trajectory/draw"
 )
@@ -24,7 +25,7 @@ func (p *cli) printOutline(out io.Writer, g *trajectory.Graph, agent trajectory.
 	st, colours := p.styleFor(out), p.typeStyles(out)
 	who := ""
 	if agent.Sub > 0 {
-		who = fmt.Sprintf("  sub-agent %d  %s", agent.Sub, printable(agent.Name))
+		who = fmt.Sprintf("  sub-agent %d  %s", agent.Sub, app.Printable(agent.Name))
 	}
 	fmt.Fprintf(out, "%s%s\n", st.bold.Render(g.Session), who)
 	fmt.Fprintln(out, st.dim.Render(fmt.Sprintf("%s, %s, %s", count(len(g.Rounds), "round"), count(len(g.Nodes), "node"), count(len(g.Edges), "edge"))))

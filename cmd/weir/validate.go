@@ -6,14 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
-	"github.com/weir-run/weir/node"
-	"github.com/weir-run/weir/node/builtin"
 )
-
-// catalogue holds the node types that flows run by this command may use.
-func catalogue() (*node.Catalogue, error) { return node.NewCatalogue(builtin.Types()...) }
 
 // validation is what --json prints of one file.
 type validation struct {
@@ -57,7 +53,7 @@ not a valid flow.`,
 }
 
 func (p *cli) validate(files []string, asJSON bool) error {
-	cat, err := catalogue()
+	cat, err := app.Catalogue()
 	if err != nil {
 		return err
 	}
@@ -125,7 +121,7 @@ func (p *cli) schemaCommand() *cobra.Command {
   # and in a flow file: # yaml-language-server: $schema=flow.schema.json`,
 		Args: exactArgs(),
 		RunE: func(*cobra.Command, []string) error {
-			cat, err := catalogue()
+			cat, err := app.Catalogue()
 			if err != nil {
 				return err
 			}

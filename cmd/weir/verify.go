@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/audit"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
@@ -196,7 +197,7 @@ func (p *cli) printVerified(v *audit.Options, out *audit.Report, proves bool) {
 	if len(out.Findings) > 0 {
 		t := p.table("RUN FOUND WHAT")
 		for _, f := range out.Findings {
-			t.row(f.Run, st.bad.Render(f.What), printable(f.Message))
+			t.row(f.Run, st.bad.Render(f.What), app.Printable(f.Message))
 		}
 		t.print()
 	}

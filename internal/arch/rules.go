@@ -82,6 +82,10 @@ func PackageRules() []PackageRule {
 		},
 		{"weirtest", product, "a test kit stands on the library's face"},
 		{"flowtest", product, "tests of flows see the library from outside, as its users do"},
+		{
+			"app", append([]string{"app/config"}, product...),
+			"what wires a process is shared by the command and a server; it knows neither flags nor terminals",
+		},
 		{"app/config", []string{"llm"}, "configuration is data; what it opens is decided above it"},
 		{"cmd/...", []string{"..."}, "a command wires everything"},
 		{"bench", product, "measures the product"},

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -13,21 +13,16 @@ import (
 	"github.com/weir-run/weir/llm/recorded"
 )
 
-// scriptProvider is the name of the provider that reads scripts; it is there
-// without configuration.
-const scriptProvider = "script"
-
-// providers are those of the configuration and the environment, and the one
-// that reads scripts.
+// providers returns the configured providers and the one that reads scripts.
 func providers(cfg *config.Config) map[string]weir.Provider {
-	out := map[string]weir.Provider{scriptProvider: recorded.NewScriptFiles()}
+	out := map[string]weir.Provider{ScriptProvider: recorded.NewScriptFiles()}
 	for name, c := range cfg.Providers {
 		out[name] = providerOf(name, c)
 	}
 	return out
 }
 
-// timeouts are those of the configuration, by provider.
+// timeouts returns the configured timeouts, by provider.
 func timeouts(cfg *config.Config) map[string]llm.Timeouts {
 	out := make(map[string]llm.Timeouts, len(cfg.Providers))
 	for name, p := range cfg.Providers {
@@ -36,8 +31,8 @@ func timeouts(cfg *config.Config) map[string]llm.Timeouts {
 	return out
 }
 
-// models is what is known of the models of the configuration's providers: one
-// with a name of its own serves those of its type's vendor.
+// models returns the catalogue of models. A provider with a name of its own has the models
+// of the vendor of its type.
 func models(cfg *config.Config) *llm.Catalogue {
 	c := llm.NewCatalogue(cfg.Models...)
 	c.Vendors = make(map[string]string, len(cfg.Providers))
@@ -49,11 +44,11 @@ func models(cfg *config.Config) *llm.Catalogue {
 	return c
 }
 
-// providerOf makes a provider. Where the key it is to have is not there, it is
-// one that says so when it is asked: other models can be used all the same.
+// providerOf returns a provider. If its key is missing, calls to it fail and name the key,
+// so that the models of other providers can still be used.
 func providerOf(name string, c config.Provider) weir.Provider {
 	key, err := c.Key.Value()
-	if err != nil && (c.BaseURL == "" || !c.Key.Optional()) { // a server of one's own may want none
+	if err != nil && (c.BaseURL == "" || !c.Key.Optional()) { // a server of one's own may need no key
 		return providerWithoutKey{name, err}
 	}
 	switch c.Type {
@@ -69,13 +64,13 @@ func providerOf(name string, c config.Provider) weir.Provider {
 	}
 }
 
-// providerWithoutKey is a provider whose key is not there.
+// providerWithoutKey is a provider whose key is missing.
 type providerWithoutKey struct {
 	name string
 	err  error
 }
 
-// Generate fails with what is missing.
+// Generate fails and names the missing key.
 func (k providerWithoutKey) Generate(context.Context, *llm.Request, func(llm.Chunk)) (*llm.Response, error) {
 	return nil, &llm.Error{
 		Code: engine.CodeModelAuth, Message: "provider " + k.name + ": " + k.err.Error(), Err: k.err,

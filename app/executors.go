@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"github.com/weir-run/weir/app/config"
@@ -8,15 +8,16 @@ import (
 	"github.com/weir-run/weir/sandbox/starlark"
 )
 
-// executors run the code of action and decision nodes.
-func (p *cli) executors(cfg *config.Config) []sandbox.Executor {
+// Executors returns the configured executors of the code of action and decision nodes.
+// self starts this program again for those that run code in a child process.
+func Executors(cfg *config.Config, self sandbox.SelfCommand) []sandbox.Executor {
 	list := make([]sandbox.Executor, 0, len(cfg.Executors.Order))
 	for _, name := range cfg.Executors.Order {
 		switch name {
 		case config.ExecutorPython:
 			list = append(list, python.New(pythonOptions(cfg.Executors.Python)))
 		case config.ExecutorStarlark:
-			list = append(list, starlark.New(p.sandboxes, starlark.Options{}))
+			list = append(list, starlark.New(self, starlark.Options{}))
 		case config.ExecutorE2B:
 			c := cfg.Executors.E2B
 			list = append(list, e2b.New(e2b.Options{
@@ -34,5 +35,6 @@ func pythonOptions(c config.Python) python.Options {
 	}
 }
 
-// roles are what this program does as a child of one of its executors.
-func roles() []sandbox.ChildRole { return []sandbox.ChildRole{starlark.Role()} }
+// ChildRoles are what this program does when an executor starts it as a child. main must
+// pass them to sandbox.RunChildRole first.
+func ChildRoles() []sandbox.ChildRole { return []sandbox.ChildRole{starlark.Role()} }

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"slices"
@@ -10,9 +10,9 @@ import (
 	memorytool "github.com/weir-run/weir/tool/memory"
 )
 
-// memoryTools are the tools of long-term memory over a store, nil where they are
-// not configured.
-func (b *toolbox) memoryTools(store memory.Store) ([]*tool.Tool, error) {
+// memoryTools returns the tools of long-term memory over a store, nil if they are not
+// configured.
+func (b *Toolbox) memoryTools(store memory.Store) ([]*tool.Tool, error) {
 	c := b.memory
 	if !c.Offered {
 		return nil, nil
@@ -20,30 +20,30 @@ func (b *toolbox) memoryTools(store memory.Store) ([]*tool.Tool, error) {
 	return memorytool.Tools(store, memorytool.Options{Namespace: c.Namespace, MaxItems: c.MaxItems, Approve: tool.Approval(c.Approve)})
 }
 
-// addMemoryTools offers the memory tools, now that there is a store.
-func (d *application) addMemoryTools(o *weir.Options) error {
-	store, ok := d.store.(memory.Store)
+// addMemoryTools adds the memory tools. They need the open store.
+func (a *App) addMemoryTools(o *weir.Options) error {
+	store, ok := a.Store.(memory.Store)
 	if !ok {
 		return nil
 	}
-	tools, err := d.tools.memoryTools(store)
+	tools, err := a.tools.memoryTools(store)
 	o.Tools = slices.Concat(o.Tools, tools)
 	return err
 }
 
-// listMemory are the memory tools as `weir tools` shows them.
-func (b *toolbox) listMemory() []toolReport {
+// listMemory describes the memory tools.
+func (b *Toolbox) listMemory() []ToolReport {
 	tools, err := b.memoryTools(memstore.New())
-	if err != nil { // told when the toolbox was made
+	if err != nil { // reported by NewToolbox
 		return nil
 	}
 	source := "memory of " + b.memory.Namespace
 	if b.memory.Namespace == "" {
 		source = "memory of each flow"
 	}
-	var list []toolReport
+	var list []ToolReport
 	for _, t := range tools {
-		list = append(list, toolReportOf(t, source, stateConfigured))
+		list = append(list, toolReportOf(t, source, ToolConfigured))
 	}
 	return list
 }

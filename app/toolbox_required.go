@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"strings"
@@ -7,13 +7,14 @@ import (
 	mcptool "github.com/weir-run/weir/tool/mcp"
 )
 
-// requiredTools are the tools that a flow, or one that it uses, may offer a model, as far as the file says.
+// requiredTools are the tools that a flow, or a flow that it uses, may offer to a model, as
+// far as this can be read from the files.
 type requiredTools struct {
-	all   bool // whatever is offered
+	all   bool // any tool that is offered
 	names map[string]bool
 }
 
-// requiredToolsOf reads a flow; nil needs nothing.
+// requiredToolsOf returns the required tools of a flow; nil needs none.
 func requiredToolsOf(f *weir.Flow) requiredTools {
 	n := requiredTools{names: make(map[string]bool)}
 	if f == nil {
@@ -31,12 +32,12 @@ func requiredToolsOf(f *weir.Flow) requiredTools {
 	return n
 }
 
-// tool reports whether a tool of a server is needed.
+// tool reports whether a tool of a server is required.
 func (n requiredTools) tool(server, name string) bool {
 	return n.all || n.names[mcptool.FlowName(server, name)] || n.names[mcptool.ModelName(server, name)]
 }
 
-// server reports whether any tool of a server is.
+// server reports whether any tool of a server is required.
 func (n requiredTools) server(name string) bool {
 	if n.all {
 		return true

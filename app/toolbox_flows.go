@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// flowTools are the flows of the configuration that models may call. One that
-// cannot be read is left out and is in the error, which names all such.
-func (b *toolbox) flowTools() ([]weir.FlowTool, error) {
+// flowTools returns the configured flows that models may call. It omits flows that cannot
+// be read; the error names them all.
+func (b *Toolbox) flowTools() ([]weir.FlowTool, error) {
 	var list []weir.FlowTool
 	var wrong error
 	for _, c := range b.flows {
@@ -29,27 +29,27 @@ func (b *toolbox) flowTools() ([]weir.FlowTool, error) {
 func flowTool(c config.FlowTool) (weir.FlowTool, error) {
 	t := weir.FlowTool{Name: c.Name, Description: c.Description, File: c.File, Approve: tool.Approval(c.Approve), MaxOutput: c.MaxOutput}
 	var err error
-	if t.Flow, _, err = load(c.File); err != nil {
+	if t.Flow, _, err = LoadFlow(c.File); err != nil {
 		return t, err
 	}
 	if t.Description == "" {
 		t.Description = t.Flow.Description
 	}
-	t.Model, err = absoluteScript(t.Flow.Context.Model, c.File, false)
+	t.Model, err = ResolveScript(t.Flow.Context.Model, c.File, false)
 	return t, err
 }
 
-// listFlows are the flows as `weir tools` shows them.
-func (b *toolbox) listFlows() []toolReport {
-	var list []toolReport
+// listFlows describes the flows that are tools.
+func (b *Toolbox) listFlows() []ToolReport {
+	var list []ToolReport
 	for _, c := range b.flows {
 		t, err := flowTool(c)
-		row := toolReport{
-			Tool: c.Name, Source: "runs " + c.File, Approve: approvalPolicy(c.Approve), State: stateConfigured,
+		row := ToolReport{
+			Tool: c.Name, Source: "runs " + c.File, Approve: approvalPolicy(c.Approve), State: ToolConfigured,
 			Description: t.Description, Problems: []string{},
 		}
 		if err != nil {
-			row.State, row.Problems = stateInvalid, problemLines(err)
+			row.State, row.Problems = ToolInvalid, problemLines(err)
 		} else {
 			row.Parameters = weir.FlowParameters(t.Flow)
 		}
@@ -58,7 +58,7 @@ func (b *toolbox) listFlows() []toolReport {
 	return list
 }
 
-// problemLines are the lines of what is wrong with a flow.
+// problemLines returns the problems of a flow, one a line.
 func problemLines(err error) []string {
 	invalid, ok := errors.AsType[*flow.Invalid](err)
 	if !ok {

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"github.com/weir-run/weir"
@@ -8,7 +8,8 @@ import (
 	"github.com/weir-run/weir/trajectory/tables"
 )
 
-// trajectories are what the configuration says of them, nil for nothing.
+// trajectories returns the options of the trajectory recorder, nil where nothing is
+// configured.
 func trajectories(c config.Trajectory, store weir.Store) *weir.TrajectoryOptions {
 	if c == (config.Trajectory{}) {
 		return nil
