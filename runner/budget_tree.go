@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner/childrun"
 )
 
 // parentLedger is the parent's purse as a child's draws on it.
@@ -115,18 +116,18 @@ func (p *budgetLedger) binds(paths []string) bool {
 	return false
 }
 
-// attachParent has the purse of a child run draw on its parent's too, on the accounts of
-// the node that runs it.
-func (p *budgetLedger) attachParent(parent *Execution, child string, accounts *childAccounts) {
+// attachParent links the ledger of a child run to its parent's, so that calls of the child
+// also reserve in the budgets of the node that runs it.
+func (p *budgetLedger) attachParent(parent *Execution, child string, budgets *childrun.Budgets) {
 	up := &parent.m.ledger
-	paths := up.register(accounts.list)
+	paths := up.register(budgets.Accounts)
 	up.mu.Lock()
 	delete(up.unreported, child)
 	up.wakeWaiters()
 	up.mu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.parent = &parentLedger{ledger: up, run: parent.ID, child: child, paths: paths, prefix: accounts.node + "/" + child + "/"}
+	p.parent = &parentLedger{ledger: up, run: parent.ID, child: child, paths: paths, prefix: budgets.Node + "/" + child + "/"}
 }
 
 // attachCaller has the purse of a run that a tool call waits for draw on its caller's,

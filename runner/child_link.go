@@ -5,177 +5,170 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"sync"
 	"time"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner/childrun"
 	"github.com/weir-run/weir/store"
 )
 
-// parentLink is what ties a child's execution to its parent's. A child does nothing
-// outside before its parent is driven by this process too, and knows of it.
+// parentLink is what an execution knows of its parent's execution. A child launches
+// nothing before this process executes its parent too and the parent has its report.
 type parentLink struct {
-	requested, attached bool
-	parent              *Execution // nil for a run without one, or whose parent has ended
-	lastReport          *engine.ChildReported
+	// link, parent and asked belong to the driver. The parent is nil for a run without one
+	// or whose parent has ended. asked is closed when a request to attach was answered; nil
+	// where none was made.
+	link   childrun.Link
+	parent *Execution
+	asked  chan struct{}
 
 	mu    sync.Mutex
-	ready chan struct{} // closed once tied, or told how the execution ended
+	ready chan struct{} // closed once attached, and when the execution ends; guarded by mu
 }
 
-// whenReady is closed once the execution and all above it know of each other.
+// whenReady returns a channel that is closed once the execution is attached to its parent
+// and that one to its own, or has ended.
 func (b *parentLink) whenReady() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ready
 }
 
-// markReady notes that the bond is tied, or never will be.
+// markReady closes the channel of whenReady.
 func (b *parentLink) markReady() {
-	b.attached = true
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	close(b.ready)
 }
 
-// reattachToParent has the runs above hear of what a person added to their budgets, before
-// anything is launched that counts on it.
+// reattachToParent asks the parent again where a person has increased budgets of runs
+// above, before anything is launched that counts on the increase.
 func (x *Execution) reattachToParent() {
 	b := &x.parentLink
-	if !b.attached || b.parent == nil || reflect.DeepEqual(b.lastReport.Increases, x.m.run.IncreasesAbove()) {
+	if !b.link.Increased(x.m.run.IncreasesAbove()) {
 		return
 	}
-	b.requested, b.attached = false, false
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ready = make(chan struct{})
 }
 
-// errNotAwaited: nobody waits for the child any more.
-var errNotAwaited = errors.New("nothing waits for this run any more")
+// originOf says what started a run.
+func originOf(s *engine.RunStarted) childrun.Origin {
+	switch {
+	case s.Node != "":
+		return childrun.Node
+	case s.Parent != "" && s.Origin == originTool:
+		return childrun.Tool
+	}
+	return childrun.Root
+}
 
-// attachToParent has the parent driven here. It is called once the execution has something
-// to do.
+// attachToParent makes the run known to its parent, which this process then executes too.
+// It is called while the execution has something to do.
 func (x *Execution) attachToParent() {
 	b := &x.parentLink
-	if b.requested {
-		return
-	}
-	b.requested = true
 	s := x.m.run.Start
-	switch {
-	case !requiresParent(s), x.m.program.recorded: // the end of the execution tells
+	switch b.link.Continue(originOf(s), x.m.program.recorded, x.m.childReport) {
+	case childrun.NoRequest:
+	case childrun.LaunchAtOnce:
 		b.markReady()
-		return
-	case s.Node == "":
+	case childrun.AskCaller:
 		x.local.loops.Go(x.findCaller)
-		return
-	}
-	news := x.m.childReport()
-	b.lastReport = news
-	x.local.loops.Go(func() {
-		parent, accounts, err := x.local.attach(s.Parent, news)
-		x.command(func(*engine.Run) (engine.Event, error) {
-			if b.attached {
-				return nil, nil
-			}
-			defer b.markReady()
-			switch {
-			case errors.Is(err, errNotAwaited):
-				return &engine.CancelRequested{Reason: errNotAwaited.Error()}, nil
-			case x.closing.Load():
-			case err != nil && !x.m.run.CancelRequested(): // one that stops needs no budget from above
-				x.err = fmt.Errorf("run %s, whose parent is %s: %w", x.ID, s.Parent, err)
-			case parent != nil:
-				b.parent = parent
-				x.publishTo(parent, x.durableEvents())
-				x.m.ledger.attachParent(parent, x.ID, accounts)
-			}
-			return nil, nil
+	case childrun.AskParent:
+		report, asked := b.link.Sent(), make(chan struct{})
+		b.asked = asked
+		x.local.loops.Go(func() {
+			defer close(asked)
+			parent, answer, budgets, err := x.local.attach(s.Parent, report)
+			x.command(func(*engine.Run) (engine.Event, error) {
+				return x.applyAnswer(answer, err, func() {
+					b.parent = parent
+					x.publishTo(parent, x.durableEvents())
+					x.m.ledger.attachParent(parent, x.ID, &budgets)
+				})
+			})
 		})
-	})
+	}
 }
 
-// requiresParent reports whether a run may do nothing before it is known of above.
-func requiresParent(s *engine.RunStarted) bool {
-	return s.Node != "" || s.Parent != "" && s.Origin == originTool
+// applyAnswer carries out what follows from the answer of the parent; below is called where
+// the run is attached to a parent that is executed here.
+func (x *Execution) applyAnswer(a childrun.Answer, err error, below func()) (engine.Event, error) {
+	b := &x.parentLink
+	action := b.link.Answered(a, x.closing.Load() || x.m.run.CancelRequested())
+	if action == childrun.NoPermission {
+		return nil, nil
+	}
+	defer b.markReady()
+	switch {
+	case action == childrun.LaunchCancelled:
+		return &engine.CancelRequested{Reason: notAwaitedReason}, nil
+	case action == childrun.Abort:
+		x.err = fmt.Errorf("run %s, whose parent is %s: %w", x.ID, x.m.run.Start.Parent, err)
+	case action == childrun.LaunchBelow && !x.closing.Load():
+		below()
+	}
+	return nil, nil
 }
 
-// findCaller has the run of a tool call that is resumed by itself go on, unless
-// its caller was cancelled: then nobody is left to hear of it.
+// notAwaitedReason is why a run cancels itself that no node or tool call waits for.
+const notAwaitedReason = "nothing waits for this run any more"
+
+// findCaller lets the run of a tool call that was resumed by itself continue. Where its
+// caller was cancelled it is cancelled too.
 func (x *Execution) findCaller() {
 	row, err := x.local.o.Store.Run(x.local.ctx, x.m.run.Start.Parent)
-	if errors.Is(err, store.ErrNotFound) {
-		err = nil
+	answer := childrun.ParentEnded
+	switch {
+	case row.Head.Status == engine.Cancelled:
+		answer = childrun.NotAwaited
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		answer = childrun.Unavailable
 	}
-	x.command(func(r *engine.Run) (engine.Event, error) {
-		b := &x.parentLink
-		switch {
-		case b.attached:
-			return nil, nil
-		case err != nil && !x.closing.Load():
-			x.err = fmt.Errorf("run %s, whose caller is %s: %w", x.ID, r.Start.Parent, err)
-		}
-		b.markReady()
-		if row.Head.Status == engine.Cancelled {
-			return &engine.CancelRequested{Reason: errNotAwaited.Error()}, nil
-		}
-		return nil, nil
-	})
+	x.command(func(*engine.Run) (engine.Event, error) { return x.applyAnswer(answer, err, func() {}) })
 }
 
-// attach tells the parent that its child goes on, and returns the parent's
-// execution, which stays as long as that is so, with the budgets of the node. It
-// is nil where the parent has ended.
-func (l *Local) attach(parent string, news *engine.ChildReported) (x *Execution, accounts *childAccounts, err error) {
-	for told, ended := true, false; told; {
+// attach brings a report to the parent of a run until the parent has it, and returns the
+// parent's answer. Where that is Accepted the parent's execution is attached to its own
+// parent, and stays as long as the child is executed.
+func (l *Local) attach(parent string, report *engine.ChildReported) (x *Execution, answer childrun.Answer, budgets childrun.Budgets, err error) {
+	for answer = childrun.ReportFirst; answer == childrun.ReportFirst; {
 		x, err = l.drive(parent, func(r *engine.Run) (engine.Event, error) {
-			told = false
-			if ended = r.Status().Ended(); ended {
-				return nil, nil
+			if answer, budgets = childrun.AnswerTo(r, report); answer == childrun.ReportFirst {
+				return report, nil
 			}
-			c, ok := r.OpenChild(news.ID)
-			if !ok {
-				return nil, errNotAwaited
-			}
-			accounts = &childAccounts{node: c.Node, list: r.Accounts(c.Node)}
-			if sameReport(c.Report, news) {
-				return nil, nil
-			}
-			told = true // and once more, for the accounts as they are after it
-			return news, nil
+			return nil, nil
 		})
 		switch {
-		case errors.Is(err, store.ErrNotFound) || err == nil && ended:
-			return nil, nil, nil
+		case errors.Is(err, store.ErrNotFound):
+			return nil, childrun.ParentEnded, budgets, nil
 		case errors.Is(err, store.ErrOwned):
-			l.notifyOwner(parent, news.Run)
-			return nil, nil, err
+			l.notifyOwner(parent, report.Run)
+			return nil, childrun.Unavailable, budgets, err
 		case err != nil:
-			return nil, nil, err
+			return nil, childrun.Unavailable, budgets, err
 		}
 	}
+	if answer != childrun.Accepted {
+		return nil, answer, budgets, nil
+	}
 	if x.m.program.recorded {
-		return nil, nil, fmt.Errorf("run %s cannot be continued by this process: %w", parent, ErrDependenciesChanged)
+		err = fmt.Errorf("run %s cannot be continued by this process: %w", parent, ErrDependenciesChanged)
+		return nil, childrun.Unavailable, budgets, err
 	}
 	select {
 	case <-x.parentLink.whenReady():
-		return x, accounts, nil
+		return x, answer, budgets, nil
 	case <-x.done:
-		return nil, nil, cmp.Or(x.err, ErrClosed)
+		return nil, childrun.Unavailable, budgets, cmp.Or(x.err, ErrClosed)
 	}
 }
 
-// childAccounts are the budgets of a node that bind the child it runs.
-type childAccounts struct {
-	node string
-	list []engine.Account
-}
-
-// drive carries out a command on a run that is found by its id alone: under the
-// recorded program where this process cannot run it.
+// drive carries out a command on a run that is known by its id alone, under the recorded
+// program where this process cannot execute the run.
 func (l *Local) drive(id string, c Command) (x *Execution, err error) {
 	do := func(p *Program) (err error) {
 		x, err = l.Do(context.WithoutCancel(l.ctx), p, id, c)
@@ -193,8 +186,8 @@ func (l *Local) drive(id string, c Command) (x *Execution, err error) {
 	return x, err
 }
 
-// reportToParent reports to the parent how far a child has come, resuming the parent here
-// unless somebody drives it.
+// reportToParent brings the parent a child's report. It resumes the parent here unless
+// another process executes it, which then is notified through the inbox.
 func (l *Local) reportToParent(parent string, news *engine.ChildReported) error {
 	for posted := false; ; posted = true {
 		_, err := l.drive(parent, reportCommand(news))
@@ -212,31 +205,18 @@ func (l *Local) reportToParent(parent string, news *engine.ChildReported) error 
 	}
 }
 
-// reportCommand is the command that brings the parent a report. What it knows, or
-// has no use for, is nothing to do.
-func reportCommand(news *engine.ChildReported) Command {
+// reportCommand returns the command that brings the parent a report. It does nothing where
+// the parent has the report or has no use for it.
+func reportCommand(report *engine.ChildReported) Command {
 	return func(r *engine.Run) (engine.Event, error) {
-		if !r.AwaitsChild(news.ID) || r.Status() == engine.Failed && news.Status != engine.Completed {
+		if !childrun.Applies(r, report) {
 			return nil, nil
 		}
-		if c, open := r.OpenChild(news.ID); open && (c.Start.Run != news.Run || sameReport(c.Report, news)) {
-			return nil, nil
-		}
-		return news, nil
+		return report, nil
 	}
 }
 
-// sameReport reports whether a report says nothing that is not known: before the
-// first, a child goes and has cost nothing.
-func sameReport(known, news *engine.ChildReported) bool {
-	if known == nil {
-		known = &engine.ChildReported{ID: news.ID, Run: news.Run, Status: engine.Running}
-	}
-	return known.Status == news.Status && known.Usage == news.Usage && sameInterrupts(known.Interrupts, news.Interrupts) &&
-		reflect.DeepEqual(known.Increases, news.Increases)
-}
-
-// notifyOwner wakes whoever holds a run.
+// notifyOwner asks the process that executes a run to look at a child again.
 func (l *Local) notifyOwner(run, child string) {
 	s, ok := l.o.Store.(Poster)
 	if !ok {
@@ -247,12 +227,12 @@ func (l *Local) notifyOwner(run, child string) {
 	}
 }
 
-// Poster is a Store that takes messages to runs that other processes hold.
+// Poster is a Store that takes messages to runs that other processes execute.
 type Poster interface {
 	Post(ctx context.Context, p store.Post) error
 }
 
-// childReport is what the run's parent is to know of it.
+// childReport returns the run's cumulative report to its parent.
 func (m *machine) childReport() *engine.ChildReported {
 	r := m.run
 	e := &engine.ChildReported{
@@ -269,8 +249,8 @@ func (m *machine) childReport() *engine.ChildReported {
 	return e
 }
 
-// finalAnswer is the last thing that a model said in a context from a position
-// on; where none did, what its last node left to be said.
+// finalAnswer returns the last text of a model in a context from a position on, and the
+// context's current output where there is none.
 func finalAnswer(c convo.Context, began int) string {
 	for i := c.History.Len() - 1; i >= max(began, c.Epoch); i-- {
 		m, err := c.History.Read(i)
@@ -284,64 +264,83 @@ func finalAnswer(c convo.Context, began int) string {
 	return c.Output
 }
 
-// notifyParent tells the parent what it should know while the execution goes on: what
-// it asks.
+// notifyParent brings the parent what the run asks while its execution continues.
 func (x *Execution) notifyParent() {
 	b := &x.parentLink
 	if b.parent == nil || !x.m.questionsChanged {
 		return
 	}
 	x.m.questionsChanged = false
-	news := x.m.childReport()
-	if news.Status == engine.Paused || news.Status.Ended() || sameInterrupts(b.lastReport.Interrupts, news.Interrupts) {
-		return // the end of the execution tells
+	if !b.link.IsNews(x.m.run.Status(), x.m.run.Interrupts()) {
+		return
 	}
-	b.lastReport = news
-	b.parent.command(reportCommand(news))
+	report := x.m.childReport()
+	b.link.Notified(report)
+	b.parent.command(reportCommand(report))
 }
 
-// handOver ends the execution for all who wait for it. The parent is told first,
-// so that what the next execution of the run has to say comes after it.
+// endOf says how the execution ended.
+func (x *Execution) endOf() childrun.End {
+	switch {
+	case x.closing.Load():
+		return childrun.Closing
+	case x.err == nil:
+		return childrun.Rests
+	case errors.Is(x.err, store.ErrFenced), errors.Is(x.err, store.ErrOwned):
+		return childrun.Lost
+	}
+	return childrun.Broken
+}
+
+// handOver ends the execution for all who wait for it. The parent gets the report first,
+// so that reports of the next execution of the run come after it.
 func (x *Execution) handOver() {
 	s := x.m.run.Start
-	if s == nil || s.Node == "" || x.closing.Load() {
+	if s == nil {
 		x.afterRelease()
 		return
 	}
-	news := x.m.childReport()
+	action := x.parentLink.link.Ended(originOf(s), x.endOf())
+	if action == childrun.NoHandover {
+		x.afterRelease()
+		return
+	}
+	report, asked := x.m.childReport(), x.parentLink.asked
 	x.local.loops.Go(func() {
 		defer x.afterRelease()
-		if x.err != nil {
-			x.local.retryChild(cmp.Or(x.parentLink.parent, x.local.Held(s.Parent)), news.ID, x.err)
+		if asked != nil { // an older report may still be on its way to the parent
+			<-asked
+		}
+		if action == childrun.Report {
+			x.local.reportEnd(s.Parent, report)
 			return
 		}
-		err := x.local.reportToParent(s.Parent, news)
-		if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, store.ErrNotFound) && x.local.ctx.Err() == nil {
-			x.local.o.Logger.Warn("tell the parent", "run", x.ID, "parent", s.Parent, "error", err)
+		parent := cmp.Or(x.parentLink.parent, x.local.Held(s.Parent))
+		switch {
+		case parent == nil:
+		case action == childrun.AbortParent:
+			parent.failWith(x.err)
+		case action == childrun.Rejoin:
+			parent.command(func(*engine.Run) (engine.Event, error) {
+				parent.children.Forget(report.ID)
+				parent.m.checkChildren = true
+				return nil, nil
+			})
 		}
 	})
+}
+
+// reportEnd is reportToParent where nobody waits for the outcome.
+func (l *Local) reportEnd(parent string, report *engine.ChildReported) {
+	err := l.reportToParent(parent, report)
+	if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, store.ErrNotFound) && l.ctx.Err() == nil {
+		l.o.Logger.Warn("report to the parent", "run", report.Run, "parent", parent, "error", err)
+	}
 }
 
 func (x *Execution) afterRelease() {
-	if !x.parentLink.attached {
+	if x.parentLink.link.State() != childrun.Attached {
 		x.parentLink.markReady()
 	}
 	x.local.removeExecution(x)
-}
-
-// retryChild has the parent look after a child whose execution could not go on:
-// in a while, where another process has it.
-func (l *Local) retryChild(parent *Execution, id string, err error) {
-	if parent == nil {
-		return
-	}
-	if !errors.Is(err, store.ErrFenced) && !errors.Is(err, store.ErrOwned) {
-		parent.failWith(err)
-		return
-	}
-	parent.command(func(*engine.Run) (engine.Event, error) {
-		delete(parent.children, id)
-		parent.m.checkChildren = true
-		return nil, nil
-	})
 }

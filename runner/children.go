@@ -4,27 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner/childrun"
 	"github.com/weir-run/weir/store"
 )
 
-// childHandle is an open child run as its parent's execution sees to it. All but stop
-// and kept belong to the parent's goroutine.
-type childHandle struct {
-	ready      chan struct{} // closed once the child was started or joined; nil before that is begun
-	synced     bool          // and it has told how far it is, where that is news
-	noStart    atomic.Bool   // it is not to be started any more
-	cancelling bool
-	cancelled  bool // that is durable, in the child and all below it
-}
-
-// superviseChildren starts or joins the children that the journal says are open, and
-// cancels those that nobody wants any more. What it acts on is durable.
+// superviseChildren begins what is due for the children that the journal says are open.
+// What it acts on is durable.
 func (x *Execution) superviseChildren() {
 	if !x.m.checkChildren || x.closing.Load() || x.err != nil {
 		return
@@ -32,24 +21,25 @@ func (x *Execution) superviseChildren() {
 	x.m.checkChildren = false
 	open := x.m.run.OpenChildren()
 	if x.m.program.recorded && !x.m.run.Cancelling() {
-		open = nil // only a process that has the node types drives its children
+		open = nil // a process without the node types executes no children
 	}
-	before := x.children
-	x.children = make(map[string]*childHandle, len(open))
-	for i := range open {
-		c := &open[i]
-		k := before[c.ID]
-		if k == nil {
-			k = &childHandle{}
-		}
-		x.children[c.ID] = k
-		switch {
-		case c.ToCancel && !k.cancelling:
-			k.cancelling = true
-			x.local.loops.Go(func() { x.cancelOpenChild(*c, k) })
-		case !c.ToCancel && k.ready == nil && (c.Active() || !x.m.unchangedSinceRelease):
-			k.ready = make(chan struct{})
-			x.local.loops.Go(func() { x.superviseChild(*c, k) })
+	for _, t := range x.children.Due(open, x.m.unchangedSinceRelease) {
+		t.Begin()
+		switch t.Kind {
+		case childrun.Join:
+			ctx, stop := context.WithCancel(x.local.ctx)
+			if x.joins == nil {
+				x.joins = make(map[*childrun.Child]context.CancelFunc)
+			}
+			x.joins[t.Child] = stop
+			x.local.loops.Go(func() {
+				defer stop()
+				x.superviseChild(ctx, &t)
+			})
+		case childrun.StopJoin:
+			x.joins[t.Child]()
+		case childrun.Cancel:
+			x.local.loops.Go(func() { x.cancelOpenChild(&t) })
 		}
 	}
 	x.acknowledgeCancel()
@@ -57,15 +47,9 @@ func (x *Execution) superviseChildren() {
 
 // acknowledgeCancel acknowledges a cancellation once it is durable in all open children.
 func (x *Execution) acknowledgeCancel() {
-	if len(x.cancelAcks) == 0 {
-		return
+	if len(x.cancelAcks) > 0 && x.children.Cancelled() {
+		x.cancelAcknowledged(nil)
 	}
-	for _, k := range x.children {
-		if !k.cancelled {
-			return
-		}
-	}
-	x.cancelAcknowledged(nil)
 }
 
 func (x *Execution) cancelAcknowledged(err error) {
@@ -75,26 +59,21 @@ func (x *Execution) cancelAcknowledged(err error) {
 	x.cancelAcks = nil
 }
 
-// superviseChild has the child go on, wherever it is. That it ended or pauses it says
-// itself.
-func (x *Execution) superviseChild(c engine.OpenChild, k *childHandle) {
+// superviseChild joins a child. The child itself reports that it ended or pauses.
+func (x *Execution) superviseChild(ctx context.Context, t *childrun.Task) {
 	defer x.command(func(*engine.Run) (engine.Event, error) {
-		k.synced = true
+		delete(x.joins, t.Child)
+		if t.Child.Joined() {
+			x.m.checkChildren = true
+		}
 		return nil, nil
 	})
-	defer close(k.ready)
-	err := x.retryWhileOwned(func() error {
-		if k.noStart.Load() {
-			return nil
-		}
-		return x.local.joinChild(x, &c)
-	})
-	x.failWith(err)
+	x.failWith(x.retryWhileOwned(ctx, func() error { return x.local.joinChild(x, &t.Open) }))
 }
 
-// retryWhileOwned tries until no other process owns the child.
-func (x *Execution) retryWhileOwned(try func() error) error {
-	for {
+// retryWhileOwned tries until no other process owns the child or ctx ends.
+func (x *Execution) retryWhileOwned(ctx context.Context, try func() error) error {
+	for ctx.Err() == nil {
 		err := try()
 		if !errors.Is(err, store.ErrOwned) && !errors.Is(err, store.ErrFenced) {
 			return err
@@ -103,14 +82,14 @@ func (x *Execution) retryWhileOwned(try func() error) error {
 		case <-time.After(x.local.o.Poll):
 		case <-x.done:
 			return nil
-		case <-x.local.ctx.Done():
-			return nil
+		case <-ctx.Done():
 		}
 	}
+	return nil
 }
 
-// failWith ends the execution where one of its children could not be had; the run
-// stays as its journal has it.
+// failWith ends the execution because of a child that cannot be executed or cancelled. The
+// run stays as its journal has it.
 func (x *Execution) failWith(err error) {
 	if err == nil || errors.Is(err, ErrClosed) || x.local.ctx.Err() != nil {
 		return
@@ -125,17 +104,12 @@ func (x *Execution) failWith(err error) {
 
 // joinChild starts the child, or resumes it where it has to go on.
 func (l *Local) joinChild(x *Execution, c *engine.OpenChild) error {
-	row, err := l.o.Store.Run(l.ctx, c.Start.Run)
-	began := err == nil && row.Commits > 0
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("child run %s: %w", c.Start.Run, err)
-	}
-	if began && !c.Active() && row.Head.Status == engine.Paused && sameInterrupts(row.Head.Waiting, c.Report.Interrupts) &&
-		!hasChildInterrupts(row.Head.Waiting) {
-		return nil
+	row, err := l.childRow(c.Start.Run)
+	if err != nil || childrun.RestsAsReported(c, row) {
+		return err
 	}
 	p, err := l.programOf(l.ctx, c.Start.Fingerprint)
-	if err != nil && began {
+	if err != nil && row.Committed {
 		return err
 	}
 	if err != nil {
@@ -152,30 +126,25 @@ func (l *Local) joinChild(x *Execution, c *engine.OpenChild) error {
 		return err
 	}
 	select {
-	case <-y.parentLink.whenReady(): // it has told what is news
+	case <-y.parentLink.whenReady(): // it has reported what is news
 	case <-x.done:
 	}
 	return nil
 }
 
-// hasJoiningChildren reports whether children are being joined, of which the journal may
-// not have what they did last: a process may have died before it told.
-func (x *Execution) hasJoiningChildren() bool {
-	for _, k := range x.children {
-		if k.ready != nil && !k.synced {
-			return true
-		}
+// childRow reads what the store says of a child run.
+func (l *Local) childRow(run string) (childrun.Row, error) {
+	row, err := l.o.Store.Run(l.ctx, run)
+	if errors.Is(err, store.ErrNotFound) {
+		return childrun.Row{}, nil
 	}
-	return false
+	if err != nil {
+		return childrun.Row{}, fmt.Errorf("child run %s: %w", run, err)
+	}
+	return childrun.Row{Exists: true, Committed: row.Commits > 0, Status: row.Head.Status, Waiting: row.Head.Waiting}, nil
 }
 
-// hasChildInterrupts reports whether some of what a run waits for is asked by a child, so that
-// its row does not say whether it still is.
-func hasChildInterrupts(waits []engine.Interrupt) bool {
-	return slices.ContainsFunc(waits, func(i engine.Interrupt) bool { return strings.Contains(i.ID, ">") })
-}
-
-// childStartOptions is what the child begins with, as the parent's journal has it.
+// childStartOptions returns what the child starts with, as the parent's journal has it.
 func (x *Execution) childStartOptions(c *engine.OpenChild) StartOptions {
 	b := childStartOptionsOf(x.m.run.Start, x.ID, c)
 	b.Folder = x.m.program.folderOf(x.m.run.Start.Folder, c.Start.Fingerprint)
@@ -193,40 +162,36 @@ func childStartOptionsOf(s *engine.RunStarted, parent string, c *engine.OpenChil
 	}
 }
 
-// cancelOpenChild cancels the child and all below it. One that has not begun never
-// does.
-func (x *Execution) cancelOpenChild(c engine.OpenChild, k *childHandle) {
-	k.noStart.Store(true)
-	if k.ready != nil {
-		<-k.ready
-	}
-	err := x.retryWhileOwned(func() error { return x.local.cancelChild(x, &c) })
+// cancelOpenChild cancels a child and all runs below it.
+func (x *Execution) cancelOpenChild(t *childrun.Task) {
+	err := x.retryWhileOwned(x.local.ctx, func() error { return x.local.cancelChild(x, &t.Open) })
 	if err != nil {
-		x.failWith(fmt.Errorf("cancel child run %s: %w", c.Start.Run, err))
+		x.failWith(fmt.Errorf("cancel child run %s: %w", t.Open.Start.Run, err))
 		return
 	}
 	x.command(func(*engine.Run) (engine.Event, error) {
-		k.cancelled = true
+		t.Child.CancelDurable()
 		x.acknowledgeCancel()
 		return nil, nil
 	})
 }
 
 func (l *Local) cancelChild(x *Execution, c *engine.OpenChild) error {
-	row, err := l.o.Store.Run(l.ctx, c.Start.Run)
-	if errors.Is(err, store.ErrNotFound) {
-		return l.reportToParent(x.ID, &engine.ChildReported{ID: c.ID, Run: c.Start.Run, Status: engine.Cancelled})
-	}
+	row, err := l.childRow(c.Start.Run)
 	if err != nil {
 		return err
 	}
+	means := childrun.MeansToCancel(row)
+	if means == childrun.ReportCancelled {
+		return l.reportToParent(x.ID, &engine.ChildReported{ID: c.ID, Run: c.Start.Run, Status: engine.Cancelled})
+	}
 	return l.withProgram(l.ctx, c.Start.Run, c.Start.Fingerprint, func(p *Program) error {
 		p = p.IgnoringToolChanges()
-		if row.Commits == 0 { // it is cancelled with its first commit
+		if means == childrun.CancelFirst {
 			return l.cancelUnstarted(p, x.childStartOptions(c))
 		}
 		_, err = l.Do(l.ctx, p, c.Start.Run, Cancel("", orphanReason))
-		if errors.Is(err, ErrStatus) { // it has ended, and says so
+		if errors.Is(err, ErrStatus) { // the end of its execution reports how it ended
 			return nil
 		}
 		return err
@@ -255,15 +220,10 @@ func (l *Local) cancelUnstarted(p *Program, b StartOptions) error {
 	return err
 }
 
-// orphanReason is why children are cancelled that did not ask for it.
+// orphanReason is why children of a run that is cancelled or fails are cancelled.
 const orphanReason = "the run that started it stops"
 
-// sameInterrupts reports whether two lists name the same interrupts.
-func sameInterrupts(a, b []engine.Interrupt) bool {
-	return slices.EqualFunc(a, b, func(a, b engine.Interrupt) bool { return a.ID == b.ID })
-}
-
-// programOf is the program of a flow by its fingerprint.
+// programOf finds the program of a flow by its fingerprint.
 func (l *Local) programOf(ctx context.Context, fingerprint string) (*Program, error) {
 	if l.o.Flow == nil {
 		return nil, fmt.Errorf("the flow %s: %w: this process knows no flows by fingerprint", fingerprint, store.ErrNotFound)
@@ -271,12 +231,13 @@ func (l *Local) programOf(ctx context.Context, fingerprint string) (*Program, er
 	return l.o.Flow(ctx, fingerprint)
 }
 
-// recheckChild has the execution see to a child that somebody else found moving.
+// recheckChild returns the command that joins a child again, since another process found
+// that it continues.
 func (x *Execution) recheckChild(run string) Command {
 	return func(r *engine.Run) (engine.Event, error) {
 		for _, c := range r.OpenChildren() {
 			if c.Start.Run == run {
-				delete(x.children, c.ID)
+				x.children.Forget(c.ID)
 				x.m.checkChildren, x.m.unchangedSinceRelease = true, false
 			}
 		}

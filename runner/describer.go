@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/runner/childrun"
 	"github.com/weir-run/weir/tool"
 	"github.com/weir-run/weir/trajectory/follow"
 )
@@ -78,7 +79,7 @@ func (x *Execution) describeData() {
 // describesData reports whether data of the run is described.
 func (x *Execution) describesData() bool {
 	t := x.local.o.Trajectories
-	return t != nil && t.All && t.Descriptions != nil && x.m.run.Start != nil && !requiresParent(x.m.run.Start)
+	return t != nil && t.All && t.Descriptions != nil && x.m.run.Start != nil && originOf(x.m.run.Start) == childrun.Root
 }
 
 // cancelDescriptions ends those that are being made.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/runner/childrun"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/trajectory/follow"
 )
@@ -40,13 +41,14 @@ type Execution struct {
 	nextAttempt      *attempt    // what the driver's goroutine is to run when it has no mail
 
 	parentLink     parentLink
-	publishesTo    atomic.Pointer[Execution] // the parent, whose readers see this run too
-	children       map[string]*childHandle   // open children, by interrupt
-	pendingAcks    []chan error              // commands applied, not yet durable
-	takenMessages  []string                  // messages to the session that the next commit takes
-	takenPosts     []int64                   // messages of the inbox that the next commit takes
-	cancelAcks     []chan error              // cancellations, not yet durable in all children
-	toolRuns       toolRuns                  // flows that tools run
+	publishesTo    atomic.Pointer[Execution]              // the parent, whose readers see this run too
+	children       childrun.Children                      // open children
+	joins          map[*childrun.Child]context.CancelFunc // joins of children that are under way
+	pendingAcks    []chan error                           // commands applied, not yet durable
+	takenMessages  []string                               // messages to the session that the next commit takes
+	takenPosts     []int64                                // messages of the inbox that the next commit takes
+	cancelAcks     []chan error                           // cancellations, not yet durable in all children
+	toolRuns       toolRuns                               // flows that tools run
 	follower       *follow.Follower
 	trajectoryLost bool // the trail was lost
 	describer      describer
@@ -158,7 +160,7 @@ func (x *Execution) advance() error {
 		if err := x.commit(); err != nil {
 			return err
 		}
-		held := len(x.m.starts) > 0 && (!x.parentLink.attached && requiresParent(x.m.run.Start) || x.toolRuns.cancelling())
+		held := len(x.m.starts) > 0 && (!x.parentLink.link.MayLaunch(originOf(x.m.run.Start)) || x.toolRuns.cancelling())
 		if len(x.m.direct) == 0 && (held || len(x.m.starts) == 0) {
 			return nil
 		}
@@ -439,7 +441,7 @@ func (x *Execution) isDone() bool {
 	if x.closing.Load() {
 		return len(x.m.active) == 0
 	}
-	rests := s.Ended() || s == engine.Paused && !x.hasJoiningChildren() || x.m.program.recorded && x.onlyCancelsChildren()
+	rests := s.Ended() || s == engine.Paused && !x.children.Joining() || x.m.program.recorded && x.onlyCancelsChildren()
 	return rests && !x.toolRuns.cancelling() && x.describer.running == 0
 }
 

@@ -68,7 +68,7 @@ func (m *machine) endAbandoned(at int64) error {
 // onlyCancelsChildren reports whether an execution under a recorded program has nothing more
 // to do: it only waits for children that it cancels.
 func (x *Execution) onlyCancelsChildren() bool {
-	return !x.m.run.Cancelling() || len(x.children) == 0
+	return !x.m.run.Cancelling() || x.children.None()
 }
 
 // withProgram does something with a run that is to be stopped, or is only told of

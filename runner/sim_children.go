@@ -4,66 +4,75 @@ import (
 	"errors"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner/childrun"
 )
 
-// treeChoices are what a run that is in memory may do next: its own work, what it does
-// for its children, and what it says to its parent.
+// treeChoices are what a run in memory may do next: its own work, tasks for its children,
+// and messages to its parent. What follows for other runs is decided by childrun, as for
+// every runner; the simulation chooses the order.
 func (x *simRun) treeChoices() []func() error {
 	out := x.choices()
 	if len(x.m.staged)+len(x.m.direct) > 0 {
 		return out // what it acts on is durable
 	}
-	kin, joining := x.childChoices()
-	out = append(out, kin...)
+	tasks, joining := x.childChoices()
+	out = append(out, tasks...)
 	status := x.m.run.Status()
 	switch {
 	case status.Ended(), status == engine.Paused && !joining:
 		return append(out, x.handOver)
-	case status != engine.Paused && !x.attached:
-		if tie := x.attachToParent(); tie != nil {
-			out = append(out, tie)
+	case status == engine.Paused:
+	case x.link.State() != childrun.Attached:
+		if attach := x.attachToParent(); attach != nil {
+			out = append(out, attach)
 		}
-	case x.parent != nil && x.attached && status != engine.Paused && !sameInterrupts(x.lastReported, x.m.run.Interrupts()):
+	case x.link.IsNews(status, x.m.run.Interrupts()):
 		out = append(out, x.notifyParent)
 	}
 	return out
 }
 
-// childChoices is what is to be done for the children that the journal says are open;
-// joining is as long as it is not known of all of them what they did last.
+// childChoices are the tasks for the children that the journal says are open. Joining
+// reports whether the journal may lack what a child did last.
 func (x *simRun) childChoices() (out []func() error, joining bool) {
-	for _, c := range x.m.run.OpenChildren() {
-		k := x.children[c.ID]
-		if k == nil {
-			k = &simChild{}
-			x.children[c.ID] = k
-		}
-		settled := x.childSynced(&c, k)
-		switch {
-		case c.ToCancel && !k.cancelling:
-			joining = true
-			if settled {
-				out = append(out, func() error { return x.cancelChild(&c, k) })
-			}
-		case !c.ToCancel && !k.started && (c.Active() || !x.m.unchangedSinceRelease):
-			joining = true
-			out = append(out, func() error { return x.joinChild(&c, k) })
-		case !settled:
-			joining = true
+	open := x.m.run.OpenChildren()
+	for i := range open {
+		if k := x.children.Get(open[i].ID); k != nil && k.Joining() && x.isReady(&open[i]) {
+			k.Joined()
 		}
 	}
-	return out, joining
+	for _, t := range x.children.Due(open, x.m.unchangedSinceRelease) {
+		switch t.Kind {
+		case childrun.Join:
+			out = append(out, func() error { return x.joinChild(&t) })
+		case childrun.StopJoin:
+			t.Begin()
+		case childrun.Cancel:
+			out = append(out, func() error { return x.cancelChild(&t) })
+		}
+	}
+	return out, len(out) > 0 || x.children.Joining()
 }
 
-// childSynced reports whether nobody is joining the child: it has told what is news.
-func (x *simRun) childSynced(c *engine.OpenChild, k *simChild) bool {
+// isReady reports whether a child that was joined is attached or has left memory.
+func (x *simRun) isReady(c *engine.OpenChild) bool {
 	below := x.tree.byID[c.Start.Run]
-	return !k.started || below == nil || !below.driven || below.attached
+	return below == nil || !below.driven || below.link.State() == childrun.Attached
 }
 
-// joinChild starts the child, or resumes it where it has to go on; see joinChild.
-func (x *simRun) joinChild(c *engine.OpenChild, k *simChild) error {
-	k.started = true
+// row is what a store would say of a run.
+func (t *simTree) row(run string) childrun.Row {
+	x := t.byID[run]
+	if x == nil {
+		return childrun.Row{}
+	}
+	return childrun.Row{Exists: true, Committed: len(x.journal) > 0, Status: x.status, Waiting: x.interrupts}
+}
+
+// joinChild starts a child, or resumes it.
+func (x *simRun) joinChild(t *childrun.Task) error {
+	t.Begin()
+	c := &t.Open
 	below := x.tree.byID[c.Start.Run]
 	if below == nil {
 		p, err := x.tree.Flow(c.Start.Fingerprint)
@@ -72,8 +81,7 @@ func (x *simRun) joinChild(c *engine.OpenChild, k *simChild) error {
 		}
 		below = x.tree.add(p, x.childStartOptions(c), x)
 	}
-	if len(below.journal) > 0 && !below.driven && !c.Active() && below.status == engine.Paused &&
-		sameInterrupts(below.interrupts, c.Report.Interrupts) && !hasChildInterrupts(below.interrupts) {
+	if childrun.RestsAsReported(c, x.tree.row(c.Start.Run)) {
 		return nil
 	}
 	return x.tree.resume(below)
@@ -83,52 +91,63 @@ func (x *simRun) childStartOptions(c *engine.OpenChild) StartOptions {
 	return childStartOptionsOf(x.m.run.Start, x.id, c)
 }
 
-// cancelChild cancels the child and all below it; see endChild. One that has not begun
-// never does.
-func (x *simRun) cancelChild(c *engine.OpenChild, k *simChild) error {
-	k.cancelling = true
-	below := x.tree.byID[c.Start.Run]
-	if below == nil {
-		k.cancelled = true
+// cancelChild cancels a child and all runs below it.
+func (x *simRun) cancelChild(t *childrun.Task) error {
+	t.Begin()
+	c := &t.Open
+	if childrun.MeansToCancel(x.tree.row(c.Start.Run)) == childrun.ReportCancelled {
+		t.Child.CancelDurable()
 		return x.applyReport(&engine.ChildReported{ID: c.ID, Run: c.Start.Run, Status: engine.Cancelled})
 	}
-	err := x.tree.do(below, Cancel("", orphanReason))
+	err := x.tree.do(x.tree.byID[c.Start.Run], Cancel("", orphanReason))
 	if errors.Is(err, errSimBusy) {
-		k.cancelling = false // once more
+		t.Child.CancelRefused()
 	}
 	return ignoreRefusal(err)
 }
 
 // treeCancelled reports whether a cancellation of the run is durable in it and in all
-// below it that was open then.
+// children that were open then.
 func (x *simRun) treeCancelled() bool {
 	if !x.cancelled || !x.driven {
 		return x.status.Ended()
 	}
 	for _, c := range x.m.run.OpenChildren() {
-		k := x.children[c.ID]
-		if k == nil || !k.cancelling {
+		k := x.children.Get(c.ID)
+		if k == nil {
 			return false
 		}
-		if below := x.tree.byID[c.Start.Run]; !k.cancelled && !below.treeCancelled() {
+		switch sent, durable := k.Cancelling(); {
+		case durable:
+		case !sent, !x.tree.byID[c.Start.Run].treeCancelled():
 			return false
+		default:
+			k.CancelDurable()
 		}
 	}
-	return true
+	return x.children.Cancelled()
 }
 
-// applyReport has the run take in a report.
-func (x *simRun) applyReport(news *engine.ChildReported) error {
-	e, err := reportCommand(news)(x.m.run)
-	if err != nil || e == nil {
-		return err
+// applyReport brings the run a report of a child.
+func (x *simRun) applyReport(report *engine.ChildReported) error {
+	if !childrun.Applies(x.m.run, report) {
+		return nil
 	}
-	return x.m.step(x.tree.clock, e)
+	return x.m.step(x.tree.clock, report)
 }
 
-// attachToParent has the parent driven and know how far the run is, before anything happens
-// outside; see attach. It is nil while there is nothing to do but to wait.
+// origin says what started the run.
+func (x *simRun) origin() childrun.Origin {
+	if x.parent == nil {
+		return childrun.Root
+	}
+	return childrun.Node
+}
+
+// attachToParent is the next step of making the run known to its parent, nil while it
+// waits for the parent.
 func (x *simRun) attachToParent() func() error {
+	x.link.Continue(x.origin(), false, x.m.childReport)
 	parent := x.parent
 	if !parent.driven {
 		return func() error { return x.tree.resume(parent) }
@@ -136,54 +155,48 @@ func (x *simRun) attachToParent() func() error {
 	if len(parent.m.staged)+len(parent.m.direct) > 0 {
 		return nil
 	}
-	r, news := parent.m.run, x.m.childReport()
-	if r.Status().Ended() {
-		return x.releaseHeld
-	}
-	c, ok := r.OpenChild(news.ID)
+	report := x.link.Sent()
+	answer, _ := childrun.AnswerTo(parent.m.run, report)
 	switch {
-	case !ok:
-		return func() error {
-			if err := x.releaseHeld(); err != nil || x.m.run.CancelRequested() {
-				return err
-			}
-			return x.m.step(x.tree.clock, &engine.CancelRequested{Reason: errNotAwaited.Error()})
-		}
-	case !sameReport(c.Report, news):
-		return func() error { return parent.m.step(x.tree.clock, news) }
-	case parent.attached:
-		x.lastReported = news.Interrupts
-		return x.releaseHeld
+	case answer == childrun.ReportFirst:
+		return func() error { return parent.m.step(x.tree.clock, report) }
+	case answer == childrun.Accepted && parent.link.State() != childrun.Attached:
+		return nil
 	}
-	return nil
+	return func() error { return x.applyAnswer(answer) }
 }
 
-// releaseHeld has the run do what it has waited with.
-func (x *simRun) releaseHeld() error {
-	x.attached, x.launchHeld = true, false
+// applyAnswer carries out what follows from the parent's answer.
+func (x *simRun) applyAnswer(a childrun.Answer) error {
+	action := x.link.Answered(a, x.m.run.CancelRequested())
+	x.launchHeld = false
+	if action == childrun.LaunchCancelled {
+		return x.m.step(x.tree.clock, &engine.CancelRequested{Reason: notAwaitedReason})
+	}
 	return x.launch()
 }
 
-// notifyParent tells the parent what the run asks while it goes on.
+// notifyParent brings the parent what the run asks while it continues.
 func (x *simRun) notifyParent() error {
-	news := x.m.childReport()
-	x.lastReported = news.Interrupts
+	report := x.m.childReport()
+	x.link.Notified(report)
 	if !x.parent.driven {
 		return nil
 	}
-	return x.parent.applyReport(news)
+	return x.parent.applyReport(report)
 }
 
-// handOver tells the parent how far the run is, and has it leave memory.
+// handOver has the run leave memory and brings the parent its report.
 func (x *simRun) handOver() error {
-	news, m := x.m.childReport(), x.m
+	report, m := x.m.childReport(), x.m
+	action := x.link.Ended(x.origin(), childrun.Rests)
 	x.kill()
 	x.driven, x.lastMachine, x.m = false, m, nil
-	if x.parent == nil {
+	if action != childrun.Report {
 		return nil
 	}
 	if err := x.tree.resume(x.parent); err != nil {
 		return err
 	}
-	return x.parent.applyReport(news)
+	return x.parent.applyReport(report)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner/childrun"
 )
 
 // SimTree drives a run and all runs below it in one goroutine from a seed, as Sim
@@ -65,23 +66,17 @@ type simTree struct {
 type simRun struct {
 	simulation
 
-	tree         *simTree
-	parent       *simRun
-	options      StartOptions
-	driven       bool     // in memory, and driven
-	lastMachine  *machine // what was in memory when the run was left, to be used again
-	attached     bool     // it is known of above
-	lastReported []engine.Interrupt
-	children     map[string]*simChild // by interrupt, of this life
+	tree        *simTree
+	parent      *simRun
+	options     StartOptions
+	driven      bool     // in memory, and driven
+	lastMachine *machine // what was in memory when the run was left, to be used again
+	link        childrun.Link
+	children    childrun.Children
 
 	interrupts []engine.Interrupt // what listings say that the run waits for
 	status     engine.Status      // and its status
 	cancelled  bool               // durably so
-}
-
-// simChild is a child as its parent sees to it.
-type simChild struct {
-	started, cancelling, cancelled bool
 }
 
 // Run simulates the tree until its root has ended or nothing can happen.
@@ -249,7 +244,7 @@ func (t *simTree) String() string {
 		if x.status.Ended() && !x.driven {
 			continue
 		}
-		fmt.Fprintf(&b, "run %s (parent %s) is %s, in memory %t, known above %t, waits for", x.id, x.options.Parent, x.status, x.driven, x.attached)
+		fmt.Fprintf(&b, "run %s (parent %s) is %s, in memory %t, %s, waits for", x.id, x.options.Parent, x.status, x.driven, x.link.State())
 		for _, i := range x.interrupts {
 			b.WriteString(" " + i.ID)
 		}
@@ -289,9 +284,11 @@ func (t *simTree) resume(x *simRun) error {
 	if x.driven {
 		return nil
 	}
-	x.driven, x.lastReported, x.children = true, nil, make(map[string]*simChild)
-	x.attached = x.parent == nil
-	x.launchHeld = !x.attached
+	x.driven, x.link, x.children = true, childrun.Link{}, childrun.Children{}
+	if x.parent == nil {
+		x.link.Continue(childrun.Root, false, nil)
+	}
+	x.launchHeld = !x.link.MayLaunch(x.origin())
 	left := x.lastMachine
 	x.lastMachine = nil
 	if left != nil && t.rng.IntN(2) == 0 {
@@ -382,7 +379,7 @@ func (t *simTree) possibleAnswers() (out []func() error) {
 			list = x.m.run.Interrupts()
 		}
 		for _, i := range list {
-			if v, ok := t.Answer(i); ok && (x.parent == nil || !hasChildInterrupts([]engine.Interrupt{i})) {
+			if v, ok := t.Answer(i); ok && (x.parent == nil || !childrun.AsksBelow([]engine.Interrupt{i})) {
 				out = append(out, func() error { return ignoreRefusal(t.do(x, Answer(i.ID, v, "sim"))) })
 			}
 		}

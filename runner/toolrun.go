@@ -230,9 +230,8 @@ func (l *Local) startToolRun(ctx context.Context, x *Execution, c *toolRun, p *P
 	}
 	lend := func(y *Execution) {
 		y.m.ledger.attachCaller(&x.m.ledger, c, y.m.run.CommittedUsage())
-		if b := &y.parentLink; !b.attached {
-			b.requested = true
-			b.markReady()
+		if y.parentLink.link.Lend() {
+			y.parentLink.markReady()
 		}
 	}
 	y, fresh, err := l.getOrLoad(ctx, p, b.ID, false, func(y *Execution) error {

@@ -72,7 +72,7 @@ func (x *Execution) deferCancel(m *driverMessage) bool {
 		for _, o := range open {
 			<-o.ready
 		}
-		if err := x.retryWhileOwned(func() error { return x.local.cancelToolRuns(x.ID) }); err != nil {
+		if err := x.retryWhileOwned(x.local.ctx, func() error { return x.local.cancelToolRuns(x.ID) }); err != nil {
 			x.failWith(err)
 			return
 		}
@@ -107,7 +107,7 @@ func (x *Execution) cancelToolRunsAt(path string) {
 		}
 		x.local.loops.Go(func() {
 			<-c.ready
-			if err := x.retryWhileOwned(func() error { return x.local.cancelToolRun(c.run) }); err != nil && x.local.ctx.Err() == nil {
+			if err := x.retryWhileOwned(x.local.ctx, func() error { return x.local.cancelToolRun(c.run) }); err != nil && x.local.ctx.Err() == nil {
 				x.local.o.Logger.Warn("cancel a flow that a tool runs", "run", c.run, "error", err)
 			}
 		})

@@ -64,9 +64,10 @@ func PackageRules() []PackageRule {
 		{"store/...", []string{"store", "engine", "convo", "trajectory", "trajectory/tables", "memory"}, "a store is swapped without touching what uses it"},
 		{"audit", []string{"store", "engine"}, "a record is verified, exported and imported without what wrote it"},
 		{
-			"runner", append([]string{"internal/guard", "store", "trajectory/follow"}, contracts...),
+			"runner", append([]string{"internal/guard", "runner/childrun", "store", "trajectory/follow"}, contracts...),
 			"the runner takes a store and a catalogue; it names none",
 		},
+		{"runner/childrun", []string{"engine"}, "the protocol between parent and child runs is the same for every runner"},
 		{
 			"runner/...", append([]string{"runner", "store", "store/memory", "node/builtin"}, contracts...),
 			"simulation and the conformance suite run on the memory store",
@@ -219,6 +220,13 @@ func PurityRules() []PurityRule {
 			Ordered:    true,
 			Why: "every runner drives the core and a journal must replay the same anywhere: " +
 				"no I/O, clock, chance, goroutine, logger or map order",
+		},
+		{
+			Dir:        "runner/childrun",
+			Std:        []string{"reflect", "slices", "strings"},
+			Sequential: true,
+			Ordered:    true,
+			Why:        "every runner and the simulation drive the same protocol: no I/O, clock, chance or goroutine",
 		},
 		{
 			Dir: "node/builtin",
