@@ -8,31 +8,31 @@ import (
 	"github.com/weir-run/weir/flow/expr"
 )
 
-// Artifact declares pieces of data that a node found, used or made, for the
-// trajectory of the run: one, or one for each element of Each. But for Type and
-// Relation its values may hold {{ }} templates over the node's `outputs.*` and
-// `inputs.*`, `state.*`, `run.*`, and with Each `item` and `index`.
+// Artifact declares data that a node found, used or made, for the trajectory of the run:
+// one item, or one for each element of Each. All values except Type and Relation may have
+// {{ }} templates that read the node's `outputs.*` and `inputs.*`, `state.*`, `run.*`, and
+// with Each also `item` and `index`.
 type Artifact struct {
 	// Type is one of ArtifactTypes.
 	Type string
-	// Name tells the data from the others of its type; Description says what it is.
+	// Name distinguishes the data from other data of its type; Description describes it.
 	Name, Description string
-	// Attributes are an object, or one template that gives one; nil is none.
+	// Attributes is an object, or one template for an object; nil means none.
 	Attributes any
-	// Relation is that of the edge to the data, "" for the default.
+	// Relation is the relation of the edge to the data, "" for the default.
 	Relation string
-	// Columns names the columns of a Table: a list of texts, or one template that
-	// gives one; nil is none.
+	// Columns names the columns of a Table: a list of texts, or one template for a list;
+	// nil means none.
 	Columns any
-	// Each is a list, or one template that gives one; nil is a single artifact.
+	// Each is a list, or one template for a list; nil means a single artifact.
 	Each any
 	Pos  Pos
 }
 
-// MaxArtifacts is how many entries `artifacts` of one node may have.
+// MaxArtifacts is the maximum number of entries in `artifacts` of one node.
 const MaxArtifacts = 100
 
-// table, column and the rest are the types of data in a trajectory.
+// The types of data in a trajectory.
 const (
 	knowledge = "Knowledge"
 	table     = "Table"
@@ -43,14 +43,14 @@ const (
 	skill     = "Skill"
 )
 
-// ArtifactTypes are the types of data that a node may declare: those of package
+// ArtifactTypes returns the types of data that a node may declare: those of package
 // trajectory.
 func ArtifactTypes() []string {
 	return []string{knowledge, toolData, table, column, file, script, skill}
 }
 
-// artifactRelations are the relations that lead to certain types only; nil is none
-// of data. Any other word may lead to any.
+// artifactRelations has the types that a relation may lead to; nil means no type of data.
+// Relations that are not listed may lead to any type.
 func artifactRelations() map[string][]string {
 	return map[string][]string{
 		"triggers": nil, "has_conclusion": nil, "continues_to": nil,
@@ -61,7 +61,7 @@ func artifactRelations() map[string][]string {
 	}
 }
 
-// wordPattern is how relations are written.
+// wordPattern is the pattern of relations.
 const wordPattern = "^[a-z][a-z0-9_]{0,62}$"
 
 func isRelationWord(s string) bool {
@@ -69,19 +69,19 @@ func isRelationWord(s string) bool {
 	return s != "" && len(s) <= 63 && s[0] >= 'a' && s[0] <= 'z' && !strings.ContainsFunc(s, other)
 }
 
-// artifacts reads `artifacts`, once the ports of the node are known.
+// artifacts reads `artifacts`, after the ports of the node are known.
 func (s *scope) artifacts(it *nodeDraft) []Artifact {
 	v := it.val.get("artifacts")
 	if v == nil || v.kind == kindNull {
 		return nil
 	}
 	if v.kind != kindList {
-		s.l.reportAt(v, CodeBadValue, "artifacts is a list of {type, name, ...}; this is "+v.kind.String(), "")
+		s.l.reportAt(v, CodeBadValue, "artifacts must be a list of {type, name, ...}; got "+v.kind.String(), "")
 		return nil
 	}
 	if len(v.items) > MaxArtifacts {
 		s.l.reportAt(v, CodeTooBig, fmt.Sprintf("%s declares %d artifacts; a node has at most %d", it.node.ID, len(v.items), MaxArtifacts),
-			"declare many of a kind with each")
+			"use each to declare several artifacts of a kind")
 		return nil
 	}
 	var out []Artifact
@@ -104,7 +104,7 @@ func (s *scope) artifact(it *nodeDraft, f fields) Artifact {
 		if v != nil {
 			at = v
 		}
-		s.l.reportAt(at, CodeMissingKey, "an artifact has a name", "add name: what tells it from the others of its type, a text or a template")
+		s.l.reportAt(at, CodeMissingKey, "an artifact must have a name", "add name: it distinguishes the artifact from others of its type; a text or a template")
 	}
 	if a.Attributes = s.artifactValue(f, "attributes", kindObject, "an object"); a.Attributes != nil {
 		s.checkAttributes(f)
@@ -125,12 +125,12 @@ func (s *scope) artifact(it *nodeDraft, f fields) Artifact {
 func (s *scope) artifactType(f fields) string {
 	v := f.v.get("type")
 	if v == nil {
-		s.l.reportAt(f.v, CodeMissingKey, "an artifact has a type", "add type: one of "+strings.Join(ArtifactTypes(), ", "))
+		s.l.reportAt(f.v, CodeMissingKey, "an artifact must have a type", "add type: one of "+strings.Join(ArtifactTypes(), ", "))
 		return ""
 	}
 	t, _ := v.asText()
 	if !slices.Contains(ArtifactTypes(), t) {
-		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("the type of an artifact is one of %s; this is %s", strings.Join(ArtifactTypes(), ", "), s.l.describe(v)),
+		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("the type of an artifact must be one of %s; got %s", strings.Join(ArtifactTypes(), ", "), s.l.describe(v)),
 			s.l.suggest(t, ArtifactTypes))
 	}
 	return t
@@ -142,35 +142,35 @@ func (s *scope) artifactRelation(f fields, a Artifact) {
 		return
 	}
 	if !isRelationWord(a.Relation) {
-		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("relation is a word of small letters, digits and _; this is %s", s.l.describe(v)), "")
+		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("relation must be a word of small letters, digits and _; got %s", s.l.describe(v)), "")
 		return
 	}
 	leads, known := artifactRelations()[a.Relation]
 	switch {
 	case !known || !slices.Contains(ArtifactTypes(), a.Type) || slices.Contains(leads, a.Type):
 	case leads == nil:
-		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s joins steps and leads to no data", a.Relation), "remove it, or use produces, refers_to or a word of your own")
+		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s connects steps and cannot lead to data", a.Relation), "remove it, or use produces, refers_to or a relation of your own")
 	default:
 		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s leads to %s, not to %s", a.Relation, strings.Join(leads, " or "), a.Type),
-			"use produces, refers_to or a word of your own")
+			"use produces, refers_to or a relation of your own")
 	}
 }
 
-// artifactValue reads a value of a kind, or a text that is one template for it.
+// artifactValue reads a value of a kind, or a text that is one template for such a value.
 func (s *scope) artifactValue(f fields, key string, k kind, what string) any {
 	v := f.v.get(key)
 	if v == nil || v.kind == kindNull {
 		return nil
 	}
 	if v.kind != k && (v.kind != kindText || !isOneTemplate(v.text)) {
-		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is %s, or one {{ }} that gives one; this is %s", key, what, s.l.describe(v)), "")
+		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s must be %s, or one {{ }} that gives one; got %s", key, what, s.l.describe(v)), "")
 		return nil
 	}
 	return v.any()
 }
 
-// isOneTemplate reports whether a text is exactly one {{ }}; one that cannot be read
-// is reported elsewhere.
+// isOneTemplate reports whether a text is exactly one {{ }}. Syntax errors are reported
+// elsewhere.
 func isOneTemplate(text string) bool {
 	if !strings.HasPrefix(text, "{{") {
 		return false
@@ -179,36 +179,36 @@ func isOneTemplate(text string) bool {
 	return err != nil || t.Program() != nil
 }
 
-// checkAttributes refuses attributes of a name that means something else.
+// checkAttributes refuses attributes with reserved names.
 func (s *scope) checkAttributes(f fields) {
 	members := f.members("attributes")
 	for i := range members {
 		if m := &members[i]; m.key == "" || m.key == "name" || m.key == "description" {
-			s.l.reportAtKey(m, CodeReservedID, fmt.Sprintf("an attribute cannot be called %s", quote(m.key)), "name and description are keys of the artifact itself")
+			s.l.reportAtKey(m, CodeReservedID, fmt.Sprintf("an attribute cannot have the name %s", quote(m.key)), "name and description are keys of the artifact itself")
 		}
 	}
 }
 
-// checkColumns checks `columns`, and makes texts of their names.
+// checkColumns checks `columns` and converts the names to text.
 func (s *scope) checkColumns(f fields, a *Artifact) {
 	v := f.v.get("columns")
 	if a.Columns == nil {
 		return
 	}
 	if a.Type != table && slices.Contains(ArtifactTypes(), a.Type) {
-		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("only a %s has columns; this is a %s", table, a.Type), "")
+		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("only a %s has columns, and this is a %s", table, a.Type), "")
 	}
 	list, _ := a.Columns.([]any)
 	for i, e := range v.items {
 		name, ok := e.asText()
 		if !ok || name == "" {
-			s.l.reportAt(e, CodeBadValue, "a column is the text of its name; this is "+s.l.describe(e), "")
+			s.l.reportAt(e, CodeBadValue, "a column must be the text of its name; got "+s.l.describe(e), "")
 		}
 		list[i] = name
 	}
 }
 
-// artifactRefs checks what templates in a value of an artifact read.
+// artifactRefs checks the references of templates in a value of an artifact.
 func (s *scope) artifactRefs(it *nodeDraft, v *value, inEach, each bool) {
 	switch v.kind {
 	case kindList:
@@ -243,14 +243,14 @@ func (s *scope) artifactRef(it *nodeDraft, v *value, r expr.Ref, inEach, each bo
 	case "item", "index":
 		switch {
 		case inEach:
-			l.reportInText(v, r.Offset, CodeUnknownReference, fmt.Sprintf("each is the list itself, and reads no %s", r.Root), "")
+			l.reportInText(v, r.Offset, CodeUnknownReference, fmt.Sprintf("each is the list itself and cannot read %s", r.Root), "")
 		case !each:
-			l.reportInText(v, r.Offset, CodeUnknownReference, fmt.Sprintf("there is no %s: the artifact is not one of a list", r.Root), "add each: the list to declare an artifact for each element of")
+			l.reportInText(v, r.Offset, CodeUnknownReference, fmt.Sprintf("%s does not exist here: the artifact has no each", r.Root), "add each with the list of elements")
 		}
 	case "secrets":
 		l.reportInText(v, r.Offset, CodeSecretRefused, "secrets may be read only in settings marked secret", "")
 	default:
-		msg := fmt.Sprintf("there is no %s in artifacts; they read outputs.*, inputs.*, state.* and run.*", quote(r.Root))
+		msg := fmt.Sprintf("%s cannot be read in artifacts; they read outputs.*, inputs.*, state.* and run.*", quote(r.Root))
 		hint := ""
 		switch {
 		case r.Root == it.node.ID && len(r.Path) > 0:
@@ -277,7 +277,7 @@ func (s *scope) nodeOutput(it *nodeDraft, v *value, r expr.Ref) {
 		p, _ := it.outPort(n)
 		return p.Type == TypeContext || n == "error" && !slices.Contains(portNames(it.ports.Out), n)
 	})
-	msg := fmt.Sprintf("%s (%s) puts out no %s for its artifacts", it.node.ID, it.spec.Name, quote(name))
+	msg := fmt.Sprintf("%s (%s) has no output %s for its artifacts", it.node.ID, it.spec.Name, quote(name))
 	if len(names) > 0 {
 		msg += "; it has " + strings.Join(names, ", ")
 	}
@@ -325,19 +325,19 @@ func artifactsSchema() obj {
 	}
 	artifact := closed(obj{
 		"type":        obj{"enum": types},
-		"name":        one("what tells it from the others of its type; a template", obj{"type": "string", "minLength": 1}),
+		"name":        one("distinguishes the artifact from others of its type; a template", obj{"type": "string", "minLength": 1}),
 		"description": text,
 		"attributes":  one("an object, or one {{ }} that gives one", obj{"anyOf": []any{obj{"type": []any{"object", "null"}}, template}}),
-		"relation":    one("of the edge to the data; by default produces", obj{"type": "string", "pattern": wordPattern}),
+		"relation":    one("relation of the edge to the data; default: produces", obj{"type": "string", "pattern": wordPattern}),
 		"columns": one("the names of a Table's columns, or one {{ }} that gives them", obj{"anyOf": []any{
 			obj{"type": []any{"array", "null"}, "items": obj{"type": []any{"string", "number", "boolean"}}}, template,
 		}}),
-		"each": one("a list, or one {{ }} that gives one: an artifact for each element, which is item, at index",
+		"each": one("a list, or one {{ }} that gives one: an artifact is declared for each element, which templates read as item and index",
 			obj{"anyOf": []any{obj{"type": []any{"array", "null"}}, template}}),
 	})
 	artifact["required"] = []any{"type", "name"}
 	return obj{
 		"type": []any{"array", "null"}, "maxItems": MaxArtifacts, "items": artifact,
-		"description": "data that the node found, used or made, for the trajectory of the run; templates over outputs.*, inputs.*, state.* and run.*",
+		"description": "data that the node found, used or made, for the trajectory of the run; templates may read outputs.*, inputs.*, state.* and run.*",
 	}
 }

@@ -1,12 +1,11 @@
 package flow
 
-// Assignable reports whether an output of type from may go to an input of type
-// to. Equal types may; any goes to everything and everything to any, and is
-// looked at when the value comes. Beyond that there are these coercions and no
-// other:
+// Assignable reports whether an output of type from may be connected to an input of type
+// to. Equal types may; any may be connected to and from every type, and is checked when the
+// value arrives. Beyond that there are only these coercions:
 //
 //	from       to         the value becomes
-//	text       message    a message of the user with that text
+//	text       message    a user message with that text
 //	message    text       the message's text
 //	message    messages   a list of that one message
 //	message    object     the message's JSON
@@ -15,7 +14,7 @@ package flow
 //	bool       text       "true" or "false"
 //	file       object     the file's JSON
 //
-// A context goes to a context only, and tools to tools.
+// A context can be connected only to a context, and tools only to tools.
 func Assignable(from, to PortType) bool {
 	if from == to || from == TypeAny || to == TypeAny {
 		return true
@@ -36,7 +35,7 @@ func Assignable(from, to PortType) bool {
 	}
 }
 
-// portTypes lists the port types as files spell them.
+// portTypes lists the port types by their names in files.
 func portTypes() []string {
 	return []string{
 		string(TypeText), string(TypeNumber), string(TypeBool), string(TypeObject), string(TypeList),
@@ -45,7 +44,7 @@ func portTypes() []string {
 	}
 }
 
-// fits reports whether a literal may stand for a value of the port type.
+// fits reports whether a literal is valid for the port type.
 func fits(v any, t PortType) bool {
 	switch t {
 	case TypeAny:
@@ -77,7 +76,7 @@ func fits(v any, t PortType) bool {
 	case TypeList, TypeMessages:
 		_, ok := v.([]any)
 		return ok
-	default: // a context and tools come along edges only
+	default: // a context and tools arrive only along edges
 		return false
 	}
 }

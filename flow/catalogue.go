@@ -1,6 +1,6 @@
 package flow
 
-// PortType names what a port carries.
+// PortType is the type of a port's values.
 type PortType string
 
 // The port types. Coercions between them are listed in Assignable.
@@ -23,150 +23,148 @@ type Port struct {
 	Name        string
 	Type        PortType
 	Description string
-	// Required: the node is skipped unless the port has a value. Validation
-	// refuses a flow that leaves a required port unbound.
+	// Required: the node is skipped unless the port has a value. Validation refuses a flow
+	// that does not bind a required port.
 	Required bool
 	// Lazy: its sources run only when the node pulls the port.
 	Lazy bool
-	// Many: any number of edges, collected as a list in edge order.
+	// Many: any number of edges, whose values are collected as a list in edge order.
 	Many bool
-	// Exclusive: several edges, of which at most one may be taken, as `merge`.
+	// Exclusive: several edges, of which at most one may be taken, as for `merge`.
 	Exclusive bool
-	// Branch marks an output of which a node takes one only, as the branches of
-	// `decision` and `switch`: edges from different branches of one node
-	// exclude each other, so they may end in one single port.
+	// Branch marks an output of which a node takes only one, as the branches of `decision`
+	// and `switch`. Edges from different branches of one node exclude each other, so they
+	// may end in one single port.
 	Branch bool
-	Schema map[string]any // JSON Schema of the value, nil is none
+	Schema map[string]any // JSON Schema of the value, nil for none
 }
 
-// ContextUse is what a node does with its context.
+// ContextUse is how a node uses its context.
 type ContextUse int
 
-// The uses of a context. Only ContextWrite needs the grant.
+// The uses of a context. Only ContextWrite requires a grant.
 const (
 	ContextNone ContextUse = iota
 	ContextRead
 	ContextWrite
 )
 
-// Ports are the ports a node has under given settings.
+// Ports are the ports of a node under given settings.
 type Ports struct {
 	In, Out []Port
-	// AnyIn accepts input ports beyond In, of type any (template, transform).
+	// AnyIn accepts further input ports, of type any (template, transform).
 	AnyIn bool
-	// AnyOut likewise for outputs; used where they cannot be known at load.
+	// AnyOut does the same for outputs that cannot be known at load.
 	AnyOut bool
 }
 
-// TypeSpec describes one node type to the loader, the schema, the page's form
-// and the docs. It is data and pure functions: reading one runs nothing.
+// TypeSpec describes one node type to the loader, the schema, the forms of the web UI and
+// the docs. It consists of data and pure functions: reading one executes nothing.
 type TypeSpec struct {
 	Name    string
 	Aliases []string
-	// Version changes when the type's behaviour does; part of a run's closure
+	// Version changes with the type's behaviour. It is part of a run's pinned dependencies
 	// and of cache keys. From 1.
 	Version int
 	// Summary is one sentence; Doc is Markdown.
 	Summary, Doc string
 	// Category groups the catalogue: flow, context, model, data, io, control.
 	Category string
-	// Ports under default settings. Shape, where set, gives them for a node's
-	// own settings (branches, categories) and is total: bad settings are
-	// reported by Check, not here.
+	// Ports under default settings. Shape, if set, returns them for a node's own settings
+	// (branches, categories). It must accept any settings: Check reports invalid ones.
 	Ports    Ports
 	PortsFor func(with map[string]any) Ports
-	// Uses, where set, makes this a type that runs another flow, which the
-	// setting `flow` names by its reference.
+	// Uses, if set, makes this a type that runs another flow, which the setting `flow`
+	// names by its reference.
 	Uses *UseSpec
-	// Flows, where set, lists the flows that other settings name, each of which a
-	// node of the type may run as a child run. It is total, as Shape is.
+	// Flows, if set, lists the flows that other settings name, which a node of the type may
+	// run as child runs. It must accept any settings, as Shape does.
 	Flows func(with map[string]any) []FlowRef
-	// Settings is the JSON Schema of `with`; unknown keys are errors. The
-	// keyword "x-weir" on a property marks its role: "template" (may hold
-	// {{ inputs.* state.* run.* }}), "expression" (bare CEL over the same),
-	// "secret" (may hold {{ secrets.NAME }}).
+	// Settings is the JSON Schema of `with`; unknown keys are errors. The keyword "x-weir"
+	// on a property marks its role: "template" (may contain {{ inputs.* state.* run.* }}),
+	// "expression" (bare CEL over the same), "secret" (may contain {{ secrets.NAME }}).
 	Settings map[string]any
-	// Check reports what Settings cannot say. Nil is no further check.
+	// Check reports what Settings cannot express. Nil means no further check.
 	Check func(with map[string]any) []Problem
-	// Reads, where set, lets the loader refuse inputs that nothing reads: it lists
-	// the input ports beyond those of Ports that a node with such settings reads by
-	// itself, all of them where the second result is true. What settings, the cache
-	// key, artifacts and a body read as inputs.NAME is known beside it. Nil is for
-	// types that may read any.
+	// Reads, if set, lets the loader refuse inputs that nothing reads. It lists the input
+	// ports beyond those of Ports that a node with such settings reads itself; the second
+	// result says that it reads all of them. Reads of inputs.NAME by settings, the cache
+	// key, artifacts and a body are found by the loader. Nil means that the type may read
+	// any input.
 	Reads func(with map[string]any) (names []string, all bool)
-	// Context is what the type does with its context; ContextFor, where set,
-	// decides it from the settings.
+	// Context is how the type uses its context; ContextFor, if set, decides it from the
+	// settings.
 	Context    ContextUse
 	ContextFor func(with map[string]any) ContextUse
-	// NewContext: the context on the node's `context` output is one the node
-	// makes, neither the main one nor one that came in (newContext).
+	// NewContext: the node creates the context on its `context` output; it is neither the
+	// main context nor an incoming one (newContext).
 	NewContext bool
 	// Composite types have a Body graph under `with.body`.
 	Composite bool
-	// BodyInputs are what a composite's body may read under inputs.* beside
-	// the input ports of the node and, where its ports are AnyOut, the outputs
-	// of the body itself, which are carried from turn to turn; nil is item and
-	// index.
+	// BodyInputs are what a composite's body may read under inputs.* beside the input ports
+	// of the node and, where its ports are AnyOut, the outputs of the body itself, which
+	// are carried from iteration to iteration; nil means item and index.
 	BodyInputs []string
-	// Pure: no effect and no writing of a context; outputs depend on settings,
-	// inputs and the state read. Such a node may run before its start is
+	// Pure: the node has no effects and writes no context, and its outputs depend only on
+	// settings, inputs and the state that it reads. Such a node may run before its start is
 	// durable, and may be cached.
 	Pure bool
-	// PureFor, where set, decides from the settings whether a type that is not
-	// Pure may be cached (llmRequest with skipHistory).
+	// PureFor, if set, decides from the settings whether a type that is not Pure may be
+	// cached (llmRequest with skipHistory).
 	PureFor func(with map[string]any) bool
-	// Replays: no effect, and what the node does follows from its settings, its
-	// inputs, and the state, contexts, answers and iterations as the journal has
-	// them. With Inline such a node too may run before its start is durable.
+	// Replays: the node has no effects, and its result follows from its settings, its
+	// inputs, and the journaled state, contexts, answers and iterations. With Inline such a
+	// node may also run before its start is durable.
 	Replays bool
-	// Inline: cheap enough to run on the run's own goroutine. Only with Pure,
-	// unless the author vouches for it.
+	// Inline: cheap enough to run on the run's own goroutine. Only with Pure, or with
+	// Replays.
 	Inline bool
-	// InlineFor, where set, decides from the settings which nodes of a type are
-	// Inline, and what Replays says holds for those alone.
+	// InlineFor, if set, decides from the settings which nodes of a type are Inline;
+	// Replays then applies only to those.
 	InlineFor func(with map[string]any) bool
-	// OnlyWaits: the node waits for something outside and does nothing else, so that a
-	// `timeout: {idle: ...}` would say nothing.
+	// OnlyWaits: the node only waits for something outside, so that `timeout: {idle: ...}`
+	// would have no meaning.
 	OnlyWaits bool
-	// OnlyFails: the node never completes, so that what acts on a completion is refused.
+	// OnlyFails: the node never completes, so that keys which act on completion are
+	// refused.
 	OnlyFails bool
-	// AsksModels, where set, decides from the settings whether a node of the type may call
-	// a model; a `budget` is refused where it may not. Nil is for types that may. It is not
-	// asked of composites and of types with Uses, which may where something inside may.
+	// AsksModels, if set, decides from the settings whether a node of the type may call a
+	// model; if not, a `budget` is refused. Nil means that it may. It is not called for
+	// composites and types with Uses, which call models if something inside them does.
 	AsksModels func(with map[string]any) bool
-	// PassThrough: the output on port P is the value that came in unchanged,
-	// so provenance follows through it (merge, portalIn, portalOut).
+	// PassThrough: the output on port P is the unchanged input value, so that provenance
+	// follows it (merge, portalIn, portalOut).
 	PassThrough bool
-	// Writes lists the state keys the settings say the node writes, for the
-	// check of unordered writers at load. Nil is unknown.
+	// Writes lists the state keys that the node writes according to its settings, for the
+	// check of unordered writers at load. Nil means unknown.
 	Writes func(with map[string]any) []string
-	// Portal is "out" for the type that names a value, "in" for the type that
-	// reads it, both under `with.name`; the loader joins them by a hidden edge.
+	// Portal is "out" for the type that names a value, "in" for the type that reads it,
+	// both under `with.name`; the loader connects them with a hidden edge.
 	Portal string
-	// Examples are whole flows that run as tests and stand in the docs.
+	// Examples are whole flows that run as tests and appear in the docs.
 	Examples []Example
 }
 
-// UseSpec is what a type that runs another flow says of its nodes. The
-// functions are pure and total, as Shape and Check are.
+// UseSpec describes the nodes of a type that runs another flow. The functions are pure and
+// accept any settings, as Shape and Check.
 type UseSpec struct {
-	// PortsFor gives the ports of a node that runs child.
+	// PortsFor returns the ports of a node that runs child.
 	PortsFor func(with map[string]any, child *Flow) Ports
-	// Check reports settings that do not suit the child; nil is no check.
+	// Check reports settings that do not fit the child; nil means no check.
 	Check func(with map[string]any, child *Flow) []Problem
 }
 
 // FlowRef is a flow that a setting names.
 type FlowRef struct {
-	// Setting is where it is named, as Problem.Setting is: "pre.0.flow".
+	// Setting is the place of the reference, in the form of Problem.Setting: "pre.0.flow".
 	Setting string
-	// Ref is what stands there.
+	// Ref is the reference.
 	Ref string
-	// Check reports settings that do not suit the flow; nil is no check.
+	// Check reports settings that do not fit the flow; nil means no check.
 	Check func(child *Flow) []Problem
 }
 
-// PortsOf are the ports of a node of this type.
+// PortsOf returns the ports of a node of this type.
 func (s *TypeSpec) PortsOf(n *Node) Ports {
 	switch {
 	case s.Uses != nil && n.Uses != nil:
@@ -177,7 +175,7 @@ func (s *TypeSpec) PortsOf(n *Node) Ports {
 	return s.Ports
 }
 
-// ContextOf is what a node of this type does with its context.
+// ContextOf returns how a node of this type uses its context.
 func (s *TypeSpec) ContextOf(n *Node) ContextUse {
 	use := s.Context
 	if s.ContextFor != nil {
@@ -189,10 +187,10 @@ func (s *TypeSpec) ContextOf(n *Node) ContextUse {
 	return use
 }
 
-// Example is a flow with what it is given and what it returns.
+// Example is a flow with its inputs and expected outputs.
 type Example struct {
 	Name string
-	// Flow is YAML, and Files are the flow files beside it that it uses, by path.
+	// Flow is YAML; Files are the flow files that it uses, by path.
 	Flow  string
 	Files map[string]string
 	// Inputs of the run, answers to its questions by node path, and scripted
@@ -200,15 +198,14 @@ type Example struct {
 	Inputs  map[string]any
 	Answers map[string]any
 	Script  []string
-	// Outputs the run must end with; Error, where set, is the code it must
-	// fail with instead.
+	// Outputs are the expected outputs; Error, if set, is the expected error code instead.
 	Outputs map[string]any
 	Error   string
 }
 
 // Catalogue finds node types by name or alias.
 type Catalogue interface {
-	// Lookup returns the spec under a name or alias, nil where there is none.
+	// Lookup returns the spec with that name or alias, nil if there is none.
 	Lookup(name string) *TypeSpec
 	// Specs lists all specs by name.
 	Specs() []*TypeSpec

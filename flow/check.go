@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// check judges the ordered graph of a scope.
+// check validates the ordered graph of a scope.
 func (s *scope) check() {
 	for _, it := range s.items {
 		if it.spec != nil {
@@ -21,7 +21,7 @@ func (s *scope) check() {
 	s.checkWriters()
 }
 
-// checkErrorPort refuses onError beside a wired error port, which would handle the same
+// checkErrorPort refuses onError beside a connected error port, which would handle the same
 // failure.
 func (s *scope) checkErrorPort(it *nodeDraft) {
 	if !it.node.OnError.Handled || s.l.AlreadyValid {
@@ -29,14 +29,14 @@ func (s *scope) checkErrorPort(it *nodeDraft) {
 	}
 	for _, k := range s.links {
 		if k.from == it && k.edge.FromPort == "error" {
-			s.l.reportAt(it.val.get("onError"), CodePortConflict, fmt.Sprintf("%s handles its failure twice: by onError and by its port error, which leads to %s", it.node.ID, k.to.node.ID),
-				"remove onError, or what reads the port error")
+			s.l.reportAt(it.val.get("onError"), CodePortConflict, fmt.Sprintf("%s handles its failure twice: with onError, and with an edge from its port error to %s", it.node.ID, k.to.node.ID),
+				"remove onError, or the edges from the port error")
 			return
 		}
 	}
 }
 
-// checkPorts looks at what comes to each port of a node.
+// checkPorts validates the edges and values of each port of a node.
 func (s *scope) checkPorts(it *nodeDraft) {
 	slices.SortStableFunc(it.in, func(a, b *edgeDraft) int { return a.seq - b.seq })
 	byPort := make(map[string][]*edgeDraft, len(it.in))
@@ -59,7 +59,7 @@ func (s *scope) checkPorts(it *nodeDraft) {
 	}
 }
 
-// checkDuplicates reports control edges that are there twice.
+// checkDuplicates reports duplicate control edges.
 func (s *scope) checkDuplicates(links []*edgeDraft) {
 	seen := make(map[string]bool, len(links))
 	for _, k := range links {
@@ -83,7 +83,7 @@ func (s *scope) checkPort(it *nodeDraft, p Port, links []*edgeDraft) {
 		return
 	}
 	if i := slices.IndexFunc(it.node.In, func(b Binding) bool { return b.Name == p.Name }); i >= 0 {
-		s.l.reportAt(whole[0].at, CodePortConflict, fmt.Sprintf("the port %s of %s has a value of its own and an edge from %s", p.Name, it.node.ID, sourceName(whole[0])), "keep one of them")
+		s.l.reportAt(whole[0].at, CodePortConflict, fmt.Sprintf("the port %s of %s has both a value and an edge from %s", p.Name, it.node.ID, sourceName(whole[0])), "keep one of them")
 	}
 	if p.Many || p.Exclusive || p.Type == TypeContext {
 		return
@@ -93,8 +93,8 @@ func (s *scope) checkPort(it *nodeDraft, p Port, links []*edgeDraft) {
 			s.l.reportAt(b.at, CodeDuplicateEdge, fmt.Sprintf("%s goes to the port %s of %s twice", sourceName(a), p.Name, it.node.ID), "remove one")
 			return
 		}
-		s.l.reportAt(b.at, CodePortConflict, fmt.Sprintf("the port %s of %s takes one value; %s and %s may both come", p.Name, it.node.ID, sourceName(a), sourceName(b)),
-			"bring them together with a merge node, or let them leave different branches of one node")
+		s.l.reportAt(b.at, CodePortConflict, fmt.Sprintf("the port %s of %s takes one value; both %s and %s may arrive", p.Name, it.node.ID, sourceName(a), sourceName(b)),
+			"combine them with a merge node, or let them leave different branches of one node")
 	}
 }
 
@@ -103,11 +103,11 @@ func sourceName(k *edgeDraft) string {
 	return from
 }
 
-// conflictingLinks finds two edges that may both be taken: all others leave different
-// branches of one node, or its error port and one other port.
+// conflictingLinks finds two edges that may both be taken: edges that do not leave
+// different branches of one node, or its error port and one other port.
 func conflictingLinks(links []*edgeDraft) (a, b *edgeDraft) {
 	seen := make(map[string]*edgeDraft, len(links))
-	var branch, normal *edgeDraft // the first that left a branch, or another port but error
+	var branch, normal *edgeDraft // the first that leaves a branch, or a port other than error
 	for _, k := range links {
 		if k.from != links[0].from {
 			return links[0], k
@@ -150,12 +150,12 @@ func (s *scope) checkTypes(k *edgeDraft, to Port) {
 	}
 	hint := "convert it with a transform or template node"
 	if from.Type == TypeContext || to.Type == TypeContext {
-		hint = "a context goes from a context port to a context port"
+		hint = "connect a context port to a context port"
 	}
 	s.l.reportAt(k.at, CodeTypeMismatch, fmt.Sprintf("%s is %s; the port %s of %s takes %s", sourceName(k), from.Type, to.Name, k.to.node.ID, to.Type), hint)
 }
 
-// checkRequired reports required ports that nothing is bound to.
+// checkRequired reports unbound required ports.
 func (s *scope) checkRequired(it *nodeDraft) {
 	for _, p := range it.ports.In {
 		if !p.Required || it.spec.Portal == "in" || s.isBound(it, p.Name) || slices.ContainsFunc(it.in, func(k *edgeDraft) bool { return k.edge.ToPort == p.Name }) {
@@ -166,8 +166,8 @@ func (s *scope) checkRequired(it *nodeDraft) {
 	}
 }
 
-// checkContexts follows each context from where it is made and reports nodes
-// that two different ones may reach.
+// checkContexts follows each context from its origin and reports nodes that two different
+// contexts may reach.
 func (s *scope) checkContexts() {
 	for _, it := range s.items {
 		var edges []*edgeDraft
@@ -197,8 +197,8 @@ func (s *scope) checkContexts() {
 	}
 }
 
-// contextOrigin is where the context on an edge was made, "" where that is not
-// known: the value came through a port of any type, or out of a composite.
+// contextOrigin returns where the context on an edge was created, "" if that is unknown
+// because the value came through a port of type any or out of a composite.
 func (k *edgeDraft) contextOrigin() string {
 	p, _ := k.from.outPort(k.edge.FromPort)
 	if p.Type != TypeContext || k.from.spec == nil || k.from.spec.Composite {

@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// branchChoice says that a node must leave by a branch for something to happen: its
-// branch port, "error", or "ok" for every other way out.
+// branchChoice is a way out of a node that something depends on: a branch port, "error", or
+// "ok" for every other output.
 type branchChoice struct {
 	node   *nodeDraft
 	branch string
 }
 
-// maxChoices bounds what is remembered of a node's needs; what is forgotten
-// only lets a node that can never run pass.
+// maxChoices limits the choices remembered for a node. A forgotten choice only means that a
+// node that can never run is not reported.
 const maxChoices = 64
 
-// checkReachable reports nodes that can never run because what they need
-// excludes itself. It.need are the choices every run that reaches a node makes.
+// checkReachable reports nodes that can never run because they depend on contradictory
+// choices. It sets needs, the choices of every run that reaches the node.
 func (s *scope) checkReachable() {
-	fails := map[*nodeDraft]bool{} // nodes whose error port is wired
+	fails := map[*nodeDraft]bool{} // nodes with a connected error port
 	for _, k := range s.links {
 		if k.edge.FromPort == "error" {
 			fails[k.from] = true
@@ -33,11 +33,11 @@ func (s *scope) checkReachable() {
 			continue
 		}
 		a, b := bad[0], bad[1]
-		s.l.reportAtKey(it.key, CodeUnreachable, fmt.Sprintf("%s can never run: it needs both %s and %s", it.node.ID, a, b), unreachableHint(it))
+		s.l.reportAtKey(it.key, CodeUnreachable, fmt.Sprintf("%s can never run: it requires both %s and %s", it.node.ID, a, b), unreachableHint(it))
 	}
 }
 
-// String is the way out as files write it.
+// String returns the way out as files write it.
 func (c branchChoice) String() string {
 	if c.branch == "ok" {
 		return c.node.node.ID + " without an error"
@@ -47,13 +47,13 @@ func (c branchChoice) String() string {
 
 func unreachableHint(it *nodeDraft) string {
 	if it.node.Join == "all" {
-		return "join: any runs it after whichever was taken"
+		return "join: any runs it after any branch that was taken"
 	}
-	return "bring the branches together with a merge node"
+	return "combine the branches with a merge node"
 }
 
-// needs are the choices on which a node depends; two that contradict each
-// other come back as bad.
+// needs returns the choices that a node depends on; two contradictory ones are returned as
+// bad.
 func (s *scope) needs(it *nodeDraft, fails map[*nodeDraft]bool) (need []branchChoice, bad []branchChoice) {
 	if len(it.in) == 0 {
 		return nil, nil
@@ -92,7 +92,7 @@ func (s *scope) needs(it *nodeDraft, fails map[*nodeDraft]bool) (need []branchCh
 	return need, bad
 }
 
-// needs are the choices of an edge: those of its source, and its way out.
+// needs returns the choices of an edge: those of its source, and its way out.
 func (k *edgeDraft) needs(fails map[*nodeDraft]bool) []branchChoice {
 	need := k.from.requiredChoices
 	var own []branchChoice
@@ -122,7 +122,7 @@ func compareChoices(a, b branchChoice) int {
 	return cmp.Or(a.node.rank-b.node.rank, cmp.Compare(a.branch, b.branch))
 }
 
-// mergeChoices joins two sorted sets and looks for a contradiction.
+// mergeChoices merges two sorted sets and finds a contradiction.
 func mergeChoices(a, b, bad []branchChoice) (set, conflict []branchChoice) {
 	if len(b) == 0 {
 		return a, bad
@@ -144,7 +144,7 @@ func mergeChoices(a, b, bad []branchChoice) (set, conflict []branchChoice) {
 	return out, bad
 }
 
-// commonChoices are the choices that all edges share.
+// commonChoices returns the choices that all edges share.
 func commonChoices(links []*edgeDraft, fails map[*nodeDraft]bool) []branchChoice {
 	set := links[0].needs(fails)
 	for _, k := range links[1:] {
@@ -160,7 +160,7 @@ func commonChoices(links []*edgeDraft, fails map[*nodeDraft]bool) []branchChoice
 	return set
 }
 
-// writtenKeys are the state keys a node may write, those of its body included.
+// writtenKeys returns the state keys that a node, or its body, may write.
 func (it *nodeDraft) writtenKeys() []string {
 	if it.spec == nil {
 		return nil
@@ -178,8 +178,8 @@ func (it *nodeDraft) writtenKeys() []string {
 	return slices.Compact(keys)
 }
 
-// checkWriters reports, for each key without a reducer, two nodes that write it
-// with neither after the other.
+// checkWriters reports, for each key without a reducer, two nodes that write it in no
+// defined order.
 func (s *scope) checkWriters() {
 	writers := map[string][]*nodeDraft{}
 	var keys []string
@@ -199,12 +199,12 @@ func (s *scope) checkWriters() {
 	}
 }
 
-// maxComparedWriters is how many writers after one are compared with it where they are
-// on branches that exclude each other.
+// maxComparedWriters is the number of following writers that one is compared with if they
+// are on exclusive branches.
 const maxComparedWriters = 32
 
-// checkKey compares each writer with the next ones in flow order, until one is
-// ordered after it: the rest of the order follows from that one.
+// checkKey compares each writer with the next ones in flow order, until one is ordered
+// after it. The order of the others follows from that one.
 func (s *scope) checkKey(key string, ws []*nodeDraft) {
 	for i, a := range ws {
 		for _, b := range ws[i+1 : min(len(ws), i+1+maxComparedWriters)] {
@@ -214,15 +214,15 @@ func (s *scope) checkKey(key string, ws []*nodeDraft) {
 			if _, bad := mergeChoices(a.requiredChoices, b.requiredChoices, nil); bad != nil {
 				continue
 			}
-			s.l.reportAtKey(b.key, CodeUnorderedWriters, fmt.Sprintf("%s and %s both write state.%s and neither is after the other", a.node.ID, b.node.ID, key),
+			s.l.reportAtKey(b.key, CodeUnorderedWriters, fmt.Sprintf("%s and %s both write state.%s and neither is ordered after the other", a.node.ID, b.node.ID, key),
 				fmt.Sprintf("declare state: {%s: {reducer: ...}}, or order them with after:", key))
 			return
 		}
 	}
 }
 
-// leadsTo reports whether there is a path between two nodes; it looks only at
-// nodes between them in flow order.
+// leadsTo reports whether there is a path between two nodes. It visits only nodes between
+// them in flow order.
 func (s *scope) leadsTo(a, b *nodeDraft) bool {
 	seen := map[*nodeDraft]bool{a: true}
 	stack := []*nodeDraft{a}

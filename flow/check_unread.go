@@ -7,8 +7,7 @@ import (
 	"github.com/weir-run/weir/flow/expr"
 )
 
-// recordRead notes what an expression in the node's settings or body reads of its
-// inputs.
+// recordRead records which inputs an expression in the node's settings or body reads.
 func (it *nodeDraft) recordRead(r expr.Ref) {
 	if len(r.Path) == 0 {
 		it.readsAll = true
@@ -20,8 +19,8 @@ func (it *nodeDraft) recordRead(r expr.Ref) {
 	it.reads[r.Path[0]] = true
 }
 
-// checkUnread reports inputs of a node that nothing reads: a name that is
-// misspelt would otherwise be dropped in silence.
+// checkUnread reports inputs of a node that nothing reads, because a misspelt name would
+// otherwise be ignored silently.
 func (s *scope) checkUnread(it *nodeDraft) {
 	if s.l.AlreadyValid || !it.ports.AnyIn || it.spec.Reads == nil || it.readsAll {
 		return
@@ -44,7 +43,7 @@ func (s *scope) checkUnread(it *nodeDraft) {
 			candidates = append(candidates, n)
 		}
 		slices.Sort(candidates)
-		hint := fmt.Sprintf("read it as inputs.%s, or remove it; for order alone there is after:", name)
+		hint := fmt.Sprintf("read it as inputs.%s, or remove it; to order nodes use after:", name)
 		if best := NearestName(name, candidates); best != "" {
 			hint = "did you mean " + best + "?"
 		}

@@ -1,18 +1,18 @@
 package flow
 
-// The codes of problems. They are stable: scripts and pages branch on them.
+// The codes of problems. They are stable: scripts and pages depend on them.
 const (
 	CodeSyntax            = "syntax"             // the file is not YAML or JSON
-	CodeTooBig            = "too_big"            // a bound of limits.go is passed
-	CodeDuplicateKey      = "duplicate_key"      // one key twice in an object
-	CodeUnknownKey        = "unknown_key"        // a key that flow files do not have
-	CodeMissingKey        = "missing_key"        // a key that must be there
-	CodeBadValue          = "bad_value"          // a value of the wrong kind or out of range
+	CodeTooBig            = "too_big"            // exceeds a limit of limits.go
+	CodeDuplicateKey      = "duplicate_key"      // a key occurs twice in an object
+	CodeUnknownKey        = "unknown_key"        // a key that does not exist in flow files
+	CodeMissingKey        = "missing_key"        // a required key is absent
+	CodeBadValue          = "bad_value"          // a value has the wrong type or is out of range
 	CodeBadVersion        = "bad_version"        // `weir:` is not a version
-	CodeNewerVersion      = "newer_version"      // the file is for a newer build
+	CodeNewerVersion      = "newer_version"      // the file requires a newer build
 	CodeEmptyFlow         = "empty_flow"         // a flow or body without nodes
-	CodeBadID             = "bad_id"             // an id or name that cannot be one
-	CodeReservedID        = "reserved_id"        // an id that means something else
+	CodeBadID             = "bad_id"             // an invalid id or name
+	CodeReservedID        = "reserved_id"        // an id that expressions reserve
 	CodeDuplicateID       = "duplicate_id"       // two edges with one id
 	CodeBadDuration       = "bad_duration"       // not a duration
 	CodeBadReducer        = "bad_reducer"        // not a reducer
@@ -21,40 +21,40 @@ const (
 	CodeUnknownPort       = "unknown_port"       // the node has no such port
 	CodeUnreadInput       = "unread_input"       // an input of a node that nothing reads
 	CodeUnknownInput      = "unknown_input"      // no such input of the flow, body or node
-	CodeUnknownReference  = "unknown_reference"  // a name that means nothing here
+	CodeUnknownReference  = "unknown_reference"  // a name that is undefined here
 	CodeOuterReference    = "outer_reference"    // a body refers to a node around it
-	CodeBadExpression     = "bad_expression"     // {{ }} or an expression cannot be read
-	CodeSecretRefused     = "secret_refused"     // secrets.* where it may not stand
+	CodeBadExpression     = "bad_expression"     // invalid {{ }} or expression
+	CodeSecretRefused     = "secret_refused"     // secrets.* where it is not allowed
 	CodeMissingInput      = "missing_input"      // a required port is unbound
 	CodeMissingSetting    = "missing_setting"    // a required setting is absent
 	CodeUnknownSetting    = "unknown_setting"    // the type has no such setting
-	CodeInvalidSetting    = "invalid_setting"    // a setting the type refuses
+	CodeInvalidSetting    = "invalid_setting"    // a setting that the type refuses
 	CodeMissingBody       = "missing_body"       // a composite without `with.body`
-	CodePortConflict      = "port_conflict"      // two values for a port that takes one
-	CodeTypeMismatch      = "type_mismatch"      // port types that do not fit
+	CodePortConflict      = "port_conflict"      // two values for a port that takes one value
+	CodeTypeMismatch      = "type_mismatch"      // incompatible port types
 	CodeBadEdge           = "bad_edge"           // an entry of `edges` that connects nothing
-	CodeDuplicateEdge     = "duplicate_edge"     // one connection twice
-	CodeCycle             = "cycle"              // nodes that wait for each other
+	CodeDuplicateEdge     = "duplicate_edge"     // a duplicate connection
+	CodeCycle             = "cycle"              // nodes that depend on each other
 	CodeUnreachable       = "unreachable"        // a node that can never run
 	CodeAmbiguousContext  = "ambiguous_context"  // two contexts for one node
 	CodeNeedsIsolation    = "needs_isolation"    // retry or cache of a composite without a lane
-	CodeNotComposite      = "not_composite"      // isolation of a node that has no body
+	CodeNotComposite      = "not_composite"      // isolation of a node without a body
 	CodeNotPure           = "not_pure"           // cache of a type that is not pure
 	CodeNoModel           = "no_model"           // a budget of a node that calls no model
-	CodeNeverCompletes    = "never_completes"    // a key that acts on completion, of a node that has none
+	CodeNeverCompletes    = "never_completes"    // a key that acts on completion, on a node that never completes
 	CodeUnorderedWriters  = "unordered_writers"  // two writers of a state key, no reducer
 	CodeUnknownPortal     = "unknown_portal"     // a portalIn without its portalOut
 	CodeDuplicatePortal   = "duplicate_portal"   // two portalOut of one name
-	CodeUnknownFlow       = "unknown_flow"       // a flow that is not there
+	CodeUnknownFlow       = "unknown_flow"       // a flow that does not exist
 	CodeFlowCycle         = "flow_cycle"         // flows that use each other
-	CodeFlowChanged       = "flow_changed"       // a flow is not the one that is pinned
-	CodeTooManyProblems   = "too_many_problems"  // the rest is not listed
-	CodeUnsupportedSyntax = "unsupported_syntax" // YAML that flow files do without
+	CodeFlowChanged       = "flow_changed"       // a flow differs from the pinned one
+	CodeTooManyProblems   = "too_many_problems"  // further problems are not listed
+	CodeUnsupportedSyntax = "unsupported_syntax" // YAML that flow files do not support
 )
 
 // Code is one row of the table of problem codes.
 type Code struct {
-	// Name is the stable code; Meaning says what is wrong, Remedy what to do.
+	// Name is the stable code, Meaning what is wrong, Remedy what to do.
 	Name, Meaning, Remedy string
 }
 
@@ -62,52 +62,52 @@ type Code struct {
 func Codes() []Code {
 	return []Code{
 		{CodeAmbiguousContext, "Two context edges that may both be taken bring different contexts to one node.", "Keep one, or let them leave different branches of one node."},
-		{CodeBadDuration, "The value is no duration, or a negative one.", "Write 30s, 5m or 1h30m, or whole seconds."},
+		{CodeBadDuration, "The value is not a duration, or is negative.", "Write 30s, 5m or 1h30m, or whole seconds."},
 		{CodeBadEdge, "An entry of `edges` does not connect an output port to an input port, nor a node to a node.", "Write from: node.port and to: node.port, or from: node and to: node."},
-		{CodeBadExpression, "An expression cannot be read.", "Mend it at the place the message names; a literal {{ is written {{ '{{' }}."},
-		{CodeBadID, "An id or name has characters that ids do not have.", "Use letters, digits and _, not a digit first, at most 64."},
-		{CodeBadReducer, "No reducer has that name.", "Use append, merge, max, min, sum or replace."},
-		{CodeBadValue, "A value is of the wrong kind or out of range.", "Give what the message expects."},
+		{CodeBadExpression, "An expression is invalid.", "Correct it at the place that the message names; write a literal {{ as {{ '{{' }}."},
+		{CodeBadID, "An id or name has characters that are not allowed.", "Use at most 64 letters, digits and _, and do not begin with a digit."},
+		{CodeBadReducer, "The reducer does not exist.", "Use append, merge, max, min, sum or replace."},
+		{CodeBadValue, "A value has the wrong type or is out of range.", "Give the value that the message describes."},
 		{CodeBadVersion, "`weir:` does not hold a version number.", "Write weir: 1."},
-		{CodeCycle, "Nodes wait for each other in a circle.", "Repeat with a loop node; it carries values from one turn to the next."},
-		{CodeDuplicateEdge, "One connection is listed twice.", "Remove one."},
-		{CodeDuplicateID, "Two edges of one graph have the same id.", "Rename one; ids are for whoever annotates edges."},
-		{CodeDuplicateKey, "An object has one key twice.", "Remove or rename one."},
+		{CodeCycle, "Nodes depend on each other in a cycle.", "Repeat with a loop node, which carries values from one iteration to the next."},
+		{CodeDuplicateEdge, "A connection is listed twice.", "Remove one."},
+		{CodeDuplicateID, "Two edges of one graph have the same id.", "Rename one of them."},
+		{CodeDuplicateKey, "A key occurs twice in an object.", "Remove or rename one of them."},
 		{CodeDuplicatePortal, "Two portalOut nodes of one scope have the same name.", "Rename one."},
 		{CodeEmptyFlow, "A flow or body has no nodes.", "Add a node under `nodes:`."},
-		{CodeFlowChanged, "`uses` pins a flow to a fingerprint, and the flow that is found has another.", "Bring back the flow that was pinned, or remove the entry to take the one that is there."},
-		{CodeFlowCycle, "Flows use each other in a circle.", "Let one flow use itself with flow: self, or repeat with a loop."},
-		{CodeInvalidSetting, "A node type refuses a setting.", "Give what the message expects; `weir nodes TYPE` shows the settings."},
+		{CodeFlowChanged, "`uses` pins a flow to a fingerprint, and the flow that was found has a different one.", "Restore the pinned flow, or remove the entry to accept the present one."},
+		{CodeFlowCycle, "Flows use each other in a cycle.", "Let one flow use itself with flow: self, or repeat with a loop."},
+		{CodeInvalidSetting, "A node type refuses a setting.", "Give the value that the message describes; `weir nodes TYPE` shows the settings."},
 		{CodeMissingBody, "A loop or forEach has no `with.body`.", "Add body: {nodes: ..., outputs: ...}."},
-		{CodeMissingInput, "A required input port of a node is unbound.", "Bind it under `in:`."},
-		{CodeMissingKey, "A key that must be there is not.", "Add it."},
+		{CodeMissingInput, "A required input port of a node is not bound.", "Bind it under `in:`."},
+		{CodeMissingKey, "A required key is absent.", "Add it."},
 		{CodeMissingSetting, "A required setting of a node is absent.", "Add it under `with:`."},
-		{CodeNeedsIsolation, "`retry` or `cache` on a composite needs a lane that is dropped as a whole.", "Add isolation: fork."},
-		{CodeNeverCompletes, "`cache`, `artifacts` or `interruptAfter` stands on a type whose nodes never complete.", "Remove it."},
-		{CodeNewerVersion, "The file is written for a newer Weir.", "Upgrade weir."},
-		{CodeNoModel, "`budget` stands on a node that calls no model.", "Remove it, or set it on the flow or on a node that calls one."},
-		{CodeNotComposite, "`isolation` stands on a node that has no body and runs no flow.", "Remove it."},
-		{CodeNotPure, "`cache` stands on a type whose outputs depend on more than its inputs.", "Remove it, or put the pure part into a node of its own."},
+		{CodeNeedsIsolation, "`retry` or `cache` on a composite requires a lane that can be discarded as a whole.", "Add isolation: fork."},
+		{CodeNeverCompletes, "A node type that never completes has `cache`, `artifacts` or `interruptAfter`.", "Remove it."},
+		{CodeNewerVersion, "The file requires a newer version of Weir.", "Upgrade weir."},
+		{CodeNoModel, "A node that calls no model has a `budget`.", "Remove it, or set it on the flow or on a node that calls a model."},
+		{CodeNotComposite, "A node without a body that runs no flow has `isolation`.", "Remove it."},
+		{CodeNotPure, "A node has `cache`, but its outputs depend on more than its inputs.", "Remove it, or move the pure part to a separate node."},
 		{CodeOuterReference, "A body refers to a node outside it.", "Pass the value through the composite's `in:` and read inputs.NAME."},
-		{CodePortConflict, "Two values may arrive at a port that takes one, or onError and a wired port error handle one failure.", "Join the values with a merge node; remove one of the two handlers."},
-		{CodeReservedID, "The id is a word of the expression language or a root name.", "Choose another id."},
-		{CodeSecretRefused, "secrets.* stands where secrets may not go.", "Secrets may be read in settings marked secret only."},
-		{CodeSyntax, "The file is not YAML, or not JSON.", "Mend it at the place the message names."},
-		{CodeTooBig, "The file passes a bound: size, depth, aliases, numbers.", "Split the flow, or keep data out of it."},
-		{CodeTooManyProblems, "There are more problems than are listed.", "Mend these first."},
-		{CodeTypeMismatch, "A value of one port type cannot go to a port of the other.", "Convert it with a transform or template node."},
-		{CodeUnknownFlow, "A node runs a flow that cannot be found.", "Respell the path, which goes from the folder of the file it stands in, or add the file."},
-		{CodeUnknownInput, "No input has that name.", "Declare it under `inputs:`, or bind it under the node's `in:`."},
-		{CodeUnknownKey, "Flow files have no such key there.", "Remove or respell it."},
-		{CodeUnknownNode, "No node of this scope has that id.", "Respell it, or add the node."},
-		{CodeUnknownPort, "The node has no such port.", "Use one of those the message lists."},
-		{CodeUnknownPortal, "No portalOut of this scope has that name.", "Respell it, or add the portalOut."},
-		{CodeUnknownReference, "A name means nothing where it stands.", "Use a name the message lists."},
-		{CodeUnknownSetting, "The node type has no such setting.", "Remove or respell it."},
-		{CodeUnknownType, "The catalogue has no such node type.", "Respell it; `weir nodes` lists the types."},
-		{CodeUnorderedWriters, "Two nodes write one key of the state, neither after the other, and no reducer is declared.", "Declare a reducer under `state:`, or order them with `after:`."},
-		{CodeUnreachable, "The node can never run: what it needs excludes itself.", "Use join: any, or a merge node."},
-		{CodeUnreadInput, "A node is given an input that no port, setting or body of it reads.", "Respell it after a port or after what the settings read as inputs.NAME, or remove it; order without a value is `after:`."},
-		{CodeUnsupportedSyntax, "YAML that flow files do without: merge keys, tags, several documents.", "Write it out."},
+		{CodePortConflict, "Two values may arrive at a port that takes one, or onError and a connected port error both handle a failure.", "Combine the values with a merge node; remove one of the two handlers."},
+		{CodeReservedID, "The id is reserved: a keyword of the expression language or a root name.", "Choose another id."},
+		{CodeSecretRefused, "secrets.* is used where secrets are not allowed.", "Read secrets only in settings that are marked secret."},
+		{CodeSyntax, "The file is not valid YAML or JSON.", "Correct it at the place that the message names."},
+		{CodeTooBig, "The file exceeds a limit: size, depth, aliases or numbers.", "Split the flow, or move data out of it."},
+		{CodeTooManyProblems, "The flow has more problems than are listed.", "Correct the listed problems first."},
+		{CodeTypeMismatch, "The types of two connected ports are incompatible.", "Convert it with a transform or template node."},
+		{CodeUnknownFlow, "A node runs a flow that cannot be found.", "Correct the path, which is relative to the folder of the file, or add the file."},
+		{CodeUnknownInput, "The input does not exist.", "Declare it under `inputs:`, or bind it under the node's `in:`."},
+		{CodeUnknownKey, "Flow files do not have this key here.", "Remove it, or correct the spelling."},
+		{CodeUnknownNode, "No node of this scope has that id.", "Correct the spelling, or add the node."},
+		{CodeUnknownPort, "The node does not have that port.", "Use one of the ports that the message lists."},
+		{CodeUnknownPortal, "No portalOut of this scope has that name.", "Correct the spelling, or add the portalOut."},
+		{CodeUnknownReference, "A name is not defined here.", "Use one of the names that the message lists."},
+		{CodeUnknownSetting, "The node type does not have that setting.", "Remove it, or correct the spelling."},
+		{CodeUnknownType, "The node type does not exist in the catalogue.", "Correct the spelling; `weir nodes` lists the types."},
+		{CodeUnorderedWriters, "Two nodes write the same state key in no defined order, and no reducer is declared.", "Declare a reducer under `state:`, or order them with `after:`."},
+		{CodeUnreachable, "The node can never run, because its conditions contradict each other.", "Use join: any, or a merge node."},
+		{CodeUnreadInput, "No port, setting or body of a node reads one of its inputs.", "Rename the input to a port, or to the NAME that the settings read as inputs.NAME, or remove it; to order nodes without a value use `after:`."},
+		{CodeUnsupportedSyntax, "The file uses YAML that flow files do not support: merge keys, tags, several documents.", "Write the content in full."},
 	}
 }

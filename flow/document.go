@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// kind is what a value of a file is.
+// kind is the kind of a value in a file.
 type kind uint8
 
 const (
@@ -19,17 +19,17 @@ const (
 	kindObject
 )
 
-// String names the kind for a message.
+// String returns the name of the kind for messages.
 func (k kind) String() string {
 	return [...]string{"null", "a bool", "a number", "a number", "a text", "a list", "an object"}[k]
 }
 
-// value is one value of a file with its place; YAML and JSON become the same.
+// value is one value of a file with its position, the same for YAML and JSON.
 type value struct {
 	kind      kind
-	quoted    bool // a text in quotes, or a block
+	quoted    bool // a quoted text, or a block
 	line, col int32
-	// text is a text, or the source of another scalar.
+	// text is the content of a text, or the source of another scalar.
 	text    string
 	scalar  any // of a bool, int64 or float64
 	items   []*value
@@ -43,7 +43,7 @@ type member struct {
 	val       *value
 }
 
-// get returns the value under a key, nil where there is none.
+// get returns the value of a key, nil if there is none.
 func (v *value) get(key string) *value {
 	if v == nil {
 		return nil
@@ -56,7 +56,7 @@ func (v *value) get(key string) *value {
 	return nil
 }
 
-// any is the value as plain Go data: nil bool int64 float64 string []any
+// any converts the value to plain Go data: nil bool int64 float64 string []any
 // map[string]any.
 func (v *value) any() any {
 	switch v.kind {
@@ -81,8 +81,8 @@ func (v *value) any() any {
 	}
 }
 
-// asText is the text of a text, and the source of any other scalar but null:
-// where text is meant, `true` and `1` are text.
+// asText returns the content of a text, and the source of any other scalar except null:
+// where text is expected, `true` and `1` are text.
 func (v *value) asText() (string, bool) {
 	switch v.kind {
 	case kindNull, kindList, kindObject:
@@ -92,17 +92,17 @@ func (v *value) asText() (string, bool) {
 	}
 }
 
-// source is a file's bytes, for finding places inside a text.
+// source is the content of a file, for finding positions inside a text.
 type source struct {
 	data  []byte
-	lines []int // offset of each line's start, made on first use
+	lines []int // offset of each line's start, created on first use
 }
 
-// textPosition is the place of byte off of a text value. Where the text is written with
-// escapes or folded, it is the place of the {{ before off, or of the value.
+// textPosition returns the position of byte off of a text value. If the text is written
+// with escapes or folded, it returns the position of the {{ before off, or of the value.
 func (s *source) textPosition(v *value, off int) (line, col int) {
 	line, col = int(v.line), int(v.col)
-	const farthest = 100_000 // a column beyond it is not worth the walk
+	const farthest = 100_000 // limits the cost of the walk
 	if s == nil || line <= 0 || off < 0 || off > len(v.text) || col > farthest {
 		return line, col
 	}
@@ -133,7 +133,7 @@ func (s *source) textPosition(v *value, off int) (line, col int) {
 	return s.lineColumn(start + at - 2)
 }
 
-// offset is where a line and column, counted from 1 in characters, stand.
+// offset returns the byte offset of a line and column, counted from 1 in characters.
 func (s *source) offset(line, col int) int {
 	if s.lines == nil {
 		s.lines = append(s.lines, 0)
@@ -157,7 +157,7 @@ func (s *source) offset(line, col int) int {
 	return at
 }
 
-// lineColumn is the line and column of an offset.
+// lineColumn returns the line and column of a byte offset.
 func (s *source) lineColumn(off int) (line, col int) {
 	lo, hi := 0, len(s.lines)
 	for lo+1 < hi {

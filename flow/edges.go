@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// edgeEntry is one entry of `edges:` before its ends are known.
+// edgeEntry is one entry of `edges:` before its ends are resolved.
 type edgeEntry struct {
 	val      *value
 	id       string
@@ -14,13 +14,13 @@ type edgeEntry struct {
 	metadata map[string]any
 }
 
-// readEdges reads the entries of `edges:` and notes which ports they go to.
+// readEdges reads the entries of `edges:` and records their target ports.
 func (s *scope) readEdges(v *value) []edgeEntry {
 	if v == nil || v.kind == kindNull {
 		return nil
 	}
 	if v.kind != kindList {
-		s.l.reportAt(v, CodeBadValue, "edges is a list of {id, from, to, metadata}; this is "+v.kind.String(), "")
+		s.l.reportAt(v, CodeBadValue, "edges must be a list of {id, from, to, metadata}; got "+v.kind.String(), "")
 		return nil
 	}
 	out := make([]edgeEntry, 0, len(v.items))
@@ -44,7 +44,7 @@ func (s *scope) readEdge(e *value) (edgeEntry, bool) {
 	}
 	if m := e.get("metadata"); m != nil && m.kind != kindNull {
 		if x.metadata, ok = m.any().(map[string]any); !ok {
-			s.l.reportAt(m, CodeBadValue, "metadata is an object; this is "+m.kind.String(), "")
+			s.l.reportAt(m, CodeBadValue, "metadata must be an object; got "+m.kind.String(), "")
 		}
 	}
 	for _, end := range []struct {
@@ -56,7 +56,7 @@ func (s *scope) readEdge(e *value) (edgeEntry, bool) {
 			if end.v != nil {
 				at = end.v
 			}
-			s.l.reportAt(at, CodeBadEdge, fmt.Sprintf("an edge has %s: a node, or node.port", end.name), "")
+			s.l.reportAt(at, CodeBadEdge, fmt.Sprintf("an edge must have %s: a node, or node.port", end.name), "")
 			return edgeEntry{}, false
 		}
 	}
@@ -66,8 +66,8 @@ func (s *scope) readEdge(e *value) (edgeEntry, bool) {
 	return x, true
 }
 
-// mergeEdges gives entries of `edges:` to the edges they describe, and adds
-// those that nothing implies.
+// mergeEdges matches entries of `edges:` with the edges that they describe, and adds the
+// other entries as new edges.
 func (s *scope) mergeEdges(entries []edgeEntry) {
 	if len(entries) == 0 {
 		return
@@ -94,7 +94,7 @@ func (s *scope) mergeEdges(entries []edgeEntry) {
 	}
 }
 
-// connectEntry makes the edge of an entry.
+// connectEntry creates the edge of an entry.
 func (s *scope) connectEntry(e edgeEntry) *edgeDraft {
 	toID, toPort, data := strings.Cut(e.to.text, ".")
 	fromID, fromPort, hasPort := strings.Cut(e.from.text, ".")
@@ -103,7 +103,7 @@ func (s *scope) connectEntry(e edgeEntry) *edgeDraft {
 		return nil
 	}
 	if data && !hasPort {
-		s.l.reportAt(e.from, CodeBadEdge, fmt.Sprintf("an edge to the port %s comes from a port; %s is a node", e.to.text, fromID), listCandidates("it has ", from.outNames()))
+		s.l.reportAt(e.from, CodeBadEdge, fmt.Sprintf("an edge to the port %s must come from a port; %s is a node", e.to.text, fromID), listCandidates("it has ", from.outNames()))
 		return nil
 	}
 	if hasPort && s.source(fromID, fromPort, e.from, 0) == nil {
@@ -115,14 +115,15 @@ func (s *scope) connectEntry(e edgeEntry) *edgeDraft {
 			return nil
 		}
 		if to.ports.AnyIn && !isIdentifier(toPort) {
-			s.l.reportAt(e.to, CodeBadID, fmt.Sprintf("%s is not a name for a port", quote(toPort)), "")
+			s.l.reportAt(e.to, CodeBadID, fmt.Sprintf("%s is not a valid port name", quote(toPort)), "")
 			return nil
 		}
 	}
 	return s.add(from, fromPort, to, toPort, e.val)
 }
 
-// attachEdges hands the edges to the nodes and gives those without one their id.
+// attachEdges adds the edges to their nodes and gives each edge without an id its default
+// id.
 func (s *scope) attachEdges() {
 	for _, k := range s.links {
 		k.from.out = append(k.from.out, k)
@@ -150,8 +151,8 @@ func (s *scope) attachEdges() {
 	}
 }
 
-// nameEdge gives an edge its default id, numbered where that is taken; taken
-// remembers how far each was counted.
+// nameEdge gives an edge its default id, with a number if that id is taken; taken remembers
+// the last number of each id.
 func (s *scope) nameEdge(k *edgeDraft, ids map[string]*edgeDraft, taken map[string]int) {
 	base := k.edge.ID
 	if base == "" {
@@ -184,8 +185,8 @@ func (s *scope) sortGraph() {
 	}
 }
 
-// compareLinks is the order of edges: by target, port, and source; into a port
-// that collects, as the file lists them.
+// compareLinks orders edges by target, port and source; into a port that collects values,
+// in file order.
 func compareLinks(a, b *edgeDraft) int {
 	if a.to != b.to {
 		return a.to.rank - b.to.rank
@@ -205,8 +206,8 @@ func compareLinks(a, b *edgeDraft) int {
 	return a.seq - b.seq
 }
 
-// Node returns the node with that id in this scope, nil where there is none.
-// On a graph that Parse, Load or Build made it takes constant time.
+// Node returns the node with that id in this scope, nil if there is none. On a graph from
+// Parse, Load or Build it takes constant time.
 func (g *Graph) Node(id string) *Node {
 	if g.index != nil {
 		return g.index[id]

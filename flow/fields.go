@@ -9,17 +9,17 @@ import (
 	"github.com/weir-run/weir/flow/schema"
 )
 
-// fields reads the keys of one object and reports what is not among them.
+// fields reads the keys of one object and reports unknown ones.
 type fields struct {
 	l    *loader
 	v    *value
 	what string // "a node", for messages
 }
 
-// object is the fields of v, false where v is no object.
+// object returns the fields of v, false if v is not an object.
 func (l *loader) object(v *value, what string) (fields, bool) {
 	if v.kind != kindObject {
-		l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is an object; this is %s", what, v.kind), "")
+		l.reportAt(v, CodeBadValue, fmt.Sprintf("%s must be an object; got %s", what, v.kind), "")
 		return fields{}, false
 	}
 	return fields{l, v, what}, true
@@ -36,7 +36,7 @@ func (f fields) rejectUnknown(keys ...string) {
 	}
 }
 
-// text reads a text; another scalar is the text of its source.
+// text reads a text; for another scalar it returns the source.
 func (f fields) text(key string) string {
 	v := f.v.get(key)
 	if v == nil || v.kind == kindNull {
@@ -44,12 +44,12 @@ func (f fields) text(key string) string {
 	}
 	s, ok := v.asText()
 	if !ok {
-		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is a text; this is %s", key, v.kind), "")
+		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s must be a text; got %s", key, v.kind), "")
 	}
 	return s
 }
 
-// choice reads one of the given texts; "" where the key is absent.
+// choice reads one of the given texts; "" if the key is absent.
 func (f fields) choice(key string, of ...string) string {
 	v := f.v.get(key)
 	if v == nil {
@@ -57,7 +57,7 @@ func (f fields) choice(key string, of ...string) string {
 	}
 	s, ok := v.asText()
 	if !ok || !slices.Contains(of, s) {
-		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is one of %s; this is %s", key, strings.Join(of, ", "), f.l.describe(v)),
+		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s must be one of %s; got %s", key, strings.Join(of, ", "), f.l.describe(v)),
 			f.l.suggest(s, func() []string { return of }))
 		return ""
 	}
@@ -72,12 +72,12 @@ func (f fields) flag(key string) bool {
 	}
 	b, ok := v.scalar.(bool)
 	if !ok || v.kind != kindBool {
-		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is true or false; this is %s", key, f.l.describe(v)), "")
+		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s must be true or false; got %s", key, f.l.describe(v)), "")
 	}
 	return b
 }
 
-// count reads a whole number from 1 up to a bound; 0 where the key is absent.
+// count reads a whole number from 1 to a limit; 0 if the key is absent.
 func (f fields) count(key string, most int64) int {
 	v := f.v.get(key)
 	if v == nil {
@@ -85,13 +85,13 @@ func (f fields) count(key string, most int64) int {
 	}
 	i, ok := v.scalar.(int64)
 	if !ok || v.kind != kindInt || i < 1 || i > most {
-		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is a whole number from 1 to %d; this is %s", key, most, f.l.describe(v)), "")
+		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s must be a whole number from 1 to %d; got %s", key, most, f.l.describe(v)), "")
 		return 0
 	}
 	return int(i)
 }
 
-// duration reads a duration: text as Go writes it, or whole seconds.
+// duration reads a duration: text in Go's syntax, or whole seconds.
 func (f fields) duration(key string) time.Duration {
 	v := f.v.get(key)
 	if v == nil {
@@ -100,7 +100,7 @@ func (f fields) duration(key string) time.Duration {
 	return f.l.duration(v, key)
 }
 
-// maxDuration bounds timeouts, waits and lifetimes: ten years.
+// maxDuration limits timeouts, waits and lifetimes: ten years.
 const maxDuration = 10 * 365 * 24 * time.Hour
 
 func (l *loader) duration(v *value, what string) time.Duration {
@@ -121,7 +121,7 @@ func (l *loader) duration(v *value, what string) time.Duration {
 		d = -1
 	}
 	if d < 0 || d > maxDuration {
-		l.reportAt(v, CodeBadDuration, fmt.Sprintf("%s is a duration from 0 to ten years; this is %s", what, l.describe(v)), "write 30s, 5m or 1h30m, or whole seconds")
+		l.reportAt(v, CodeBadDuration, fmt.Sprintf("%s must be a duration from 0 to ten years; got %s", what, l.describe(v)), "write 30s, 5m or 1h30m, or whole seconds")
 		return 0
 	}
 	return d
@@ -137,13 +137,13 @@ func (f fields) entries(key, what string) []member {
 		return nil
 	}
 	if v.kind != kindObject {
-		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is an object of %s by name; this is %s", key, what, v.kind), "")
+		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s must be an object of %s by name; got %s", key, what, v.kind), "")
 		return nil
 	}
 	return v.members
 }
 
-// describe names a value in a message.
+// describe describes a value for a message.
 func (l *loader) describe(v *value) string {
 	switch v.kind {
 	case kindText:
@@ -155,14 +155,14 @@ func (l *loader) describe(v *value) string {
 	}
 }
 
-// schema reads a JSON Schema: an object whose text enums are text.
+// schema reads a JSON Schema: an object. The values of text enums are converted to text.
 func (f fields) schema(key string) map[string]any {
 	v := f.v.get(key)
 	if v == nil || v.kind == kindNull {
 		return nil
 	}
 	if v.kind != kindObject {
-		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is a JSON Schema, an object; this is %s", key, v.kind), "")
+		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s must be a JSON Schema, an object; got %s", key, v.kind), "")
 		return nil
 	}
 	s, _ := schemaValue(v).(map[string]any)
@@ -172,7 +172,7 @@ func (f fields) schema(key string) map[string]any {
 	return s
 }
 
-// schemaValue is v.any, but what a schema of texts lists is text: YAML reads
+// schemaValue is v.any, but converts the listed values of a text schema to text: YAML reads
 // `enum: [true, no]` as a bool and a text.
 func schemaValue(v *value) any {
 	switch v.kind {
@@ -198,7 +198,7 @@ func schemaValue(v *value) any {
 	}
 }
 
-// scalarsAsText is v with every scalar in it as text.
+// scalarsAsText returns v with every scalar converted to text.
 func scalarsAsText(v *value) any {
 	if v.kind == kindList {
 		out := make([]any, len(v.items))

@@ -6,23 +6,23 @@ import (
 	"unicode/utf8"
 )
 
-// FileValue is one value of a file with its place. It is what files that stand beside
-// flows are made of, such as tests of flows; flows themselves are read by Parse.
+// FileValue is one value of a file with its position. Files beside flows, such as tests of
+// flows, are read with it; flows themselves are read with Parse.
 type FileValue struct {
 	v    *value
 	file string
 }
 
-// Entry is one key of an object, with its place.
+// Entry is one key of an object, with its position.
 type Entry struct {
 	Key   string
 	Pos   Pos
 	Value *FileValue
 }
 
-// ReadData reads a file as Parse does, up to what a flow means: JSON where the
-// name ends in .json, otherwise YAML by the 1.2 core schema, with the same
-// bounds. The error is an *Invalid with all problems; an empty file is null.
+// ReadData parses a file as Parse does, without interpreting it as a flow: JSON if the name
+// ends in .json, otherwise YAML by the 1.2 core schema, with the same limits. The error is
+// an *Invalid with all problems; an empty file is null.
 func ReadData(name string, data []byte) (*FileValue, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	l := newLoader(newSharedState(Source{}, nil), name, data)
@@ -39,7 +39,7 @@ func ReadData(name string, data []byte) (*FileValue, error) {
 	}
 	for i := range l.problems {
 		p := &l.problems[i]
-		p.Message = strings.Replace(p.Message, "a file holds one flow", "a file holds one", 1)
+		p.Message = strings.Replace(p.Message, "a file must have one flow", "a file must have one", 1)
 		p.Message = strings.Replace(p.Message, "; expected the keys weir, name and nodes", "", 1)
 	}
 	if len(l.problems) > 0 {
@@ -48,22 +48,22 @@ func ReadData(name string, data []byte) (*FileValue, error) {
 	return &FileValue{doc, name}, nil
 }
 
-// Pos is where the value begins.
+// Pos returns the position of the value.
 func (d *FileValue) Pos() Pos { return Pos{File: d.file, Line: int(d.v.line), Column: int(d.v.col)} }
 
-// Kind is what the value is, in words: "null", "a bool", "a number", "a text",
-// "a list" or "an object".
+// Kind returns the kind of the value in words: "null", "a bool", "a number", "a text", "a
+// list" or "an object".
 func (d *FileValue) Kind() string { return d.v.kind.String() }
 
-// Value is the value as plain data: nil, bool, int64, float64, string, []any or
-// map[string]any, all of it the caller's own.
+// Value returns the value as plain data: nil, bool, int64, float64, string, []any or
+// map[string]any. It belongs to the caller.
 func (d *FileValue) Value() any { return d.v.any() }
 
-// Text is the text of a text, and the source of any other scalar but null: where
-// text is meant, `true` and `1` are text.
+// Text returns the content of a text, and the source of any other scalar except null: where
+// text is expected, `true` and `1` are text.
 func (d *FileValue) Text() (s string, ok bool) { return d.v.asText() }
 
-// IsNull, IsText, IsList and IsObject report what the value is.
+// IsNull reports whether the value is null.
 func (d *FileValue) IsNull() bool { return d.v.kind == kindNull }
 
 // IsText reports whether the value is a text.
@@ -75,7 +75,7 @@ func (d *FileValue) IsList() bool { return d.v.kind == kindList }
 // IsObject reports whether the value is an object.
 func (d *FileValue) IsObject() bool { return d.v.kind == kindObject }
 
-// Items are the elements of a list, nil of anything else.
+// Items returns the elements of a list, nil for other kinds.
 func (d *FileValue) Items() []*FileValue {
 	var out []*FileValue
 	for _, v := range d.v.items {
@@ -84,8 +84,7 @@ func (d *FileValue) Items() []*FileValue {
 	return out
 }
 
-// Entries are the keys of an object in the order of the file, nil of anything
-// else.
+// Entries returns the keys of an object in file order, nil for other kinds.
 func (d *FileValue) Entries() []Entry {
 	var out []Entry
 	for i := range d.v.members {
@@ -97,7 +96,7 @@ func (d *FileValue) Entries() []Entry {
 	return out
 }
 
-// Get is the value under a key of an object, nil where there is none.
+// Get returns the value of a key of an object, nil if there is none.
 func (d *FileValue) Get(key string) *FileValue {
 	if d == nil {
 		return nil

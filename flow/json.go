@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// parseJSON reads a JSON file with the places of its values.
+// parseJSON parses a JSON file and records the positions of its values.
 func (l *loader) parseJSON(data []byte) *value {
 	if len(data) > MaxJSON {
 		l.report(1, 1, CodeTooBig, fmt.Sprintf("the file has %d bytes; a JSON flow has at most %d", len(data), MaxJSON), "")
@@ -36,17 +36,18 @@ func (l *loader) parseJSON(data []byte) *value {
 	return v
 }
 
-// jsonReader walks the tokens of JSON that is known to be well formed.
+// jsonReader reads the tokens of well-formed JSON.
 type jsonReader struct {
 	l    *loader
 	dec  *json.Decoder
 	data []byte
-	// at is how far places have been counted; line and col are there, col from 0.
+	// at is the offset up to which positions are counted; line and col are its position,
+	// col from 0.
 	at, line, col int
 	failed        bool
 }
 
-// next is the next token with its place.
+// next returns the next token with its position.
 func (r *jsonReader) next() (tok json.Token, line, col int32) {
 	from := int(r.dec.InputOffset())
 	for from < len(r.data) && strings.IndexByte(" \t\r\n,:", r.data[from]) >= 0 {
@@ -80,7 +81,7 @@ func (r *jsonReader) read(depth int) *value {
 		var ok bool
 		v.text = t.String()
 		if v.scalar, v.kind, ok = parseNumber(v.text); !ok {
-			r.l.report(int(line), int(col), CodeTooBig, fmt.Sprintf("the number %s does not fit 64 bits", shorten(v.text)), "quote it to have it as text")
+			r.l.report(int(line), int(col), CodeTooBig, fmt.Sprintf("the number %s does not fit 64 bits", shorten(v.text)), "quote it to use it as text")
 			v.kind, v.scalar = kindFloat, 0.0
 		}
 	case json.Delim:
@@ -123,7 +124,7 @@ func (r *jsonReader) object(v *value, depth int) {
 			}
 		}
 		if first, dup := findDuplicateKey(v, seen, key); dup {
-			r.l.report(int(line), int(col), CodeDuplicateKey, fmt.Sprintf("the key %s is there twice; first at line %d", quote(key), first), "")
+			r.l.report(int(line), int(col), CodeDuplicateKey, fmt.Sprintf("the key %s occurs twice; first at line %d", quote(key), first), "")
 			continue
 		}
 		if seen != nil {

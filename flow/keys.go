@@ -1,12 +1,12 @@
 package flow
 
-// FlowKeys are the keys of a flow file. The loader, the JSON Schema and the Go
-// definition have these and no other.
+// FlowKeys returns the keys of a flow file. The loader, the JSON Schema and the Go
+// definition have exactly these.
 func FlowKeys() []string {
 	return []string{"weir", "name", "description", "context", "session", "budget", "inputs", "state", "uses", "nodes", "edges", "outputs"}
 }
 
-// NodeKeys are the keys of a node in a flow file, with the same promise.
+// NodeKeys returns the keys of a node in a flow file, likewise.
 func NodeKeys() []string {
 	return []string{
 		"type", "in", "after", "with", "context", "join", "retry", "timeout", "onError", "cache",

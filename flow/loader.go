@@ -11,10 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// Load reads and validates a flow file, with the files of the flows it uses. A
-// flow that does not validate is an *Invalid with all problems, those of the
-// flows it uses among them; a file that cannot be read is another error.
-// Nothing of the flow is executed.
+// Load reads and validates a flow file and the files of the flows it uses. For an invalid
+// flow the error is an *Invalid with all problems, including those of the flows it uses; a
+// file that cannot be read is another error. Load executes nothing.
 func Load(path string, c Catalogue) (*Flow, error) {
 	data, err := OSFiles{}.Read(path)
 	if err != nil {
@@ -23,19 +22,18 @@ func Load(path string, c Catalogue) (*Flow, error) {
 	return Source{Files: OSFiles{}}.Parse(path, data, c)
 }
 
-// Parse reads and validates a flow. The name stands in positions and as the
-// flow's File; where it ends in .json, or data is a JSON object, data is read
-// as JSON, otherwise as YAML. Both the authoring form and the normal form are
-// read. It finds no flow that this one uses, itself excepted: that is what a
-// Source is for. The error is an *Invalid with all problems.
+// Parse parses and validates a flow. The name appears in positions and as the flow's File;
+// if it ends in .json, or data is a JSON object, data is parsed as JSON, otherwise as YAML.
+// Both the authoring form and the normal form are accepted. Parse finds no flow that this
+// one uses, except for itself; use a Source for that. The error is an *Invalid with all
+// problems.
 func Parse(name string, data []byte, c Catalogue) (*Flow, error) {
 	return Source{}.Parse(name, data, c)
 }
 
-// Build makes a flow out of one written in Go, in any order and in authoring or
-// normal form: Nodes and Edges as a file would list them, and in Uses the flows
-// that its nodes use. The result is valid,
-// ordered and immutable; the error is an *Invalid.
+// Build makes a flow from one written in Go, in any order and in authoring or normal form:
+// Nodes and Edges as a file would list them, and in Uses the flows that its nodes use. The
+// result is valid, ordered and immutable; the error is an *Invalid.
 func Build(f *Flow, c Catalogue) (*Flow, error) {
 	data, err := f.Normal()
 	if err != nil {
@@ -54,8 +52,8 @@ func Build(f *Flow, c Catalogue) (*Flow, error) {
 	return out, nil
 }
 
-// Check validates a flow built in Go by the rules of Parse. The error is an
-// *Invalid whose problems have no line.
+// Check validates a flow built in Go by the rules of Parse. The error is an *Invalid whose
+// problems have no line.
 func (f *Flow) Check(c Catalogue) error {
 	_, err := Build(f, c)
 	return err
@@ -66,16 +64,16 @@ type loader struct {
 	*sharedState
 	file  string
 	src   *source
-	built bool // from Go: problems have no place
-	// problems so far, and whether there were too many.
+	built bool // from Go: problems have no position
+	// problems found so far, and whether there were too many.
 	problems        []Problem
 	tooManyProblems bool
 	flow            *Flow
 	inputs          map[string]bool // declared inputs of the flow
 	state           map[string]Reducer
-	hints           int // hints worked out so far, which is costly
-	// pins are the entries of `uses`, and used the flows that nodes named, by
-	// reference; nil is one that is not there or not valid.
+	hints           int // number of hints computed so far, which are expensive
+	// pins are the entries of `uses`, and used the flows that nodes named, by reference;
+	// nil for a missing or invalid one.
 	pins map[string]*pin
 	used map[string]*Flow
 }
@@ -87,7 +85,7 @@ func newLoader(of *sharedState, name string, data []byte) *loader {
 	}
 }
 
-// load runs the stages; each goes as far as the one before lets it.
+// load runs the stages; each continues as far as the previous one succeeded.
 func (l *loader) load() *Flow {
 	data := bytes.TrimPrefix(l.src.data, []byte("\ufeff"))
 	if len(data) != len(l.src.data) {
@@ -107,7 +105,7 @@ func (l *loader) load() *Flow {
 		return nil
 	}
 	if doc.kind != kindObject {
-		l.reportAt(doc, CodeBadValue, "a flow is an object with the keys weir, name and nodes; this is "+doc.kind.String(), "")
+		l.reportAt(doc, CodeBadValue, "a flow must be an object with the keys weir, name and nodes; got "+doc.kind.String(), "")
 		return nil
 	}
 	l.readFlow(doc)
@@ -127,7 +125,7 @@ func (l *loader) report(line, col int, code, msg, hint string) {
 	if len(l.problems) >= MaxProblems {
 		if !l.tooManyProblems {
 			l.tooManyProblems = true
-			l.problems = append(l.problems, Problem{Pos: l.pos(line, col), Code: CodeTooManyProblems, Message: "there are more problems than these", Hint: "mend these first"})
+			l.problems = append(l.problems, Problem{Pos: l.pos(line, col), Code: CodeTooManyProblems, Message: "the flow has more problems than these", Hint: "correct the listed problems first"})
 		}
 		return
 	}
@@ -153,8 +151,8 @@ func (l *loader) reportInText(v *value, off int, code, msg, hint string) {
 	l.report(line, col, code, msg, hint)
 }
 
-// suggest is didYouMean, for the first few hundred times only: it looks at
-// every candidate.
+// suggest is didYouMean, limited to the first few hundred calls, because it compares every
+// candidate.
 func (l *loader) suggest(got string, candidates func() []string) string {
 	if l.hints++; l.hints > 200 {
 		return ""
@@ -163,7 +161,7 @@ func (l *loader) suggest(got string, candidates func() []string) string {
 }
 
 func (l *loader) pos(line, col int) Pos {
-	if l.built || l.AlreadyValid { // the text that was kept is nobody's file
+	if l.built || l.AlreadyValid { // the stored text is not a file of the user
 		return Pos{File: l.file}
 	}
 	return Pos{File: l.file, Line: line, Column: col}
@@ -171,8 +169,8 @@ func (l *loader) pos(line, col int) Pos {
 
 func (l *loader) posOf(v *value) Pos { return l.pos(int(v.line), int(v.col)) }
 
-// invalid is the error: the problems by place, each once, those of other files
-// after those of the flow's own.
+// invalid returns the error: the problems by position, without duplicates, those of other
+// files after those of the flow's own.
 func (l *loader) invalid() error {
 	other := func(p Problem) string {
 		if p.Pos.File == l.file {

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Normal is the normal form: JSON, keys in a fixed order, every connection an
-// entry of `edges`. Parse of it gives the same flow, ids and metadata included,
-// but for positions. The error is a value that JSON cannot hold, which only a
-// flow built in Go can have.
+// Normal returns the normal form: JSON, keys in a fixed order, every connection an entry of
+// `edges`. Parsing it gives the same flow, including ids and metadata, but without
+// positions. It returns an error for a value that JSON cannot represent, which only a flow
+// built in Go can have.
 func (f *Flow) Normal() ([]byte, error) {
 	w := &writer{}
 	w.open('{')
@@ -38,9 +38,9 @@ func (f *Flow) Normal() ([]byte, error) {
 	return append(w.buf, '\n'), nil
 }
 
-// Fingerprint is "sha256:" and the hash of the normal form in hex. It does not
-// depend on key order, comments, layout or places; descriptions count. It is ""
-// for a flow built in Go that has no normal form.
+// Fingerprint returns "sha256:" and the hex hash of the normal form. It does not depend on
+// key order, comments, layout or positions, but does depend on descriptions. It is "" for a
+// flow built in Go that has no normal form.
 func (f *Flow) Fingerprint() string {
 	if f.cachedFingerprint != "" {
 		return f.cachedFingerprint
@@ -57,7 +57,7 @@ func (f *Flow) computeFingerprint() string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// writer writes JSON with two spaces of indent down to the nodes.
+// writer writes JSON, with an indent of two spaces down to the nodes.
 type writer struct {
 	buf   []byte
 	depth int
@@ -65,7 +65,7 @@ type writer struct {
 	err   error
 }
 
-// inlineDepth is the depth from which values stand on one line.
+// inlineDepth is the depth from which values are written on one line.
 const inlineDepth = 3
 
 func (w *writer) open(c byte) {
@@ -115,7 +115,7 @@ func (w *writer) field(k string, v any) {
 	w.value(v)
 }
 
-// text, flag, count, duration and object write a field unless it is zero.
+// text writes a field unless it is zero, as flag, count, duration and object do.
 func (w *writer) text(k, s string) {
 	if s != "" {
 		w.field(k, s)
@@ -229,7 +229,7 @@ func (w *writer) uses(list []Use) {
 	for _, u := range sortedBy(list, func(u Use) string { return u.Ref }) {
 		pin := u.Flow.Fingerprint()
 		if pin == "" && w.err == nil {
-			w.err = fmt.Errorf("the flow %s that it uses has no fingerprint", u.Ref)
+			w.err = fmt.Errorf("the used flow %s has no fingerprint", u.Ref)
 		}
 		w.field(u.Ref, pin)
 	}
@@ -344,8 +344,8 @@ func (w *writer) nodePolicy(n *Node) {
 	}
 }
 
-// value writes any value on one line, objects with their keys sorted; a float
-// keeps a mark of being one.
+// value writes any value on one line, objects with sorted keys; a float is written so that
+// it is read as one.
 func (w *writer) value(v any) {
 	switch t := v.(type) {
 	case nil:
@@ -385,7 +385,7 @@ func (w *writer) value(v any) {
 	}
 }
 
-// string writes a text; <, > and & stand as they are.
+// string writes a text without escaping <, > and &.
 func (w *writer) string(s string) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -404,7 +404,7 @@ func (w *writer) comma(i int) {
 
 func (w *writer) float(f float64) {
 	if (math.IsNaN(f) || math.IsInf(f, 0)) && w.err == nil {
-		w.err = fmt.Errorf("%v is not a number that JSON can hold", f)
+		w.err = fmt.Errorf("%v is not a number that JSON can represent", f)
 	}
 	at := len(w.buf)
 	w.buf = strconv.AppendFloat(w.buf, f, 'g', -1, 64)
@@ -413,7 +413,7 @@ func (w *writer) float(f float64) {
 	}
 }
 
-// sortedBy is a sorted copy; flows from files are sorted already.
+// sortedBy returns a sorted copy; flows from files are sorted already.
 func sortedBy[T any](list []T, name func(T) string) []T {
 	return slices.SortedStableFunc(slices.Values(list), func(a, b T) int { return strings.Compare(name(a), name(b)) })
 }

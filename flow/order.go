@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// order sorts the nodes topologically, ties by id, and reports cycles. Cycles
-// are cut where they are reported, so that the rest is checked as well.
+// order sorts the nodes topologically, ties by id, and reports cycles. It cuts reported
+// cycles, so that the rest is checked too.
 func (s *scope) order() {
 	o := newSorter(s.items)
 	for cycles := 0; ; cycles++ {
@@ -27,12 +27,12 @@ func (s *scope) order() {
 	s.items = o.sorted
 }
 
-// sorter is a topological sort under way.
+// sorter is the state of a topological sort.
 type sorter struct {
 	sorted []*nodeDraft
 	ready  byID
-	// waits counts, by an item's index, the edges still to come; placed marks
-	// the sorted ones.
+	// waits counts the remaining incoming edges by item index; placed marks the sorted
+	// items.
 	waits  []int
 	placed []bool
 	cut    map[*edgeDraft]bool
@@ -53,7 +53,7 @@ func newSorter(items []*nodeDraft) *sorter {
 	return o
 }
 
-// drain places every node that waits for nothing.
+// drain places every node without remaining incoming edges.
 func (o *sorter) drain() {
 	for o.ready.Len() > 0 {
 		it, _ := heap.Pop(&o.ready).(*nodeDraft)
@@ -67,7 +67,7 @@ func (o *sorter) drain() {
 	}
 }
 
-// release tells the target of an edge that it need not wait for it.
+// release removes an edge from the count of its target.
 func (o *sorter) release(k *edgeDraft) {
 	o.waits[k.to.index]--
 	if o.waits[k.to.index] == 0 && !o.placed[k.to.index] {
@@ -75,11 +75,11 @@ func (o *sorter) release(k *edgeDraft) {
 	}
 }
 
-// maxCycles is how many cycles of one scope are told apart; finding one costs a
-// look at every node.
+// maxCycles is the maximum number of reported cycles of a scope; finding one visits every
+// node.
 const maxCycles = 50
 
-// unplaced lists the nodes that still wait, by id.
+// unplaced lists the nodes that are not placed, by id.
 func (s *scope) unplaced(placed []bool, rank int) []*nodeDraft {
 	rest := slices.DeleteFunc(slices.Clone(s.items), func(it *nodeDraft) bool { return placed[it.index] })
 	slices.SortFunc(rest, func(a, b *nodeDraft) int { return strings.Compare(a.node.ID, b.node.ID) })
@@ -89,8 +89,8 @@ func (s *scope) unplaced(placed []bool, rank int) []*nodeDraft {
 	return rest
 }
 
-// cycle finds a circle among the nodes not yet placed, reports it, and returns
-// the edges whose loss opens it.
+// cycle finds and reports a cycle among the nodes not yet placed, and returns the edges
+// whose removal breaks it.
 func (s *scope) cycle(placed []bool, cut map[*edgeDraft]bool) []*edgeDraft {
 	var start *nodeDraft
 	for _, it := range s.items {
@@ -98,8 +98,8 @@ func (s *scope) cycle(placed []bool, cut map[*edgeDraft]bool) []*edgeDraft {
 			start = it
 		}
 	}
-	// Walking against the edges from any node that waits stays among nodes that
-	// wait, so it comes round.
+	// Following edges backwards from an unplaced node visits only unplaced nodes, so it
+	// ends in a cycle.
 	seen := map[*nodeDraft]int{}
 	var walk []*edgeDraft
 	at := start
@@ -132,7 +132,7 @@ func (s *scope) cycle(placed []bool, cut map[*edgeDraft]bool) []*edgeDraft {
 	return open
 }
 
-// waitsFor is the edge from the first node, by id, that a node waits for.
+// waitsFor returns the remaining edge of a node from the first node, by id.
 func waitsFor(it *nodeDraft, placed []bool, cut map[*edgeDraft]bool) *edgeDraft {
 	var best *edgeDraft
 	for _, k := range it.in {
@@ -158,7 +158,7 @@ func (s *scope) reportCycle(walk []*edgeDraft) {
 	}
 	b.WriteString(walk[0].from.node.ID)
 	last := walk[len(walk)-1]
-	s.l.reportAt(last.at, CodeCycle, "the nodes wait for each other: "+b.String(), "repeat with a loop node; its body runs again with the values it carries")
+	s.l.reportAt(last.at, CodeCycle, "the nodes form a cycle: "+b.String(), "repeat with a loop node, which carries values from one iteration to the next")
 }
 
 // byID is a heap of nodes by id.

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// Problem is one thing wrong with a flow.
+// Problem is one validation problem of a flow.
 type Problem struct {
 	Pos Pos
 	// Code is stable; Codes lists them.
 	Code string
-	// Message says what is wrong and what was expected; Hint what to do.
+	// Message says what is wrong and what was expected, Hint what to do.
 	Message, Hint string
-	// Setting is the setting that a TypeSpec's Check speaks of, dotted, with
-	// indexes for lists: "branches.2". The loader finds Pos by it.
+	// Setting is the setting that a TypeSpec's Check reports, with dots and list indexes:
+	// "branches.2". The loader derives Pos from it.
 	Setting string
 }
 
-// String is "file:line:column: message (code)", with the hint after a newline.
+// String returns "file:line:column: message (code)", with the hint after a newline.
 func (p Problem) String() string {
 	s := fmt.Sprintf("%s: %s (%s)", p.Pos, p.Message, p.Code)
 	if p.Hint != "" {
@@ -26,7 +26,7 @@ func (p Problem) String() string {
 	return s
 }
 
-// String is "file:line:column", without what is unknown.
+// String returns "file:line:column", without unknown parts.
 func (p Pos) String() string {
 	s := p.File
 	if s == "" {
@@ -38,8 +38,7 @@ func (p Pos) String() string {
 	return s
 }
 
-// Invalid is the error of a flow that does not validate: all problems, in
-// order of place.
+// Invalid is the error of an invalid flow: all problems, in order of position.
 type Invalid struct{ Problems []Problem }
 
 // Error lists all problems, one after another.

@@ -9,14 +9,14 @@ import (
 	"github.com/weir-run/weir/flow/expr"
 )
 
-// bindInputs turns a node's `in:` into edges and bindings.
+// bindInputs converts a node's `in:` to edges and bindings.
 func (s *scope) bindInputs(it *nodeDraft) {
 	in := it.val.get("in")
 	if in == nil || in.kind == kindNull || it.val.kind != kindObject {
 		return
 	}
 	if in.kind != kindObject {
-		s.l.reportAt(in, CodeBadValue, "in is an object of values by port; this is "+in.kind.String(), "")
+		s.l.reportAt(in, CodeBadValue, "in must be an object of values by port; got "+in.kind.String(), "")
 		return
 	}
 	for i := range in.members {
@@ -27,7 +27,7 @@ func (s *scope) bindInputs(it *nodeDraft) {
 			continue
 		}
 		if it.ports.AnyIn && !isIdentifier(m.key) {
-			s.l.reportAtKey(m, CodeBadID, fmt.Sprintf("%s is not a name for a port: letters, digits and _, not a digit first, at most %d", quote(m.key), maxID), "")
+			s.l.reportAtKey(m, CodeBadID, fmt.Sprintf("%s is not a valid port name: letters, digits and _, not a digit first, at most %d", quote(m.key), maxID), "")
 			continue
 		}
 		s.bindPort(it, m, p)
@@ -38,12 +38,12 @@ func (s *scope) bindInputs(it *nodeDraft) {
 func (s *scope) unknownInputHint(it *nodeDraft, name string) string {
 	names := it.inNames()
 	if len(names) == 0 {
-		return fmt.Sprintf("%s (%s) has no input ports, and so none called %s", it.node.ID, it.node.Type, quote(name))
+		return fmt.Sprintf("%s (%s) has no input ports, so it has no port %s", it.node.ID, it.node.Type, quote(name))
 	}
 	return fmt.Sprintf("%s (%s) has no input port %s; it has %s", it.node.ID, it.node.Type, quote(name), strings.Join(names, ", "))
 }
 
-// bindPort binds one port: references become edges, the rest stays a binding.
+// bindPort binds one port: references become edges, everything else a binding.
 func (s *scope) bindPort(it *nodeDraft, m *member, p Port) {
 	v := m.val
 	if r, ok := s.wholeReference(v); ok {
@@ -65,7 +65,7 @@ func (s *scope) bindPort(it *nodeDraft, m *member, p Port) {
 	s.checkLiteral(it, v, p)
 }
 
-// wholeReference is the reference of a text that is exactly one {{ node.port }}.
+// wholeReference returns the reference of a text that is exactly one {{ node.port }}.
 func (s *scope) wholeReference(v *value) (expr.Ref, bool) {
 	if v.kind != kindText || !strings.HasPrefix(v.text, "{{") {
 		return expr.Ref{}, false
@@ -88,8 +88,8 @@ func (s *scope) addEdge(it *nodeDraft, v *value, r expr.Ref, port string) {
 	}
 }
 
-// addEdges makes an edge of every element of a list; false where one is more
-// than a reference.
+// addEdges creates an edge for every element of a list; false if one is not just a
+// reference.
 func (s *scope) addEdges(it *nodeDraft, m *member) bool {
 	refs := make([]expr.Ref, len(m.val.items))
 	for i, e := range m.val.items {
@@ -105,7 +105,7 @@ func (s *scope) addEdges(it *nodeDraft, m *member) bool {
 	return true
 }
 
-// addPartialEdges makes an edge for every node port that templates in a value read.
+// addPartialEdges creates an edge for every node port that templates in a value read.
 func (s *scope) addPartialEdges(it *nodeDraft, v *value, port string, found map[[2]string]*Edge) {
 	switch v.kind {
 	case kindList:
@@ -139,8 +139,8 @@ func (s *scope) addPartialEdges(it *nodeDraft, v *value, port string, found map[
 	}
 }
 
-// checkLiteral checks a bound value against the port's type as far as it is
-// known before the run.
+// checkLiteral checks a bound value against the port's type as far as it is known before
+// the run.
 func (s *scope) checkLiteral(it *nodeDraft, v *value, p Port) {
 	if v.kind == kindNull {
 		if p.Required {
@@ -159,11 +159,11 @@ func (s *scope) checkLiteral(it *nodeDraft, v *value, p Port) {
 		p.Type = TypeList
 	}
 	if !fits(known, p.Type) {
-		s.l.reportAt(v, CodeTypeMismatch, fmt.Sprintf("the port %s of %s takes %s; this is %s", p.Name, it.node.ID, p.Type, v.kind), "")
+		s.l.reportAt(v, CodeTypeMismatch, fmt.Sprintf("the port %s of %s takes %s; got %s", p.Name, it.node.ID, p.Type, v.kind), "")
 	}
 }
 
-// bindAfter turns `after:` into control edges.
+// bindAfter converts `after:` to control edges.
 func (s *scope) bindAfter(it *nodeDraft) {
 	v := it.val.get("after")
 	if v == nil || v.kind == kindNull {
@@ -175,7 +175,7 @@ func (s *scope) bindAfter(it *nodeDraft) {
 	}
 	for _, e := range list {
 		if e.kind != kindText {
-			s.l.reportAt(e, CodeBadValue, fmt.Sprintf("after names a node or NODE.BRANCH, or lists them; this is %s", s.l.describe(e)), "")
+			s.l.reportAt(e, CodeBadValue, fmt.Sprintf("after must be a node, NODE.BRANCH, or a list of them; got %s", s.l.describe(e)), "")
 			continue
 		}
 		id, branch, dotted := strings.Cut(e.text, ".")
@@ -191,7 +191,7 @@ func (s *scope) bindAfter(it *nodeDraft) {
 	}
 }
 
-// bindContext turns `context:` into a context edge.
+// bindContext converts `context:` to a context edge.
 func (s *scope) bindContext(it *nodeDraft) {
 	v := it.val.get("context")
 	if v == nil || v.kind == kindNull {
@@ -199,12 +199,12 @@ func (s *scope) bindContext(it *nodeDraft) {
 	}
 	id, ok := v.asText()
 	if !ok || (!isIdentifier(id) && id != "main") {
-		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("context is main or the id of a node; this is %s", s.l.describe(v)), "")
+		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("context must be main or the id of a node; got %s", s.l.describe(v)), "")
 		return
 	}
 	if it.spec != nil {
 		if !it.usesContext() && !slices.Contains(it.inNames(), "context") {
-			s.l.reportAt(v, CodeUnknownPort, fmt.Sprintf("%s (%s) uses no context", it.node.ID, it.node.Type), "remove the context key")
+			s.l.reportAt(v, CodeUnknownPort, fmt.Sprintf("%s (%s) does not use a context", it.node.ID, it.node.Type), "remove the context key")
 			return
 		}
 	}
@@ -216,7 +216,7 @@ func (s *scope) bindContext(it *nodeDraft) {
 	}
 }
 
-// joinPortals adds the edge that a portal stands for.
+// joinPortals adds the edge that a portal represents.
 func (s *scope) joinPortals() {
 	outs := map[string]*nodeDraft{}
 	var ins []*nodeDraft
@@ -226,7 +226,7 @@ func (s *scope) joinPortals() {
 		}
 		name, _ := it.node.With["name"].(string)
 		if name == "" {
-			continue // the settings schema asks for it
+			continue // the settings schema requires it
 		}
 		if it.spec.Portal == "in" {
 			ins = append(ins, it)
@@ -255,7 +255,7 @@ func (s *scope) joinPortals() {
 	}
 }
 
-// portalName is where a portal's name stands.
+// portalName returns the position of a portal's name.
 func (s *scope) portalName(it *nodeDraft) *value {
 	if v := it.val.get("with").get("name"); v != nil {
 		return v
@@ -283,7 +283,7 @@ func (s *scope) bindOutputs(f fields) {
 	}
 }
 
-// outputTypes are the port types of the outputs that have a certain one.
+// outputTypes returns the port types of the outputs, as far as they are known.
 func (s *scope) outputTypes(f fields) map[string]PortType {
 	types := map[string]PortType{}
 	for _, m := range f.members("outputs") {

@@ -24,7 +24,7 @@ func (l *loader) readFlow(doc *value) {
 	l.setUses()
 }
 
-// settings reads into l.flow what is not of the graph and names no other flow.
+// settings reads everything into l.flow except for the graph and other flows.
 func (l *loader) settings(doc *value) *Flow {
 	f := fields{l, doc, "a flow"}
 	l.flow = &Flow{Name: f.text("name"), Description: f.text("description"), File: l.file}
@@ -48,7 +48,7 @@ func (l *loader) settings(doc *value) *Flow {
 	return l.flow
 }
 
-// version checks the `weir:` key; false stops the reading.
+// version checks the `weir:` key; false ends the reading.
 func (l *loader) version(doc *value) bool {
 	v := doc.get("weir")
 	if v == nil {
@@ -58,9 +58,9 @@ func (l *loader) version(doc *value) bool {
 	n, ok := v.scalar.(int64)
 	switch {
 	case v.kind != kindInt || !ok || n < 1:
-		l.reportAt(v, CodeBadVersion, fmt.Sprintf("weir is the version of the file, 1; this is %s", l.describe(v)), "write weir: 1")
+		l.reportAt(v, CodeBadVersion, fmt.Sprintf("weir must be the version of the file, 1; got %s", l.describe(v)), "write weir: 1")
 	case n > Version:
-		l.reportAt(v, CodeNewerVersion, fmt.Sprintf("the file is for version %d of flow files; this weir reads version %d", n, Version), "upgrade weir")
+		l.reportAt(v, CodeNewerVersion, fmt.Sprintf("the file has version %d of flow files; this weir reads version %d", n, Version), "upgrade weir")
 		return false
 	}
 	return true
@@ -70,9 +70,9 @@ func (l *loader) name(doc *value, name string) {
 	v := doc.get("name")
 	switch {
 	case v == nil || v.kind == kindNull:
-		l.reportAt(doc, CodeMissingKey, "the key name is missing; sessions and listings know a flow by its name", "")
+		l.reportAt(doc, CodeMissingKey, "the key name is missing; it identifies the flow in sessions and listings", "")
 	case name == "" && v.kind == kindText, len(name) > MaxName, strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		l.reportAt(v, CodeBadID, fmt.Sprintf("the name of a flow has 1 to %d bytes and no control characters", MaxName), "")
+		l.reportAt(v, CodeBadID, fmt.Sprintf("the name of a flow must have 1 to %d bytes and no control characters", MaxName), "")
 	}
 }
 
@@ -88,7 +88,7 @@ func (l *loader) contextSettings(v *value) ContextSettings {
 		MaxOutput: f.count("maxOutput", tokens),
 	}
 	if c.Model != "" && !strings.Contains(strings.Trim(c.Model, "/"), "/") {
-		l.reportAt(v.get("model"), CodeBadValue, fmt.Sprintf("model is provider/model, such as openai/gpt-5-mini; this is %s", quote(c.Model)), "")
+		l.reportAt(v.get("model"), CodeBadValue, fmt.Sprintf("model must be provider/model, such as openai/gpt-5-mini; got %s", quote(c.Model)), "")
 	}
 	if t := v.get("temperature"); t != nil {
 		c.Temperature = l.temperature(t)
@@ -98,7 +98,7 @@ func (l *loader) contextSettings(v *value) ContextSettings {
 			bf.rejectUnknown("window", "reserve")
 			c.Budget = Budget{Window: bf.count("window", tokens), Reserve: bf.count("reserve", tokens)}
 			if c.Budget.Window > 0 && c.Budget.Reserve >= c.Budget.Window {
-				l.reportAt(b.get("reserve"), CodeBadValue, fmt.Sprintf("reserve is less than window, %d; this is %d", c.Budget.Window, c.Budget.Reserve), "")
+				l.reportAt(b.get("reserve"), CodeBadValue, fmt.Sprintf("reserve must be less than window, %d; got %d", c.Budget.Window, c.Budget.Reserve), "")
 			}
 		}
 	}
@@ -109,7 +109,7 @@ func (l *loader) contextSettings(v *value) ContextSettings {
 	return c
 }
 
-// spend reads a budget of what may be spent.
+// spend reads a spending budget.
 func (l *loader) spend(v *value) SpendLimits {
 	f, ok := l.object(v, "budget")
 	if !ok {
@@ -125,17 +125,17 @@ func (l *loader) spend(v *value) SpendLimits {
 			s.MaxCost = n
 		}
 		if s.MaxCost <= 0 || s.MaxCost > 1e6 {
-			l.reportAt(c, CodeBadValue, fmt.Sprintf("maxCost is US dollars, above 0 and at most 1,000,000; this is %s", l.describe(c)), "")
+			l.reportAt(c, CodeBadValue, fmt.Sprintf("maxCost must be in US dollars, above 0 and at most 1,000,000; got %s", l.describe(c)), "")
 			s.MaxCost = 0
 		}
 	}
 	if s.MaxTokens == 0 && s.MaxCost == 0 && s.MaxCalls == 0 {
-		l.reportAt(v, CodeBadValue, "a budget has at least one of maxTokens, maxCost and maxCalls", "what one call may be given is context.budget: {window, reserve}")
+		l.reportAt(v, CodeBadValue, "a budget must have at least one of maxTokens, maxCost and maxCalls", "to limit the input of one call use context.budget: {window, reserve}")
 	}
 	return s
 }
 
-// strategies are what View.Strategy may be.
+// strategies lists the values of View.Strategy.
 func strategies() []string { return []string{"window", "summary", "all"} }
 
 func (l *loader) view(v *value) View {
@@ -153,7 +153,7 @@ func (l *loader) view(v *value) View {
 	if k := v.get("keepResults"); k != nil {
 		n, ok := k.scalar.(int64)
 		if !ok || n == 0 || n < -1 || n > maxKeepResults {
-			l.reportAt(k, CodeBadValue, fmt.Sprintf("keepResults is a whole number from 1, or -1 to clear none; this is %s", l.describe(k)), "")
+			l.reportAt(k, CodeBadValue, fmt.Sprintf("keepResults must be a whole number from 1, or -1 to clear none; got %s", l.describe(k)), "")
 		}
 		out.KeepResults = int(n)
 	}
@@ -192,7 +192,7 @@ func (l *loader) temperature(v *value) *float64 {
 		t = -1
 	}
 	if t < 0 || t > 2 {
-		l.reportAt(v, CodeBadValue, fmt.Sprintf("temperature is a number from 0 to 2; this is %s", l.describe(v)), "")
+		l.reportAt(v, CodeBadValue, fmt.Sprintf("temperature must be a number from 0 to 2; got %s", l.describe(v)), "")
 		return nil
 	}
 	return &t
@@ -227,7 +227,7 @@ func (l *loader) input(m *member) {
 func (l *loader) stateKey(m *member) {
 	f, ok := l.object(m.val, "a declared key of the state")
 	if m.key == "" {
-		l.reportAtKey(m, CodeBadID, "a key of the state has a name", "")
+		l.reportAtKey(m, CodeBadID, "a state key must have a name", "")
 	}
 	if !ok {
 		return
@@ -248,20 +248,20 @@ func (l *loader) reducer(v *value) Reducer {
 	all := []string{"append", "max", "merge", "min", "replace", "sum"}
 	s, _ := v.asText()
 	if !slices.Contains(all, s) {
-		l.reportAt(v, CodeBadReducer, fmt.Sprintf("a reducer is one of %s; this is %s", strings.Join(all, ", "), l.describe(v)),
+		l.reportAt(v, CodeBadReducer, fmt.Sprintf("a reducer must be one of %s; got %s", strings.Join(all, ", "), l.describe(v)),
 			l.suggest(s, func() []string { return all }))
 		return ReduceNone
 	}
 	return Reducer(s)
 }
 
-// maxID is the length of a node's id.
+// maxID is the maximum length of a node's id.
 const maxID = 64
 
-// identifier checks a key that expressions may name.
+// identifier checks a key that expressions may refer to.
 func (l *loader) identifier(m *member, what string) bool {
 	if !isIdentifier(m.key) {
-		l.reportAtKey(m, CodeBadID, fmt.Sprintf("%s is not a name for %s: letters, digits and _, not a digit first, at most %d", quote(m.key), what, maxID), "")
+		l.reportAtKey(m, CodeBadID, fmt.Sprintf("%s is not a valid name for %s: letters, digits and _, not a digit first, at most %d", quote(m.key), what, maxID), "")
 		return false
 	}
 	return true
@@ -284,11 +284,11 @@ func (l *loader) nodeID(m *member) bool {
 	}
 	switch m.key {
 	case "run", "state", "inputs", "secrets", "context":
-		l.reportAtKey(m, CodeReservedID, fmt.Sprintf("%s is the name of something else in expressions", m.key), "choose another id, for example "+m.key+"_node")
+		l.reportAtKey(m, CodeReservedID, fmt.Sprintf("%s has another meaning in expressions", m.key), "choose another id, for example "+m.key+"_node")
 		return false
 	}
 	if expr.Reserved(m.key) {
-		l.reportAtKey(m, CodeReservedID, fmt.Sprintf("%s is a word of the expression language", m.key), "choose another id, for example "+m.key+"_node")
+		l.reportAtKey(m, CodeReservedID, fmt.Sprintf("%s is a keyword of the expression language", m.key), "choose another id, for example "+m.key+"_node")
 		return false
 	}
 	return true

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// readNode reads everything of a node but its connections.
+// readNode reads everything of a node except its connections.
 func (s *scope) readNode(it *nodeDraft) {
 	l, n := s.l, it.node
 	f, ok := l.object(it.val, "a node")
@@ -56,7 +56,7 @@ func (s *scope) readType(it *nodeDraft) {
 	}
 	it.node.Type = name
 	if it.spec = s.l.cat.Lookup(name); it.spec == nil {
-		s.l.reportAt(v, CodeUnknownType, fmt.Sprintf("there is no node type %s", quote(name)), s.l.suggest(name, s.l.typeNames))
+		s.l.reportAt(v, CodeUnknownType, fmt.Sprintf("the node type %s does not exist", quote(name)), s.l.suggest(name, s.l.typeNames))
 		return
 	}
 	it.node.Type = it.spec.Name
@@ -93,7 +93,7 @@ func (l *loader) retry(v *value) Retry {
 		if s, ok := c.asText(); ok && s != "" {
 			r.On = append(r.On, s)
 		} else {
-			l.reportAt(c, CodeBadValue, fmt.Sprintf("on lists error codes; this is %s", l.describe(c)), "")
+			l.reportAt(c, CodeBadValue, fmt.Sprintf("on must be a list of error codes; got %s", l.describe(c)), "")
 		}
 	}
 	return r
@@ -114,7 +114,7 @@ func (l *loader) onError(v *value) OnError {
 	}
 	val := v.get("value")
 	if v.kind != kindObject || val == nil {
-		l.reportAt(v, CodeBadValue, fmt.Sprintf("onError is fail or {value: ...}; this is %s", l.describe(v)), "")
+		l.reportAt(v, CodeBadValue, fmt.Sprintf("onError must be fail or {value: ...}; got %s", l.describe(v)), "")
 		return OnError{}
 	}
 	fields{l, v, "onError"}.rejectUnknown("value")
@@ -128,7 +128,7 @@ func (s *scope) cache(it *nodeDraft, v *value) Cache {
 		return Cache{On: on}
 	case kindObject:
 	default:
-		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("cache is true, false or {ttl, key}; this is %s", s.l.describe(v)), "")
+		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("cache must be true, false or {ttl, key}; got %s", s.l.describe(v)), "")
 		return Cache{}
 	}
 	f := fields{s.l, v, "cache"}
@@ -140,12 +140,12 @@ func (s *scope) cache(it *nodeDraft, v *value) Cache {
 	return c
 }
 
-// isBound reports whether something is wired to an input of the node.
+// isBound reports whether an input of the node has an edge or value.
 func (s *scope) isBound(it *nodeDraft, name string) bool {
 	return it.val.get("in").get(name) != nil || slices.Contains(s.edgePorts[it.node.ID], name)
 }
 
-// bodyInput reports whether inputs.NAME means something in this body.
+// bodyInput reports whether inputs.NAME is defined in this body.
 func (s *scope) bodyInput(name string) bool {
 	return slices.Contains(s.bodyInputs(), name)
 }
@@ -164,7 +164,7 @@ func (s *scope) bodyInputs() []string {
 		}
 	}
 	names = append(names, s.parent.edgePorts[it.node.ID]...)
-	if it.ports.AnyOut { // its outputs are the body's, and carried from turn to turn
+	if it.ports.AnyOut { // its outputs are those of the body, carried from iteration to iteration
 		for _, b := range s.graph.Outputs {
 			names = append(names, b.Name)
 		}

@@ -13,19 +13,18 @@ import (
 type RecordedFlows struct {
 	// ByFingerprint returns the normal form of a flow by its fingerprint.
 	ByFingerprint func(fingerprint string) ([]byte, error)
-	// Specs are those that the runs were recorded with; nil where none are known.
+	// Specs are those that the runs were recorded with; nil if unknown.
 	Specs *Specs
-	// Types are asked for the node types that Specs lack; nil knows none.
+	// Types provides the node types that Specs lack; nil for none.
 	Types Catalogue
 }
 
-// Read returns a flow of recorded runs as it was when it ran. It needs no node
-// type: it takes the nodes, their order and their edges as the normal form has
-// them, reads no template or expression and checks nothing. What it returns is for
-// reading records, and cannot be run.
+// Read returns a flow of recorded runs as it was when it ran. It needs no node types: it
+// takes nodes, order and edges from the normal form, parses no template or expression and
+// validates nothing. The returned flow serves to read records, and cannot be run.
 //
-// Inferred lists the node types that neither Specs nor Types know, by name: their
-// ports are those that edges lead to and from, which is a guess.
+// Inferred lists the node types that neither Specs nor Types have, by name. Their ports are
+// inferred from the edges.
 func (r RecordedFlows) Read(fingerprint string) (f *Flow, inferred []string, err error) {
 	x := &recordReader{RecordedFlows: r, flows: make(map[string]*Flow), inferred: make(map[string]bool)}
 	if f, err = x.flow(fingerprint); err != nil {
@@ -38,7 +37,7 @@ func (r RecordedFlows) Read(fingerprint string) (f *Flow, inferred []string, err
 	return f, inferred, nil
 }
 
-// recordReader reads a flow and those that it uses.
+// recordReader reads a flow and the flows that it uses.
 type recordReader struct {
 	RecordedFlows
 	flows    map[string]*Flow // by fingerprint
@@ -85,7 +84,7 @@ func (x *recordReader) flow(fingerprint string) (*Flow, error) {
 	return f, nil
 }
 
-// firstProblem is the first problem of the loader as an error, nil for none.
+// firstProblem returns the first problem of the loader as an error, nil for none.
 func (l *loader) firstProblem() error {
 	if len(l.problems) == 0 {
 		return nil
@@ -93,7 +92,7 @@ func (l *loader) firstProblem() error {
 	return errors.New(l.problems[0].Message)
 }
 
-// emptyCatalogue is a catalogue of nothing.
+// emptyCatalogue is a catalogue without types.
 type emptyCatalogue struct{}
 
 // Lookup implements Catalogue.
@@ -144,12 +143,12 @@ func (g *graphReader) read(v *value, path string) (out Graph, err error) {
 	for _, e := range out.Edges {
 		to := out.index[e.To]
 		if out.index[e.From] == nil || to == nil {
-			return out, fmt.Errorf("the edge %s joins nodes that are not there", e.ID)
+			return out, fmt.Errorf("the edge %s connects nodes that do not exist", e.ID)
 		}
 		if e.ToPort != "" {
 			e.Kind = kindOfEdge(to.portType(e.ToPort))
-			// A port has edges or a binding, never both: the edges to one that is bound
-			// are those that its templates read.
+			// A port has edges or a binding, never both. The edges to a bound port are
+			// those that its templates read.
 			e.Partial = slices.ContainsFunc(to.In, func(b Binding) bool { return b.Name == e.ToPort })
 		}
 	}
@@ -157,7 +156,7 @@ func (g *graphReader) read(v *value, path string) (out Graph, err error) {
 	return out, nil
 }
 
-// portType is the type of an input port, as the node was recorded.
+// portType returns the recorded type of an input port.
 func (n *Node) portType(name string) PortType {
 	for _, p := range n.recorded.Ports.In {
 		if p.Name == name {
@@ -181,7 +180,7 @@ func (g *graphReader) node(s *scope, m *member, path string) (*Node, error) {
 		Isolation: f.text("isolation"), InterruptBefore: f.flag("interruptBefore"), InterruptAfter: f.flag("interruptAfter"),
 		In: g.bindings(m.val.get("in")), Pos: l.pos(int(m.line), int(m.col)),
 	}
-	for key, read := range map[string]func(*value){ // order: each sets a field of its own.
+	for key, read := range map[string]func(*value){ // order: each sets a separate field.
 		"budget":  func(v *value) { n.Spend = l.spend(v) },
 		"retry":   func(v *value) { n.Retry = l.retry(v) },
 		"timeout": func(v *value) { n.Timeout = l.timeout(v) },
@@ -235,7 +234,7 @@ func (g *graphReader) edge(list []*Edge, v *value) ([]*Edge, error) {
 	return append(list, e), nil
 }
 
-// setRecordedSpec gives a node the spec that it had.
+// setRecordedSpec sets the recorded spec of a node.
 func (g *graphReader) setRecordedSpec(scope *Graph, n *Node, path string) {
 	spec := g.specs.find(path, n.Type)
 	switch {
@@ -269,7 +268,7 @@ func (g *graphReader) use(n *Node) {
 	n.Uses = g.f.UsedFlow(ref)
 }
 
-// inferSpec is what the edges of a node say of its type.
+// inferSpec derives a node type from the edges of a node.
 func inferSpec(scope *Graph, n *Node) *NodeSpec {
 	s := &NodeSpec{AnyIn: true, AnyOut: true, Composite: n.Body != nil}
 	for _, e := range scope.Edges {

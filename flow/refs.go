@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/flow/expr"
 )
 
-// parseTemplate reads {{ }} in a text; nil where there is none or it is bad.
+// parseTemplate parses {{ }} in a text; nil if there is none or it is invalid.
 func (l *loader) parseTemplate(v *value) *expr.Template {
 	if !strings.Contains(v.text, "{{") {
 		return nil
@@ -27,10 +27,10 @@ func (l *loader) badExpression(v *value, err error, hint string) {
 	if syn := new(expr.SyntaxError); errors.As(err, &syn) {
 		off, msg = syn.Offset, syn.Message
 	}
-	l.reportInText(v, off, CodeBadExpression, "the expression cannot be read: "+msg, hint)
+	l.reportInText(v, off, CodeBadExpression, "invalid expression: "+msg, hint)
 }
 
-// template checks a setting that may hold {{ }}; true where it does.
+// template checks a setting that may contain {{ }}; true if it does.
 func (s *scope) template(it *nodeDraft, v *value, secret bool) bool {
 	t := s.l.parseTemplate(v)
 	if t == nil {
@@ -81,7 +81,7 @@ func (s *scope) settingRef(it *nodeDraft, v *value, r expr.Ref, secret bool) {
 		if it.spec != nil && it.spec.Composite && slices.Contains([]string{"outputs", "item", "index"}, r.Root) {
 			return
 		}
-		msg := fmt.Sprintf("there is no %s in settings; they read inputs.*, state.* and run.*", quote(r.Root))
+		msg := fmt.Sprintf("%s cannot be read in settings; they read inputs.*, state.* and run.*", quote(r.Root))
 		if s.byID[r.Root] != nil {
 			l.reportInText(v, r.Offset, CodeUnknownReference, msg,
 				fmt.Sprintf("bind it: in: {value: \"{{ %s }}\"}, then read inputs.value", r))
@@ -125,8 +125,8 @@ func (l *loader) inputNames() []string {
 	return names
 }
 
-// scopeRef checks a reference in `in:` or `outputs:`. Where it is to a port of
-// a node the node is returned; bad references are reported.
+// scopeRef checks a reference in `in:` or `outputs:`. It returns the node if the reference
+// is to a port of a node, and reports invalid references.
 func (s *scope) scopeRef(v *value, r expr.Ref) *nodeDraft {
 	l := s.l
 	switch r.Root {
@@ -142,7 +142,7 @@ func (s *scope) scopeRef(v *value, r expr.Ref) *nodeDraft {
 		s.bodyRef(v, r)
 		return nil
 	case "context":
-		l.reportInText(v, r.Offset, CodeUnknownReference, "context means nothing in expressions", "a node's context is on its port: NODE.context")
+		l.reportInText(v, r.Offset, CodeUnknownReference, "context is not defined in expressions", "a node's context is on its port: NODE.context")
 		return nil
 	}
 	if len(r.Path) == 0 {
@@ -163,7 +163,7 @@ func (s *scope) bodyRef(v *value, r expr.Ref) {
 		if len(r.Path) > 0 {
 			name = r.Path[0]
 		}
-		l.reportInText(v, r.Offset, CodeUnknownReference, "inputs.* is what a node or a body is given, not what the flow is",
+		l.reportInText(v, r.Offset, CodeUnknownReference, "inputs.* are the inputs of a node or body, not those of the flow",
 			fmt.Sprintf("an input of the flow is run.inputs.%s", name))
 		return
 	}

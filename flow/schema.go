@@ -9,10 +9,9 @@ import (
 	"github.com/weir-run/weir/flow/schema"
 )
 
-// Schema is the JSON Schema (draft 2020-12) of flow files in both forms, with
-// the settings of every node type of the catalogue: for editors, and for
-// `weir schema`. What a schema cannot say (references, cycles, port types) only
-// Parse checks.
+// Schema returns the JSON Schema (draft 2020-12) of flow files in both forms, with the
+// settings of every node type of the catalogue, for editors and `weir schema`. What a
+// schema cannot express (references, cycles, port types) only Parse checks.
 func Schema(c Catalogue) ([]byte, error) {
 	var names []any
 	var byType []any
@@ -81,8 +80,8 @@ func schemaOf(sp *TypeSpec) (obj, error) {
 	return raw, nil
 }
 
-// anchored is a copy of a schema in which references to its own root lead to
-// where it stands now, and templated settings take any text as well.
+// anchored returns a copy of a schema with references to its root rewritten for its new
+// place, and in which templated settings accept any text as well.
 func anchored(schema obj, root string) obj {
 	out := make(obj, len(schema))
 	for k, v := range schema {
@@ -156,7 +155,7 @@ func spendSchema() obj {
 	return s
 }
 
-// ViewSchema is the JSON Schema of a View.
+// ViewSchema returns the JSON Schema of a View.
 func ViewSchema() map[string]any {
 	tokens := obj{"type": "integer", "minimum": 1, "maximum": maxViewTokens}
 	var known []any
@@ -165,16 +164,16 @@ func ViewSchema() map[string]any {
 	}
 	view := closed(obj{
 		"strategy": obj{"enum": known, "description": "What happens when the history outgrows its room. Default: window."},
-		"low":      obj{"type": "integer", "minimum": 1, "maximum": 100, "description": "What a cut leaves, in per cent of the room. Default: 60."},
+		"low":      obj{"type": "integer", "minimum": 1, "maximum": 100, "description": "The size after a cut, in per cent of the room. Default: 60."},
 		"keepResults": obj{
 			"type": "integer", "minimum": -1, "maximum": maxKeepResults, "not": obj{"const": 0},
-			"description": "How many of the newest tool results keep their text; -1 clears none. Default: 3.",
+			"description": "The number of newest tool results that keep their text; -1 clears none. Default: 3.",
 		},
-		"maxResult": obj{"type": "integer", "minimum": 1, "maximum": maxViewTokens, "description": "How many tokens of one tool result are shown. Default: a quarter of the room."},
+		"maxResult": obj{"type": "integer", "minimum": 1, "maximum": maxViewTokens, "description": "The number of tokens of one tool result that are shown. Default: a quarter of the room."},
 		"summary":   tokens,
-		"model":     obj{"type": "string", "description": "The model that makes summaries. Default: the one that is asked."},
+		"model":     obj{"type": "string", "description": "The model that makes summaries. Default: the model of the call."},
 	})
-	view["description"] = "How the context is shown where it outgrows its budget."
+	view["description"] = "How the context is reduced when it outgrows its budget."
 	view["allOf"] = unreadViewKeys()
 	return view
 }
@@ -233,7 +232,7 @@ func nodeSchema(types []any) obj {
 	s := closed(obj{
 		"type": obj{"enum": types}, "description": text,
 		"in":      obj{"type": []any{"object", "null"}, "description": "values by input port; {{ node.port }} makes an edge"},
-		"after":   obj{"anyOf": []any{texts, obj{"type": "null"}}, "description": "nodes, or NODE.BRANCH, that come first"},
+		"after":   obj{"anyOf": []any{texts, obj{"type": "null"}}, "description": "nodes, or NODE.BRANCH, that run first"},
 		"with":    obj{"type": []any{"object", "null"}},
 		"context": obj{"type": []any{"string", "null"}, "description": "main, or the node whose context this one uses"},
 		"join":    obj{"enum": []any{"any", "all"}},

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// scope is one graph while it is read: the root, or the body of a composite.
+// scope is one graph being read: the root, or the body of a composite.
 type scope struct {
 	l      *loader
 	parent *scope
@@ -19,40 +19,40 @@ type scope struct {
 	graph     Graph
 }
 
-// nodeDraft is one node while it is read.
+// nodeDraft is one node being read.
 type nodeDraft struct {
 	key  *member
 	val  *value
 	node *Node
-	// spec is nil where the type is unknown; then no port is judged.
+	// spec is nil if the type is unknown; then ports are not checked.
 	spec  *TypeSpec
 	ports Ports
-	// alreadyValid: the flow was found valid before, by an earlier version maybe.
+	// alreadyValid: the flow was validated before, maybe by an earlier version.
 	alreadyValid bool
 	body         *scope
-	// reads are the inputs that settings and the body read, and readsAll that one
-	// of them reads inputs as a whole.
+	// reads are the inputs that settings and the body read; readsAll says that one of them
+	// reads inputs as a whole.
 	reads    map[string]bool
 	readsAll bool
-	// in and out are the edges, once all are known; index is the place in the
-	// file and then, in order, rank.
+	// in and out are the edges, after all are known; index is the position in the file and
+	// rank the position in flow order.
 	in, out         []*edgeDraft
 	index, rank     int
 	requiredChoices []branchChoice
 	origin          string
 }
 
-// edgeDraft is one edge while it is read.
+// edgeDraft is one edge being read.
 type edgeDraft struct {
 	edge     *Edge
 	from, to *nodeDraft
 	at       *value
 	seq      int
-	hasID    bool // the file gives its id
+	hasID    bool // the file sets its id
 	portal   bool
 }
 
-// readGraph reads nodes, edges and outputs of one scope, checks and orders it.
+// readGraph reads, checks and orders nodes, edges and outputs of one scope.
 func (l *loader) readGraph(v *value, parent *scope, owner *nodeDraft) *scope {
 	s := &scope{l: l, parent: parent, owner: owner, byID: map[string]*nodeDraft{}, edgePorts: map[string][]string{}}
 	if parent != nil {
@@ -96,7 +96,7 @@ func (l *loader) readGraph(v *value, parent *scope, owner *nodeDraft) *scope {
 	return s
 }
 
-// addNode makes the id known.
+// addNode registers the id.
 func (s *scope) addNode(m *member) {
 	ok := s.l.nodeID(m)
 	it := &nodeDraft{alreadyValid: s.l.AlreadyValid, key: m, val: m.val, index: len(s.items), node: &Node{ID: m.key, Pos: s.l.pos(int(m.line), int(m.col))}}
@@ -117,8 +117,8 @@ func (s *scope) ids() []string {
 	return out
 }
 
-// find resolves a node id that stands at byte off of v; what is not there is
-// reported and nil.
+// find resolves a node id at byte off of v; for an unknown id it reports a problem and
+// returns nil.
 func (s *scope) find(id string, v *value, off int) *nodeDraft {
 	if it := s.byID[id]; it != nil {
 		return it
@@ -130,22 +130,22 @@ func (s *scope) find(id string, v *value, off int) *nodeDraft {
 			return nil
 		}
 	}
-	s.l.reportInText(v, off, CodeUnknownNode, fmt.Sprintf("there is no node %s here", quote(id)), s.l.suggest(id, s.ids))
+	s.l.reportInText(v, off, CodeUnknownNode, fmt.Sprintf("the node %s does not exist here", quote(id)), s.l.suggest(id, s.ids))
 	return nil
 }
 
-// usesContext reports whether the node has a context of its own accord.
+// usesContext reports whether the node uses a context itself.
 func (it *nodeDraft) usesContext() bool {
 	if it.spec == nil {
 		return false
 	}
-	if it.alreadyValid && it.spec.ContextFor != nil { // edges of flows that were kept are not judged
+	if it.alreadyValid && it.spec.ContextFor != nil { // edges of stored flows are not checked
 		return true
 	}
 	return it.spec.ContextOf(it.node) != ContextNone || it.spec.Composite
 }
 
-// outPort is the output port of that name.
+// outPort returns the output port of that name.
 func (it *nodeDraft) outPort(name string) (Port, bool) {
 	if it.spec == nil {
 		return Port{Name: name, Type: TypeAny}, true
@@ -171,7 +171,7 @@ func (it *nodeDraft) outPort(name string) (Port, bool) {
 	return Port{Name: name, Type: TypeAny}, it.ports.AnyOut
 }
 
-// inPort is the input port of that name.
+// inPort returns the input port of that name.
 func (it *nodeDraft) inPort(name string) (Port, bool) {
 	if it.spec == nil {
 		return Port{Name: name, Type: TypeAny}, true
@@ -208,7 +208,7 @@ func portNames(ports []Port) []string {
 	return names
 }
 
-// source resolves NODE.PORT; what is not there is reported and nil.
+// source resolves NODE.PORT; for an unknown one it reports a problem and returns nil.
 func (s *scope) source(id, port string, v *value, off int) *nodeDraft {
 	it := s.find(id, v, off)
 	if it == nil {
@@ -222,7 +222,7 @@ func (s *scope) source(id, port string, v *value, off int) *nodeDraft {
 	return it
 }
 
-// add notes an edge.
+// add records an edge.
 func (s *scope) add(from *nodeDraft, fromPort string, to *nodeDraft, toPort string, at *value) *edgeDraft {
 	k := &edgeDraft{
 		from: from, to: to, at: at, seq: len(s.links),
@@ -248,7 +248,7 @@ func kindOfEdge(t PortType) EdgeKind {
 	}
 }
 
-// ends are the two ends of an edge as files write them.
+// ends returns the two ends of an edge as files write them.
 func (e *Edge) ends() (from, to string) {
 	from, to = e.From, e.To
 	if e.FromPort != "" {

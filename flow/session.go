@@ -7,32 +7,31 @@ import (
 	"time"
 )
 
-// SessionSettings is the `session:` key of a flow: how its conversations go on over
-// many runs. It is read when a round begins, so that an edit takes effect with
-// the next one. Zero values are the defaults.
+// SessionSettings is the `session:` key of a flow: the settings of conversations over many
+// runs. They are read when a round starts, so an edit takes effect with the next round.
+// Zero values mean the defaults.
 type SessionSettings struct {
-	// Busy is what becomes of a message that comes while a round is going on:
-	// "queue" (the default) has it wait its turn, "reject" refuses it, "fork"
-	// says it in a new session that begins with what was said so far.
+	// Busy says what happens to a message that arrives during a round: "queue" (the
+	// default) queues it, "reject" refuses it, "fork" sends it to a new session that starts
+	// with the history so far.
 	Busy string
-	// MaxMessages and MaxTokens bound how much of the history a round begins
-	// with: the newest so many messages, of so many tokens; 0 is no bound beside
-	// the context's budget.
+	// MaxMessages and MaxTokens limit the history that a round starts with: the number and
+	// tokens of the newest messages; 0 means no limit beside the context's budget.
 	MaxMessages, MaxTokens int
-	// Spend bounds what all rounds of a session may spend together.
+	// Spend limits the spending of all rounds of a session together.
 	Spend SpendLimits
-	// TTL is how long after its last round a session may be deleted; 0 is never.
+	// TTL is the time after its last round when a session may be deleted; 0 means never.
 	TTL time.Duration
 }
 
-// What a session may do with a message while a round is going on.
+// What a session does with a message that arrives during a round.
 const (
 	BusyQueue  = "queue"
 	BusyReject = "reject"
 	BusyFork   = "fork"
 )
 
-// maxSessionMessages and maxSessionTokens bound what a file may ask for.
+// maxSessionMessages and maxSessionTokens are the largest values allowed in a file.
 const (
 	maxSessionMessages = 10_000_000
 	maxSessionTokens   = 100_000_000
@@ -62,7 +61,7 @@ func (l *loader) sessions(v *value) SessionSettings {
 	return s
 }
 
-// lifetime is a duration that may be in whole days as well, above 0.
+// lifetime reads a duration above 0, which may also be in whole days.
 func (l *loader) lifetime(v *value) time.Duration {
 	text, _ := v.asText()
 	d, err := ParseLifetime(text)
@@ -71,14 +70,14 @@ func (l *loader) lifetime(v *value) time.Duration {
 		err = nil
 	}
 	if err != nil || d <= 0 {
-		l.reportAt(v, CodeBadDuration, fmt.Sprintf("ttl is how long a session is kept, above 0 and at most ten years; this is %s", l.describe(v)), "write 30d, 12h, or whole seconds")
+		l.reportAt(v, CodeBadDuration, fmt.Sprintf("ttl must be a duration above 0 and at most ten years; got %s", l.describe(v)), "write 30d, 12h, or whole seconds")
 		return 0
 	}
 	return d
 }
 
-// ParseLifetime reads how long something is kept: whole days ("30d"), or a
-// duration as Go writes it ("12h"), at most ten years.
+// ParseLifetime parses a retention time: whole days ("30d"), or a duration in Go's syntax
+// ("12h"), at most ten years.
 func ParseLifetime(text string) (time.Duration, error) {
 	var d time.Duration
 	if days, ok := strings.CutSuffix(text, "d"); ok {
@@ -116,19 +115,19 @@ func (w *writer) sessions(s SessionSettings) {
 
 func sessionsSchema() obj {
 	s := closed(obj{
-		"busy": obj{"enum": []any{BusyQueue, BusyReject, BusyFork}, "description": "What becomes of a message that comes while a round is going on. Default: queue."},
+		"busy": obj{"enum": []any{BusyQueue, BusyReject, BusyFork}, "description": "What happens to a message that arrives during a round. Default: queue."},
 		"maxMessages": obj{
 			"type": "integer", "minimum": 1, "maximum": maxSessionMessages,
-			"description": "The newest so many messages are what a round begins with. Default: as many as the context's budget has room for.",
+			"description": "The number of newest messages that a round starts with. Default: as many as fit the context's budget.",
 		},
 		"maxTokens": obj{
 			"type": "integer", "minimum": 1, "maximum": maxSessionTokens,
-			"description": "They have at most so many tokens. Default: as many as the context's budget has room for.",
+			"description": "The maximum number of tokens of these messages. Default: as many as fit the context's budget.",
 		},
 		"budget": spendSchema(),
-		"ttl":    obj{"type": []any{"string", "integer"}, "minimum": 1, "description": "How long after its last round a session may be deleted: 30d, 12h, or whole seconds. Default: never."},
+		"ttl":    obj{"type": []any{"string", "integer"}, "minimum": 1, "description": "The time after its last round when a session may be deleted: 30d, 12h, or whole seconds. Default: never."},
 	})
 	s["type"] = []any{"object", "null"}
-	s["description"] = "How conversations over many runs go on."
+	s["description"] = "Settings of conversations over many runs."
 	return s
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/weir-run/weir/flow/schema"
 )
 
-// settingsSchema is the schema of a type's settings, made ready once a load.
+// settingsSchema is the schema of a type's settings, prepared once per load.
 type settingsSchema struct {
 	raw      map[string]any
-	compiled *schema.Schema // nil where settings are not checked
+	compiled *schema.Schema // nil if settings are not checked
 }
 
-// settingsOf is the schema of a type's settings, nil where it has none.
+// settingsOf returns the schema of a type's settings, nil if it has none.
 func (l *loader) settingsOf(sp *TypeSpec) *settingsSchema {
 	if s, ok := l.schemas[sp]; ok {
 		return s
@@ -28,8 +28,8 @@ func (l *loader) settingsOf(sp *TypeSpec) *settingsSchema {
 	if err == nil && !l.AlreadyValid {
 		s.compiled, err = schema.Compile(s.raw)
 	}
-	if err != nil { // the catalogue's fault, and told once for every flow
-		l.report(1, 1, CodeInvalidSetting, fmt.Sprintf("the settings schema of node type %s cannot be used: %v", sp.Name, err), "")
+	if err != nil { // an error of the catalogue, reported once per flow
+		l.report(1, 1, CodeInvalidSetting, fmt.Sprintf("the settings schema of node type %s is invalid: %v", sp.Name, err), "")
 	}
 	l.schemas[sp] = s
 	return s
@@ -58,7 +58,7 @@ func newSettingsSchema(sp *TypeSpec) (*settingsSchema, error) {
 	return &settingsSchema{raw: raw}, nil
 }
 
-// removeBody takes `body` out of a composite's settings: it is a graph.
+// removeBody removes `body`, which is a graph, from a composite's settings.
 func removeBody(raw map[string]any) {
 	if p, ok := raw["properties"].(map[string]any); ok {
 		p = maps.Clone(p)
@@ -70,14 +70,14 @@ func removeBody(raw map[string]any) {
 	}
 }
 
-// readSettings reads `with`, checks it and gives the node its ports.
+// readSettings reads and checks `with` and sets the ports of the node.
 func (s *scope) readSettings(it *nodeDraft) {
 	v := it.val.get("with")
 	if v != nil && v.kind == kindNull {
 		v = nil
 	}
 	if v != nil && v.kind != kindObject {
-		s.l.reportAt(v, CodeBadValue, "with is an object of settings; this is "+v.kind.String(), "")
+		s.l.reportAt(v, CodeBadValue, "with must be an object of settings; got "+v.kind.String(), "")
 		return
 	}
 	s.readBody(it, v)
@@ -121,7 +121,7 @@ func (s *scope) readSettings(it *nodeDraft) {
 	}
 }
 
-// report tells what a type has against the settings of a node.
+// report reports the problems that a type finds in the settings of a node.
 func (s *scope) report(with *value, problems []Problem) {
 	for _, p := range problems {
 		at := with
@@ -159,7 +159,7 @@ func (s *scope) readBody(it *nodeDraft, with *value) {
 	it.node.Body = &it.body.graph
 }
 
-// settingRole is what a setting may hold, the x-weir keyword of its schema.
+// settingRole returns what a setting may contain: the x-weir keyword of its schema.
 type settingRole uint8
 
 const (
@@ -181,13 +181,13 @@ func roleOf(schema map[string]any) settingRole {
 	return roleNone
 }
 
-// settingsReader turns settings into plain data, following the schema: where it
-// means text a scalar is text, and where it has a role the text is checked.
+// settingsReader converts settings to plain data by their schema: where it expects text,
+// scalars become text, and where it has a role, the text is checked.
 type settingsReader struct {
 	s    *scope
 	it   *nodeDraft
 	path []string
-	// dynamic are the paths whose value is known at run time only.
+	// dynamic are the paths with values that are known only at run time.
 	dynamic [][]string
 }
 
@@ -245,13 +245,13 @@ func (r *settingsReader) scalar(v *value, schema map[string]any, as settingRole)
 	return text
 }
 
-// isSchema reports whether a setting holds a JSON Schema: an object about which
-// its own schema says nothing.
+// isSchema reports whether a setting has a JSON Schema as its value: an object that its own
+// schema does not describe.
 func isSchema(schema map[string]any) bool {
 	return schema["type"] == "object" && schema["properties"] == nil && schema["additionalProperties"] == nil
 }
 
-// propertySchema is the schema of a member, element of an item; empty where unknown.
+// propertySchema returns the schema of a member or element; empty if unknown.
 func propertySchema(schema map[string]any, key string) map[string]any {
 	if p, ok := schema["properties"].(map[string]any); ok {
 		if s, ok := p[key].(map[string]any); ok {
@@ -275,7 +275,7 @@ func itemSchema(schema map[string]any, i int) map[string]any {
 	return firstAlternative(schema, func(s map[string]any) map[string]any { return itemSchema(s, i) })
 }
 
-// firstAlternative is the first answer of the schemas that a schema combines.
+// firstAlternative returns the first result of the schemas that a schema combines.
 func firstAlternative(schema map[string]any, of func(map[string]any) map[string]any) map[string]any {
 	for _, k := range []string{"anyOf", "oneOf", "allOf"} {
 		list, _ := schema[k].([]any)
@@ -290,8 +290,8 @@ func firstAlternative(schema map[string]any, of func(map[string]any) map[string]
 	return nil
 }
 
-// validate checks the settings against the schema; what a template will fill in
-// is not judged.
+// validate checks the settings against the schema, except for values that a template will
+// set.
 func (r *settingsReader) validate(of *settingsSchema, at *value, with map[string]any) {
 	e, err := of.compiled.ValidationError(with)
 	if err != nil {
@@ -311,8 +311,8 @@ func (r *settingsReader) isDynamic(path []string) bool {
 	return slices.ContainsFunc(r.dynamic, func(d []string) bool { return slices.Equal(d, path) })
 }
 
-// leafErrors lists the errors that say something of their own; a choice of schemas
-// is one error.
+// leafErrors lists the errors that have a reason of their own; a choice of schemas is one
+// error.
 func leafErrors(e *jsonschema.ValidationError, to []*jsonschema.ValidationError) []*jsonschema.ValidationError {
 	switch e.ErrorKind.(type) {
 	case *fault.AnyOf, *fault.OneOf:
@@ -327,7 +327,7 @@ func leafErrors(e *jsonschema.ValidationError, to []*jsonschema.ValidationError)
 	return to
 }
 
-// report tells one schema error at the place of the setting.
+// report reports one schema error at the position of the setting.
 func (r *settingsReader) report(with *value, e *jsonschema.ValidationError) {
 	l, id := r.s.l, r.it.node.ID
 	at := locate(with, e.InstanceLocation)
@@ -335,7 +335,7 @@ func (r *settingsReader) report(with *value, e *jsonschema.ValidationError) {
 	switch k := e.ErrorKind.(type) {
 	case *fault.Required:
 		for _, name := range k.Missing {
-			l.reportAt(at, CodeMissingSetting, fmt.Sprintf("%s (%s) needs the setting %s", id, r.it.spec.Name, joinPath(path, name)), "")
+			l.reportAt(at, CodeMissingSetting, fmt.Sprintf("%s (%s) requires the setting %s", id, r.it.spec.Name, joinPath(path, name)), "")
 		}
 	case *fault.AdditionalProperties:
 		for _, name := range k.Properties {
@@ -358,7 +358,7 @@ func (r *settingsReader) report(with *value, e *jsonschema.ValidationError) {
 	}
 }
 
-// settingNames lists the settings that exist at a path.
+// settingNames lists the existing settings at a path.
 func (r *settingsReader) settingNames(path []string) []string {
 	schema := r.s.l.settingsOf(r.it.spec).raw
 	for _, p := range path {
@@ -382,8 +382,7 @@ func stringList(of []any) []string {
 
 func joinPath(path, name string) string { return strings.Trim(path+"."+name, ".") }
 
-// locate follows a path of keys and indexes; where it ends early the value
-// reached is returned.
+// locate follows a path of keys and indexes, and returns the last value reached.
 func locate(v *value, path []string) *value {
 	for _, p := range path {
 		next := v.get(p)

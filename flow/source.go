@@ -11,37 +11,36 @@ import (
 	"syscall"
 )
 
-// Source says where the flows are found that a flow uses, and what those use in
-// turn. The zero value finds none.
+// Source says where to find the flows that a flow uses, directly and indirectly. The zero
+// value finds none.
 type Source struct {
-	// Files reads flow files; a reference is a path from the folder of the file
-	// that it stands in. Nil reads none.
+	// Files reads flow files; a reference is a path relative to the folder of the referring
+	// file. Nil reads none.
 	Files Files
-	// Flows are given in Go, by the reference that stands for them; they come
-	// before Files.
+	// Flows are flows given in Go, by reference. They take precedence over Files.
 	Flows map[string]*Flow
-	// ByFingerprint returns the normal form of a flow by its fingerprint, for what `uses`
-	// pins; nil has none.
+	// ByFingerprint returns the normal form of a flow by its fingerprint, for the pins in
+	// `uses`; nil has none.
 	ByFingerprint func(fingerprint string) ([]byte, error)
-	// AlreadyValid says that the flow was found valid before it was kept, under the
-	// fingerprint that it has: that its settings fit their schemas and that its
-	// expressions can be read is not checked again, which is most of the work.
+	// AlreadyValid says that the flow was validated before it was stored under its
+	// fingerprint. Parse then skips the checks of settings against their schemas and of the
+	// syntax of expressions, which are most of the work.
 	AlreadyValid bool
 }
 
-// Files is where the files of flows are read.
+// Files provides the files of flows.
 type Files interface {
-	// Read returns a file's contents, or an error for which errors.Is says
-	// fs.ErrNotExist where there is none. What is beyond MaxJSON may be left off.
+	// Read returns a file's content. If the file does not exist, errors.Is reports
+	// fs.ErrNotExist for the error. Content beyond MaxJSON may be omitted.
 	Read(path string) ([]byte, error)
-	// List names the files of a folder, for hints; none where it cannot.
+	// List returns the names of the files in a folder, for hints; none if it cannot.
 	List(folder string) []string
 }
 
-// errNotRegular is the reason why a pipe, socket or device is not read.
+// errNotRegular is returned for pipes, sockets and devices.
 var errNotRegular = errors.New("it is not a regular file")
 
-// OSFiles is the file system, as seen from the working directory.
+// OSFiles is the file system, relative to the working directory.
 type OSFiles struct{}
 
 // Read implements Files.
@@ -76,7 +75,7 @@ func (OSFiles) List(folder string) []string {
 	return out
 }
 
-// MemFiles are files in memory: their contents by path, as filepath.Clean has it.
+// MemFiles are files in memory: their contents by path, in the form of filepath.Clean.
 type MemFiles map[string]string
 
 // Read implements Files.
@@ -100,7 +99,7 @@ func (t MemFiles) List(folder string) []string {
 	return out
 }
 
-// Parse is the function Parse, with the flows that this one uses.
+// Parse is the function Parse, with access to the flows that this one uses.
 func (s Source) Parse(name string, data []byte, c Catalogue) (*Flow, error) {
 	l := newLoader(newSharedState(s, c), name, data)
 	f := l.read()
@@ -110,7 +109,7 @@ func (s Source) Parse(name string, data []byte, c Catalogue) (*Flow, error) {
 	return f, nil
 }
 
-// flowFiles are those of names that flow files may have.
+// flowFiles returns the names that flow files may have.
 func flowFiles(names []string) []string {
 	return slices.DeleteFunc(names, func(n string) bool {
 		switch strings.ToLower(filepath.Ext(n)) {

@@ -9,10 +9,9 @@ import (
 	"slices"
 )
 
-// Specs are the part of the node types of a flow, and of the flows that it uses,
-// that reading a record of their runs needs. A store keeps them by digest beside
-// the flow, so that a run can be read by a process that lacks its node types or
-// has other versions of them.
+// Specs has the parts of the node types of a flow, and of the flows that it uses, that are
+// needed to read records of their runs. A store keeps them by digest beside the flow, so
+// that a process with other node types, or other versions of them, can read the run.
 type Specs struct {
 	// Format is specsFormat.
 	Format string `json:"specs"`
@@ -20,32 +19,32 @@ type Specs struct {
 	Flows map[string]FlowSpecs `json:"flows"`
 }
 
-// specsFormat names the form of a document of Specs.
+// specsFormat is the format of an encoded Specs.
 const specsFormat = "weir-specs-1"
 
 // FlowSpecs are the node types of one flow.
 type FlowSpecs struct {
-	// Types are the specs of node types by name. Nodes are those of nodes whose
-	// settings give them another, by path: "refine/draft".
+	// Types are the specs of node types by name. Nodes are the specs of nodes whose
+	// settings change them, by path: "refine/draft".
 	Types map[string]*NodeSpec `json:"types"`
 	Nodes map[string]*NodeSpec `json:"nodes,omitempty"`
 }
 
-// NodeSpec is what reading a record needs of the type that a node had.
+// NodeSpec is the part of a node's type that is needed to read records.
 type NodeSpec struct {
 	Version int        `json:"version"`
 	In      []PortSpec `json:"in,omitempty"`
 	Out     []PortSpec `json:"out,omitempty"`
 	AnyIn   bool       `json:"anyIn,omitempty"`
 	AnyOut  bool       `json:"anyOut,omitempty"`
-	// Context is "read" or "write", "" for a node that uses none.
+	// Context is "read" or "write", "" for a node without a context.
 	Context     string `json:"context,omitempty"`
 	Composite   bool   `json:"composite,omitempty"`
 	NewContext  bool   `json:"newContext,omitempty"`
 	PassThrough bool   `json:"passThrough,omitempty"`
 	Inline      bool   `json:"inline,omitempty"`
-	// Uses says that the node runs the flow that its setting `flow` names, Runs
-	// lists the references of others that it may run.
+	// Uses says that the node runs the flow in its setting `flow`; Runs lists the
+	// references of other flows that it may run.
 	Uses bool     `json:"uses,omitempty"`
 	Runs []string `json:"runs,omitempty"`
 }
@@ -61,7 +60,7 @@ type PortSpec struct {
 	Branch    bool     `json:"branch,omitempty"`
 }
 
-// SpecsOf are the specs of a flow that was loaded with a catalogue.
+// SpecsOf returns the specs of a flow that was loaded with a catalogue.
 func SpecsOf(f *Flow, c Catalogue) *Specs {
 	s := &Specs{Format: specsFormat, Flows: make(map[string]FlowSpecs)}
 	for _, used := range f.Dependencies() {
@@ -72,7 +71,7 @@ func SpecsOf(f *Flow, c Catalogue) *Specs {
 	return s
 }
 
-// Encode is the JSON of the specs and its digest, "sha256:" and hex digits, under
+// Encode returns the JSON of the specs and its digest, "sha256:" and hex digits, under
 // which a store keeps it.
 func (s *Specs) Encode() (digest string, data []byte, err error) {
 	if data, err = json.Marshal(s); err != nil {
@@ -82,7 +81,7 @@ func (s *Specs) Encode() (digest string, data []byte, err error) {
 	return "sha256:" + hex.EncodeToString(sum[:]), data, nil
 }
 
-// DecodeSpecs is the other direction of Encode.
+// DecodeSpecs reads the output of Encode.
 func DecodeSpecs(data []byte) (*Specs, error) {
 	s := &Specs{}
 	if err := json.Unmarshal(data, s); err != nil {
@@ -111,7 +110,7 @@ func (fs *FlowSpecs) add(f *Flow, g *Graph, path string, c Catalogue) {
 	}
 }
 
-// bodyPath is the path of a node in the body of the composite at path.
+// bodyPath returns the path of a node in the body of the composite at path.
 func bodyPath(path, id string) string {
 	if path == "" {
 		return id
@@ -119,7 +118,7 @@ func bodyPath(path, id string) string {
 	return path + "/" + id
 }
 
-// find is the spec of a node; nil where there is none.
+// find returns the spec of a node; nil if there is none.
 func (fs *FlowSpecs) find(path, typ string) *NodeSpec {
 	if s := fs.Nodes[path]; s != nil {
 		return s
@@ -140,10 +139,10 @@ func specOf(f *Flow, n *Node, t *TypeSpec) *NodeSpec {
 	return s
 }
 
-// contextUses are the names of what a node does with its context, by ContextUse.
+// contextUses are the names of the uses of a context, by ContextUse.
 func contextUses() []string { return []string{"", "read", "write"} }
 
-// refOf is the reference by which a flow uses another.
+// refOf returns the reference by which a flow uses another.
 func (f *Flow) refOf(used *Flow) string {
 	for _, u := range f.Uses {
 		if u.Flow == used {
@@ -169,7 +168,7 @@ func portsFrom(specs []PortSpec) []Port {
 	return out
 }
 
-// typeSpec is the spec of a node type that has what a record needs, and no more.
+// typeSpec returns the spec of a node type with only what a record needs.
 func (s *NodeSpec) typeSpec(name string) *TypeSpec {
 	return &TypeSpec{
 		Name: name, Version: s.Version,
@@ -179,8 +178,8 @@ func (s *NodeSpec) typeSpec(name string) *TypeSpec {
 	}
 }
 
-// SpecIn is the spec of the node's type: the one that it was recorded with, for a
-// node that ReadRecord returned, else that of the catalogue, nil where there is none.
+// SpecIn returns the spec of the node's type: the recorded one for a node from
+// RecordedFlows.Read, otherwise that of the catalogue; nil if there is none.
 func (n *Node) SpecIn(c Catalogue) *TypeSpec {
 	if n.recorded != nil || c == nil {
 		return n.recorded

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// didYouMean is a hint that names the candidate nearest to what was written,
-// or lists a few where none is near.
+// didYouMean returns a hint that names the nearest candidate, or lists a few if none is
+// near.
 func didYouMean(got string, candidates []string) string {
 	if best := NearestName(got, candidates); best != "" {
 		return "did you mean " + best + "?"
 	}
-	return listCandidates("there are: ", candidates)
+	return listCandidates("available: ", candidates)
 }
 
-// listCandidates names up to ten candidates after the lead, "" where there are none.
+// listCandidates names up to ten candidates after the lead, "" if there are none.
 func listCandidates(lead string, candidates []string) string {
 	const most = 10
 	if len(candidates) == 0 {
@@ -29,9 +29,9 @@ func listCandidates(lead string, candidates []string) string {
 	return lead + strings.Join(c, ", ") + more
 }
 
-// NearestName returns the candidate that got was most likely meant to be: the one of
-// the smallest edit distance, whatever the case of letters, and the first in
-// the alphabet of several. It returns "" where all are too far to be a slip.
+// NearestName returns the candidate with the smallest edit distance to got, ignoring case;
+// among equals the first in alphabetical order. It returns "" if all are too different to
+// be a misspelling.
 func NearestName(got string, candidates []string) string {
 	const longest = 100
 	best, least := "", len(got)/3+1

@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// sharedState is what the loaders of a flow and of those it uses share.
+// sharedState is shared by the loaders of a flow and of the flows that it uses.
 type sharedState struct {
 	Source
 	cat     Catalogue
 	schemas map[*TypeSpec]*settingsSchema
-	// files are the files that were read, by path: nil where one is not valid,
-	// which has been reported. open are those being read, outermost first.
+	// files are the files that were read, by path; nil for an invalid one, whose problems
+	// were reported. open are those being read, outermost first.
 	files map[string]*Flow
 	kept  map[string]*Flow // by fingerprint
 	open  []string
@@ -47,14 +47,14 @@ func (l *loader) readPins(f fields) {
 		m := &entries[i]
 		sum, _ := m.val.asText()
 		if !valid.MatchString(sum) {
-			l.reportAt(m.val, CodeBadValue, fmt.Sprintf("uses pins a flow to its fingerprint, sha256: and 64 hex digits; this is %s", l.describe(m.val)), "")
+			l.reportAt(m.val, CodeBadValue, fmt.Sprintf("uses must give the fingerprint of a flow, sha256: and 64 hex digits; got %s", l.describe(m.val)), "")
 			continue
 		}
 		l.pins[m.key] = &pin{key: m, sum: sum}
 	}
 }
 
-// setUses gives the flow what its nodes named.
+// setUses sets the flows that its nodes named.
 func (l *loader) setUses() {
 	for _, ref := range slices.Sorted(maps.Keys(l.pins)) {
 		if p := l.pins[ref]; !p.used {
@@ -68,7 +68,7 @@ func (l *loader) setUses() {
 	}
 }
 
-// read is load of a flow and what comes after; nil where there are problems.
+// read loads a flow and the flows that it uses; nil if there are problems.
 func (l *loader) read() *Flow {
 	l.open = append(l.open, l.path())
 	f := l.load()
@@ -80,16 +80,16 @@ func (l *loader) read() *Flow {
 	return f
 }
 
-// path is where the flow's file is, in the form in which paths are compared.
+// path returns the path of the flow's file in the form in which paths are compared.
 func (l *loader) path() string { return filepath.Clean(l.file) }
 
-// useFlow finds the flow that a node runs, and gives the node its ports.
+// useFlow finds the flow that a node runs, and sets the node's ports.
 func (s *scope) useFlow(it *nodeDraft, with *value) {
-	it.ports = Ports{AnyIn: true, AnyOut: true} // of a flow that is not known nothing is judged
+	it.ports = Ports{AnyIn: true, AnyOut: true} // nothing is checked for an unknown flow
 	v := with.get("flow")
 	ref, _ := it.node.With["flow"].(string)
 	if v == nil || ref == "" {
-		return // the schema asks for it
+		return // the schema requires it
 	}
 	child := s.l.use(v, ref)
 	if child == nil {
@@ -129,7 +129,7 @@ func (s *scope) nameFlows(it *nodeDraft, with *value) {
 	}
 }
 
-// setAt sets a text that is there, at a path of keys and indexes.
+// setAt sets an existing text, at a path of keys and indexes.
 func setAt(v any, path []string, text string) {
 	key, rest := path[0], path[1:]
 	switch v := v.(type) {
@@ -151,7 +151,7 @@ func setAt(v any, path []string, text string) {
 	}
 }
 
-// use finds the flow of a reference; what is wrong is reported, once, and nil.
+// use finds the flow of a reference; it reports an error once and returns nil.
 func (l *loader) use(v *value, ref string) *Flow {
 	if ref == Self {
 		return l.flow
@@ -170,8 +170,8 @@ func (l *loader) use(v *value, ref string) *Flow {
 	return f
 }
 
-// usePinned finds the flow of a fingerprint: among those given in Go, those that
-// are kept, or in the file that it was read from.
+// usePinned finds the flow with a fingerprint: among those given in Go, the stored ones, or
+// in the file that it was read from.
 func (l *loader) usePinned(v *value, ref, sum string) *Flow {
 	if f := l.kept[sum]; f != nil {
 		return f
@@ -185,7 +185,7 @@ func (l *loader) usePinned(v *value, ref, sum string) *Flow {
 	if l.ByFingerprint != nil {
 		data, err := l.ByFingerprint(sum)
 		if err != nil {
-			l.reportAt(v, CodeUnknownFlow, fmt.Sprintf("the flow %s (%s) cannot be had: %v", ref, sum, err), "")
+			l.reportAt(v, CodeUnknownFlow, fmt.Sprintf("the flow %s (%s) cannot be loaded: %v", ref, sum, err), "")
 			return nil
 		}
 		f = l.child(v, ref+".json", data)
@@ -193,8 +193,8 @@ func (l *loader) usePinned(v *value, ref, sum string) *Flow {
 		f = l.useNamed(v, ref)
 	}
 	if f != nil && f.Fingerprint() != sum {
-		l.reportAt(v, CodeFlowChanged, fmt.Sprintf("%s is pinned to %s, and is now %s", ref, sum, f.Fingerprint()),
-			"bring back the flow that was pinned, or remove it from uses to take the one that is there")
+		l.reportAt(v, CodeFlowChanged, fmt.Sprintf("%s is pinned to %s, but its present fingerprint is %s", ref, sum, f.Fingerprint()),
+			"restore the pinned flow, or remove it from uses to accept the present one")
 		return nil
 	}
 	if f != nil {
@@ -203,13 +203,13 @@ func (l *loader) usePinned(v *value, ref, sum string) *Flow {
 	return f
 }
 
-// useNamed finds the flow of a name that was given in Go, or of a path.
+// useNamed finds the flow by its name in Go, or by its path.
 func (l *loader) useNamed(v *value, ref string) *Flow {
 	if f := l.Flows[ref]; f != nil {
 		return f
 	}
 	if l.Files == nil {
-		l.reportAt(v, CodeUnknownFlow, fmt.Sprintf("there is no flow %s: this flow is not read from a file, and may use itself and flows that are given with it", quote(ref)),
+		l.reportAt(v, CodeUnknownFlow, fmt.Sprintf("the flow %s does not exist: this flow was not read from a file, and may use only itself and flows that are given with it", quote(ref)),
 			l.suggest(ref, func() []string { return append(slices.Collect(maps.Keys(l.Flows)), Self) }))
 		return nil
 	}
@@ -223,7 +223,7 @@ func (l *loader) useNamed(v *value, ref string) *Flow {
 	}
 	if i := slices.Index(l.open, file); i >= 0 {
 		circle := append(slices.Clone(l.open[i:]), file)
-		l.reportAt(v, CodeFlowCycle, "flows use each other in a circle: "+strings.Join(circle, " -> "), "repeat with a loop, or let one flow use itself with flow: self")
+		l.reportAt(v, CodeFlowCycle, "flows use each other in a cycle: "+strings.Join(circle, " -> "), "repeat with a loop, or let one flow use itself with flow: self")
 		return nil
 	}
 	if f, known := l.files[file]; known {
@@ -248,7 +248,7 @@ func (l *loader) reportUnreadable(v *value, ref, file string, err error) {
 		l.reportAt(v, CodeUnknownFlow, fmt.Sprintf("the flow file %s cannot be read: %v", quote(ref), err), "")
 		return
 	}
-	l.reportAt(v, CodeUnknownFlow, fmt.Sprintf("there is no flow file %s (%s)", quote(ref), file), l.suggest(ref, func() []string {
+	l.reportAt(v, CodeUnknownFlow, fmt.Sprintf("the flow file %s does not exist (%s)", quote(ref), file), l.suggest(ref, func() []string {
 		names := flowFiles(l.Files.List(filepath.Dir(file)))
 		folder := path.Dir(filepath.ToSlash(ref))
 		for i, n := range names {
@@ -260,18 +260,18 @@ func (l *loader) reportUnreadable(v *value, ref, file string, err error) {
 	}))
 }
 
-// child reads a flow that this one uses; its problems become this one's.
+// child reads a flow that this one uses and adopts its problems.
 func (l *loader) child(v *value, file string, data []byte) *Flow {
 	l.size += len(data)
 	switch {
 	case len(l.open) > MaxUses:
-		l.reportAt(v, CodeTooBig, fmt.Sprintf("flows use flows deeper than %d: %s", MaxUses, strings.Join(l.open, " -> ")), "")
+		l.reportAt(v, CodeTooBig, fmt.Sprintf("flows are nested deeper than %d: %s", MaxUses, strings.Join(l.open, " -> ")), "")
 		return nil
 	case len(l.files)+len(l.kept) >= MaxFlows:
-		l.reportAt(v, CodeTooBig, fmt.Sprintf("the flow uses more than %d flows, those counted that they use", MaxFlows), "")
+		l.reportAt(v, CodeTooBig, fmt.Sprintf("the flow uses more than %d flows, directly and indirectly", MaxFlows), "")
 		return nil
 	case l.size > MaxDependencySize:
-		l.reportAt(v, CodeTooBig, fmt.Sprintf("the flows that it uses have more than %d bytes together", MaxDependencySize), "")
+		l.reportAt(v, CodeTooBig, fmt.Sprintf("the used flows have more than %d bytes together", MaxDependencySize), "")
 		return nil
 	}
 	c := newLoader(l.sharedState, file, data)
@@ -284,8 +284,8 @@ func (l *loader) child(v *value, file string, data []byte) *Flow {
 	return f
 }
 
-// OutputType is the port type of one of the flow's outputs: that of the port it
-// is read from, text where it is made of several, else TypeAny.
+// OutputType returns the port type of one of the flow's outputs: that of the port it is
+// read from, text if it is composed of several, otherwise TypeAny.
 func (f *Flow) OutputType(name string) PortType {
 	if t, known := f.outTypes[name]; known {
 		return t

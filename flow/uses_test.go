@@ -152,7 +152,7 @@ func TestAFlowPinsTheFlowsThatItsSettingsNameInLists(t *testing.T) {
 	}
 	files["child.yaml"] = child
 	_, err := flow.Source{Files: files}.Parse("bad.yaml", []byte(strings.NewReplacer("./plain", "no", "{flow: plain", "{flow: child").Replace(stepping)), testCatalogue())
-	for _, want := range []string{`bad.yaml:5:45: there is no flow file "no.yaml"`, `bad.yaml:5:89: the flow has inputs`} {
+	for _, want := range []string{`bad.yaml:5:45: the flow file "no.yaml" does not exist`, `bad.yaml:5:89: the flow has inputs`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("expected %q in: %v", want, err)
 		}
@@ -177,7 +177,7 @@ func TestFlowsAreGivenInGoByName(t *testing.T) {
 		t.Errorf("it uses %v", f.Uses)
 	}
 	_, err := flow.Parse("parent.yaml", []byte(text), testCatalogue())
-	if err == nil || !strings.Contains(err.Error(), `there is no flow "shout"`) {
+	if err == nil || !strings.Contains(err.Error(), `the flow "shout" does not exist`) {
 		t.Errorf("without it: %v", err)
 	}
 }

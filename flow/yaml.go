@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 )
 
-// parseYAML reads a file by the YAML 1.2 core schema.
+// parseYAML parses a file by the YAML 1.2 core schema.
 func (l *loader) parseYAML(data []byte) *value {
 	if len(data) > MaxYAML {
 		l.report(1, 1, CodeTooBig, fmt.Sprintf("the file has %d bytes; a YAML flow has at most %d", len(data), MaxYAML), "")
@@ -30,7 +30,7 @@ func (l *loader) parseYAML(data []byte) *value {
 	}
 	if len(docs) > 1 {
 		d := docs[1]
-		l.report(d.Line, d.Column, CodeUnsupportedSyntax, "a second YAML document; a file holds one flow", "")
+		l.report(d.Line, d.Column, CodeUnsupportedSyntax, "a second YAML document; a file must have one flow", "")
 	}
 	r := yamlReader{l: l, open: map[*yaml.Node]bool{}}
 	v := r.read(docs[0].Content[0], 1)
@@ -40,7 +40,7 @@ func (l *loader) parseYAML(data []byte) *value {
 	return v
 }
 
-// yamlError reports what the YAML parser says.
+// yamlError reports an error of the YAML parser.
 func (l *loader) yamlError(err error) {
 	var e *yaml.LoadError
 	if !errors.As(err, &e) {
@@ -70,10 +70,10 @@ func (l *loader) yamlError(err error) {
 	l.report(max(line, 1), max(col, 1), code, "not YAML: "+msg, hint)
 }
 
-// yamlReader turns YAML nodes into values.
+// yamlReader converts YAML nodes to values.
 type yamlReader struct {
 	l       *loader
-	open    map[*yaml.Node]bool // anchors being repeated, to refuse cycles
+	open    map[*yaml.Node]bool // anchors being expanded, to refuse cycles
 	aliased int                 // values repeated so far
 	inAlias int
 	failed  bool
@@ -118,10 +118,10 @@ func (r *yamlReader) read(n *yaml.Node, depth int) *value {
 	return v
 }
 
-// alias repeats the anchored value; places in it are those of the anchor.
+// alias expands an alias; positions in the value are those of the anchor.
 func (r *yamlReader) alias(n *yaml.Node, depth int) *value {
 	if n.Alias == nil || r.open[n.Alias] {
-		r.fail(n, CodeUnsupportedSyntax, fmt.Sprintf("the alias *%s stands inside its own anchor", n.Value), "")
+		r.fail(n, CodeUnsupportedSyntax, fmt.Sprintf("the alias *%s is inside its own anchor", n.Value), "")
 		return &value{line: int32(n.Line), col: int32(n.Column)}
 	}
 	r.open[n.Alias] = true
@@ -142,11 +142,11 @@ func (r *yamlReader) mapping(n *yaml.Node, v *value, depth int) {
 			k = k.Alias
 		}
 		if k.Kind != yaml.ScalarNode {
-			r.fail(n.Content[i], CodeUnsupportedSyntax, "a key that is a list or an object; keys are text", "")
+			r.fail(n.Content[i], CodeUnsupportedSyntax, "a key is a list or an object; keys must be text", "")
 			continue
 		}
 		if k.Value == "<<" && k.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) == 0 {
-			r.fail(k, CodeUnsupportedSyntax, "merge keys (<<) are not part of YAML 1.2 and not read", "write the keys out, or use an alias for a whole value")
+			r.fail(k, CodeUnsupportedSyntax, "merge keys (<<) are not part of YAML 1.2 and are not supported", "write the keys out, or use an alias for a whole value")
 			continue
 		}
 		if seen == nil && len(n.Content) > 16 {
@@ -156,7 +156,7 @@ func (r *yamlReader) mapping(n *yaml.Node, v *value, depth int) {
 			}
 		}
 		if first, dup := findDuplicateKey(v, seen, k.Value); dup {
-			r.fail(n.Content[i], CodeDuplicateKey, fmt.Sprintf("the key %s is there twice; first at line %d", quote(k.Value), first), "")
+			r.fail(n.Content[i], CodeDuplicateKey, fmt.Sprintf("the key %s occurs twice; first at line %d", quote(k.Value), first), "")
 			continue
 		}
 		if seen != nil {
@@ -168,7 +168,7 @@ func (r *yamlReader) mapping(n *yaml.Node, v *value, depth int) {
 	}
 }
 
-// findDuplicateKey finds a key that an object has already.
+// findDuplicateKey finds a key that the object already has.
 func findDuplicateKey(v *value, seen map[string]int32, key string) (int32, bool) {
 	if seen != nil {
 		line, ok := seen[key]
@@ -182,10 +182,10 @@ func findDuplicateKey(v *value, seen map[string]int32, key string) (int32, bool)
 	return 0, false
 }
 
-// tag refuses an explicit tag other than the one the node has anyway.
+// tag refuses an explicit tag other than the implicit one.
 func (r *yamlReader) tag(n *yaml.Node, want string) {
 	if n.Style&yaml.TaggedStyle != 0 && n.ShortTag() != want {
-		r.fail(n, CodeUnsupportedSyntax, fmt.Sprintf("the tag %s is not read; flow files hold plain data", n.Tag), "")
+		r.fail(n, CodeUnsupportedSyntax, fmt.Sprintf("the tag %s is not supported; flow files have plain data", n.Tag), "")
 	}
 }
 
@@ -205,7 +205,7 @@ func (r *yamlReader) scalar(n *yaml.Node, v *value) {
 	}
 	var ok bool
 	if v.scalar, v.kind, ok = coreScalar(n.Value); !ok {
-		r.fail(n, CodeTooBig, fmt.Sprintf("the number %s does not fit 64 bits", shorten(n.Value)), "quote it to have it as text")
+		r.fail(n, CodeTooBig, fmt.Sprintf("the number %s does not fit 64 bits", shorten(n.Value)), "quote it to use it as text")
 		v.kind, v.scalar = kindFloat, 0.0
 	}
 }
@@ -250,10 +250,10 @@ var (
 
 func digits(s, of string) bool { return s != "" && strings.Trim(s, of) == "" }
 
-// quote writes a name in a message.
+// quote quotes a name for a message.
 func quote(s string) string { return strconv.Quote(shorten(s)) }
 
-// shorten cuts a long text in a message.
+// shorten truncates a long text for a message.
 func shorten(s string) string {
 	const most = 60
 	if len(s) <= most {

@@ -73,7 +73,7 @@ func (r *fileReader) status(e *expectation, in testKeys) {
 	all := []string{completed, failed, paused}
 	s := r.text(d, "status")
 	if !slices.Contains(all, s) {
-		r.report(d.Pos(), flow.CodeBadValue, fmt.Sprintf("status is one of %s; this is %s", strings.Join(all, ", "), show(d)), didYouMean(s, all))
+		r.report(d.Pos(), flow.CodeBadValue, fmt.Sprintf("status must be one of %s; got %s", strings.Join(all, ", "), show(d)), didYouMean(s, all))
 	}
 	if e.errors != nil && in.test.Get("error") != nil && s != failed {
 		r.reportAt(d, "a run that is %s has no error", s)

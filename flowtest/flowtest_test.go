@@ -212,7 +212,7 @@ tests:
   - {}
 `,
 		`f.test.yaml:2:1: a test file has no key "tets"; expected one of flow, description, defaults, tests (unknown_key)`+"\n  hint: did you mean tests?",
-		`f.test.yaml:4:32: status is one of completed, failed, paused; this is "complete"`,
+		`f.test.yaml:4:32: status must be one of completed, failed, paused; got "complete"`,
 		"f.test.yaml:4:61: there is no matcher $contain (unknown_key)\n  hint: did you mean $contains?",
 		"f.test.yaml:4:83: flow f has no node \"snt\" (unknown_node)\n  hint: did you mean sent?",
 		`two tests are named "a"; the first at line 4`,
@@ -221,16 +221,16 @@ tests:
 		`node sent (template) has no output "txt"; it has text`,
 		`node route (decision) has no branch "maybe"; it has yes, no`,
 		"a mock says what the node does",
-		`delay is a duration; this is "soon"`,
+		`delay must be a duration; got "soon"`,
 		`flow f has no node "aks"`,
 		`the result of a tool has no key "rslt"`,
 		"a call has a tool",
 		`a turn has no key "txt"`,
 		"a turn has text, json, calls or error",
 		`flow f has no node "nobody"`,
-		"inputs is an object of values by the name of the input; this is a list",
+		"inputs must be an object of values by the name of the input; got a list",
 		"a test has a script or a replay, not both",
-		`timeout is a duration; this is "-1s"`,
+		`timeout must be a duration; got "-1s"`,
 		`"(" is not a regular expression`,
 		`usage has no key "cals"`,
 		`a message has no key "usr"`,
@@ -238,8 +238,8 @@ tests:
 		"a test has a name",
 	)
 	fails(t, flowtest.Invalid, "nodes: {a: {type: tmplate}}", "tests: [{name: x, expct: 1}]",
-		"f.yaml is not a valid flow", "f.yaml:3:19: there is no node type \"tmplate\"", `a test has no key "expct"`)
-	fails(t, flowtest.Invalid, gate, "", "a test file is an object; this is null")
+		"f.yaml is not a valid flow", "f.yaml:3:19: the node type \"tmplate\" does not exist", `a test has no key "expct"`)
+	fails(t, flowtest.Invalid, gate, "", "a test file must be an object; got null")
 	fails(t, flowtest.Invalid, gate, "flow: g.yaml\ntests: [{name: a}]", "f.test.yaml:1:7: ", "g.yaml", "the path is relative to this file")
 	fails(t, flowtest.Invalid, gate, "tests: [", "f.test.yaml:2:1: not YAML")
 }

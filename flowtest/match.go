@@ -55,7 +55,7 @@ func (r *reader) checkMatcher(of *flow.FileValue, name string, d *flow.FileValue
 	switch name {
 	case "$above", "$below", "$max", "$min", "$approx", "$within":
 		if _, ok := number(d.Value()); !ok {
-			r.reportAt(d, "%s is a number; this is %s", name, show(d))
+			r.reportAt(d, "%s must be a number; got %s", name, show(d))
 		}
 		if name == "$within" && of.Get("$approx") == nil {
 			r.reportAt(d, "$within stands beside $approx")
@@ -70,22 +70,22 @@ func (r *reader) checkMatcher(of *flow.FileValue, name string, d *flow.FileValue
 		r.flag(d, name)
 	case "$any":
 		if s, ok := d.Value().(string); d.Value() != true && (!ok || !slices.Contains(kinds(), s)) {
-			r.reportAt(d, "$any is true, or one of %s; this is %s", strings.Join(kinds(), ", "), show(d))
+			r.reportAt(d, "$any must be true, or one of %s; got %s", strings.Join(kinds(), ", "), show(d))
 		}
 	case "$all", "$oneOf":
 		if !d.IsList() {
-			r.reportAt(d, "%s is a list of what is expected; this is %s", name, show(d))
+			r.reportAt(d, "%s must be a list of what is expected; got %s", name, show(d))
 		}
 		r.checkExpected(d)
 	case "$subset":
 		if !d.IsList() && !d.IsObject() {
-			r.reportAt(d, "$subset is an object or a list; this is %s", show(d))
+			r.reportAt(d, "$subset must be an object or a list; got %s", show(d))
 		}
 		r.checkExpected(d)
 	case "$schema":
 		s, ok := d.Value().(map[string]any)
 		if !ok {
-			r.reportAt(d, "$schema is a JSON Schema, an object; this is %s", show(d))
+			r.reportAt(d, "$schema must be a JSON Schema, an object; got %s", show(d))
 		} else if _, err := node.CompileSchema(s); err != nil {
 			r.reportAt(d, "%v", err)
 		}

@@ -81,15 +81,15 @@ func TestMatchersReportMismatches(t *testing.T) {
 func TestInvalidMatcherIsRefused(t *testing.T) {
 	t.Parallel()
 	for expect, says := range map[string]string{
-		"{$min: a}":            `$min is a number; this is "a"`,
+		"{$min: a}":            `$min must be a number; got "a"`,
 		"{$within: 1}":         "$within stands beside $approx",
-		"{$any: words}":        `$any is true, or one of text, number, bool, list, object; this is "words"`,
-		"{$oneOf: a}":          "$oneOf is a list",
-		"{$subset: a}":         "$subset is an object or a list",
+		"{$any: words}":        `$any must be true, or one of text, number, bool, list, object; got "words"`,
+		"{$oneOf: a}":          "$oneOf must be a list",
+		"{$subset: a}":         "$subset must be an object or a list",
 		"{$schema: {type: 5}}": "schema",
 		"{a: {$eq: 1}}":        "there is no matcher $eq",
-		"{$absent: 1}":         "$absent is true or false",
-		"{$startsWith: [a]}":   "$startsWith is a text",
+		"{$absent: 1}":         "$absent must be true or false",
+		"{$startsWith: [a]}":   "$startsWith must be a text",
 		"{$each: {$mim: 1}}":   "there is no matcher $mim",
 	} {
 		fails(t, flowtest.Invalid, made, fmt.Sprintf("tests: [{name: x, expect: {outputs: {v: %s}}}]", expect), says)

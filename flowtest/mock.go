@@ -245,7 +245,7 @@ func (r *fileReader) mockMessages(n *flow.Node, d *flow.FileValue) []convo.Messa
 		return nil
 	}
 	if !d.IsList() {
-		r.reportAt(d, "messages is a list of messages; this is %s", show(d))
+		r.reportAt(d, "messages must be a list of messages; got %s", show(d))
 		return nil
 	}
 	spec := r.cat.Lookup(n.Type)

@@ -40,7 +40,7 @@ func (r *reader) invalid() error {
 // object reports whether d is an object, and every key that is not listed.
 func (r *reader) object(d *flow.FileValue, what string, keys ...string) bool {
 	if !d.IsObject() {
-		r.reportAt(d, "%s is an object; this is %s", what, show(d))
+		r.reportAt(d, "%s must be an object; got %s", what, show(d))
 		return false
 	}
 	for _, e := range d.Entries() {
@@ -59,7 +59,7 @@ func (r *reader) text(d *flow.FileValue, what string) string {
 	}
 	s, ok := d.Text()
 	if !ok {
-		r.reportAt(d, "%s is a text; this is %s", what, show(d))
+		r.reportAt(d, "%s must be a text; got %s", what, show(d))
 	}
 	return s
 }
@@ -71,7 +71,7 @@ func (r *reader) flag(d *flow.FileValue, what string) bool {
 	}
 	b, ok := d.Value().(bool)
 	if !ok {
-		r.reportAt(d, "%s is true or false; this is %s", what, show(d))
+		r.reportAt(d, "%s must be true or false; got %s", what, show(d))
 	}
 	return b
 }
@@ -83,7 +83,7 @@ func (r *reader) count(d *flow.FileValue, what string) int {
 	}
 	n, ok := d.Value().(int64)
 	if !ok || n < 0 || n > 1_000_000_000 {
-		r.reportAt(d, "%s is a whole number from 0; this is %s", what, show(d))
+		r.reportAt(d, "%s must be a whole number from 0; got %s", what, show(d))
 		return 0
 	}
 	return int(n)
@@ -105,7 +105,7 @@ func (r *reader) duration(d *flow.FileValue, what string) time.Duration {
 			return t
 		}
 	}
-	r.report(d.Pos(), flow.CodeBadDuration, fmt.Sprintf("%s is a duration; this is %s", what, show(d)),
+	r.report(d.Pos(), flow.CodeBadDuration, fmt.Sprintf("%s must be a duration; got %s", what, show(d)),
 		"write 30s, 5m or 1h30m, or whole seconds")
 	return 0
 }
@@ -201,7 +201,7 @@ func (r *reader) members(d *flow.FileValue, key, what string) []flow.Entry {
 		return nil
 	}
 	if !d.IsObject() {
-		r.reportAt(d, "%s is an object of %s; this is %s", key, what, show(d))
+		r.reportAt(d, "%s must be an object of %s; got %s", key, what, show(d))
 		return nil
 	}
 	return d.Entries()

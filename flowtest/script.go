@@ -56,7 +56,7 @@ func (r *fileReader) script(l testKeys) *script {
 			s.byNode[e.Key] = said
 		}
 	default:
-		r.reportAt(turns, "script is a list of turns, or an object of turns by the path of the node; this is %s", show(turns))
+		r.reportAt(turns, "script must be a list of turns, or an object of turns by the path of the node; got %s", show(turns))
 	}
 	return s
 }

@@ -72,7 +72,7 @@ func (r *fileReader) toolMock(m *toolMock, d *flow.FileValue) {
 		if p := d.Get("parameters"); p != nil {
 			m.spec.Parameters, _ = p.Value().(map[string]any)
 			if m.spec.Parameters == nil {
-				r.reportAt(p, "parameters is a JSON Schema, an object; this is %s", show(p))
+				r.reportAt(p, "parameters must be a JSON Schema, an object; got %s", show(p))
 			}
 		}
 		if d.Get("results") == nil {

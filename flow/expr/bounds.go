@@ -12,20 +12,20 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// The cost that CEL counts for a call is that of its static overload, which an
-// expression over dynamic values does not have; and it is counted after the
-// call. So calls are weighed here: before, where one call alone could run away,
-// and after, by the size of what went in and came out.
+// CEL computes the cost of a call from its static overload, which an expression over
+// dynamic values does not have, and only after the call. So this file computes the costs:
+// before a call that could be unbounded, and after others, by the size of arguments and
+// result.
 
-// maxComparedElements is how many elements two values may have that are compared deeply:
-// shared parts count each time, since comparing visits them each time.
+// maxComparedElements is the maximum number of elements in a deep comparison. Shared parts
+// count each time, because the comparison visits them each time.
 const maxComparedElements = 1_000_000
 
-// callCosts weighs calls by their arguments and results. It implements
+// callCosts computes the cost of calls from their arguments and results. It implements
 // cost.ActualCostEstimator.
 type callCosts struct{}
 
-// CallCost is one unit, and one for every 64 bytes and 8 elements.
+// CallCost returns one unit, plus one for every 64 bytes and 8 elements.
 func (callCosts) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
 	cost := uint64(1)
 	switch function {
@@ -35,7 +35,7 @@ func (callCosts) CallCost(function, _ string, args []ref.Val, result ref.Val) *u
 		}
 	case operators.Add:
 		if _, building := args[0].(traits.MutableLister); building {
-			break // the list a macro builds grows in place
+			break // a macro extends its list in place
 		}
 		cost += size(args...) + size(result)
 	case "size":
@@ -111,7 +111,8 @@ func weighGo(v any, left int) int {
 	return sum
 }
 
-// boundComparisons replaces comparisons, and matches, by ones that weigh their sides first.
+// boundComparisons replaces comparisons, and matches, by versions that check the size of
+// their operands first.
 func boundComparisons(call interpreter.InterpretableCall) interpreter.InterpretableV2 {
 	var compare func(a, b ref.Val) ref.Val
 	switch call.Function() {
@@ -144,7 +145,7 @@ func boundComparisons(call interpreter.InterpretableCall) interpreter.Interpreta
 	})
 }
 
-// matches is the library's, but a pattern costs its own size for every byte.
+// matches is the library's function, but the size of the pattern is charged for every byte.
 func matches(text, pattern ref.Val) ref.Val {
 	const most = 1 << 27 // steps of the regular expression
 	s, ok := text.(types.String)
@@ -169,7 +170,7 @@ func matches(text, pattern ref.Val) ref.Val {
 	return s.Match(p)
 }
 
-// boundedDistinct redefines distinct, which compares every pair.
+// boundedDistinct replaces distinct, which compares every pair.
 func boundedDistinct(lib *cel.Env) (cel.EnvOption, error) {
 	distinct, err := binding(lib, "distinct", "list_distinct")
 	if err != nil {
@@ -179,13 +180,13 @@ func boundedDistinct(lib *cel.Env) (cel.EnvOption, error) {
 	l := cel.ListType(cel.TypeParamType("T"))
 	return cel.Function("distinct", cel.MemberOverload("list_distinct", []*cel.Type{l}, l, cel.UnaryBinding(func(v ref.Val) ref.Val {
 		if n, ok := v.(traits.Lister).Size().(types.Int); ok && n > most || weigh(v, maxComparedElements) >= maxComparedElements/most {
-			return types.NewErr("distinct: the list is too large: it compares every pair of at most %d elements", most)
+			return types.NewErr("distinct: the list is too large: at most %d pairs of elements are compared", most)
 		}
 		return distinct(v)
 	}))), nil
 }
 
-// boundedFormat redefines format, which may repeat texts of any length.
+// boundedFormat replaces format, which can repeat texts of any length.
 func boundedFormat(lib *cel.Env) (cel.EnvOption, error) {
 	format, err := binding(lib, "format", "string_format")
 	if err != nil {
@@ -209,7 +210,7 @@ func boundedFormat(lib *cel.Env) (cel.EnvOption, error) {
 	}))), nil
 }
 
-// binding takes the implementation of a function out of an environment.
+// binding returns the implementation of a function in an environment.
 func binding(env *cel.Env, function, overload string) (func(...ref.Val) ref.Val, error) {
 	all, err := env.Functions()[function].Bindings()
 	if err != nil {
@@ -229,7 +230,7 @@ func binding(env *cel.Env, function, overload string) (func(...ref.Val) ref.Val,
 	return nil, errNoBinding
 }
 
-// libraries are the extensions an expression may use, the runaway ones bounded.
+// libraries returns the extension libraries, with limits for their unbounded functions.
 func libraries() ([]cel.EnvOption, error) {
 	libs := []cel.EnvOption{ext.Strings(), ext.Lists(ext.ListsVersion(3), ext.ListsMaxRangeSize(100_000)), ext.Math(), ext.Encoders()}
 	donor, err := cel.NewEnv(libs...)

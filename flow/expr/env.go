@@ -11,8 +11,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// environment is the one CEL environment, built on first use and never changed:
-// building one takes milliseconds.
+// environment is the CEL environment, built on first use because that takes milliseconds,
+// and immutable.
 var environment = sync.OnceValues(newEnvironment) //nolint:gochecknoglobals // an immutable table
 
 func newEnvironment() (*cel.Env, error) {
@@ -32,11 +32,11 @@ func newEnvironment() (*cel.Env, error) {
 	}, libs...)...)
 }
 
-// errNoBinding is a change of the CEL library that this package has to follow.
+// errNoBinding means that the CEL library changed and this package must be adapted.
 var errNoBinding = errors.New("the CEL library has no such function")
 
-// boundedReplace redefines replace: the library's would build a text of any
-// length before its cost is counted.
+// boundedReplace replaces replace, because the library's builds a text of any length before
+// its cost is checked.
 func boundedReplace() cel.EnvOption {
 	s := cel.StringType
 	return cel.Function("replace",
@@ -71,7 +71,7 @@ func replace(args []ref.Val, n int) ref.Val {
 	return types.String(strings.Replace(t[0], t[1], t[2], n))
 }
 
-// boundedJoin redefines join for the same reason as boundedReplace.
+// boundedJoin replaces join for the same reason as boundedReplace.
 func boundedJoin() cel.EnvOption {
 	list := cel.ListType(cel.StringType)
 	return cel.Function("join",
@@ -97,7 +97,7 @@ func join(list, sep ref.Val) ref.Val {
 		}
 		s, ok := it.Next().(types.String)
 		if !ok {
-			return types.NewErr("join: the list holds something that is not a string")
+			return types.NewErr("join: the list has an element that is not a string")
 		}
 		b.WriteString(string(s))
 		if b.Len() > MaxResult || i > MaxResult {

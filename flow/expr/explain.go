@@ -9,9 +9,9 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// explain turns an error of CEL into one that has its place, and names the
-// reference which did not resolve, if that is what it was. It reads the
-// expression again, since errors are rare and keeping its tree is not free.
+// explain converts an error of CEL to one with its place and, if a reference did not
+// resolve, the name of the reference. It parses the expression again, because errors are
+// rare and keeping the syntax tree takes memory.
 func (p *Program) explain(v Vars, err error) error {
 	if errors.As(err, new(interpreter.EvalCancelledError)) {
 		return p.fail(0, fmt.Sprintf("the expression takes more than %d steps", MaxCost))
@@ -41,19 +41,19 @@ func (p *Program) explain(v Vars, err error) error {
 	return p.fail(w.offsetOf(at.NodeID()), msg)
 }
 
-// translateMessage puts what CEL says of operands in the words of this language.
+// translateMessage rewrites CEL's message about operands in the terms of this language.
 func translateMessage(msg string) string {
 	switch {
 	case msg == "no such overload":
-		return "true or false is expected here (as a condition of ?:, and on both sides of || and &&)"
+		return "expected true or false (as a condition of ?:, and on both sides of || and &&)"
 	case strings.HasPrefix(msg, "got '") && strings.HasSuffix(msg, "expected iterable type"):
-		return "map, filter, all, exists and the like take a list or an object (" + msg + ")"
+		return "map, filter, all, exists and similar macros require a list or an object (" + msg + ")"
 	}
 	return msg
 }
 
-// missingMember says why a reference does not resolve, "" where it does, and
-// which member of it is not there, the root being number 0.
+// missingMember says why a reference does not resolve, "" if it does, and which member is
+// missing, counting the root as number 0.
 func missingMember(v Vars, r Ref) (why string, n int) {
 	cur, ok := v.Lookup(r.Root)
 	if !ok {

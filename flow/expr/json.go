@@ -13,8 +13,8 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// parsers redefines json.parse and yaml.parse to give the value: the library's
-// give an optional, which this language does not have.
+// parsers redefines json.parse and yaml.parse to return the value: the library's return an
+// optional, which this language does not have.
 func parsers(lib *cel.Env) ([]cel.EnvOption, error) {
 	text := []*cel.Type{cel.StringType}
 	typed := []*cel.Type{cel.StringType, types.NewTypeTypeWithParam(cel.TypeParamType("T"))}
@@ -42,19 +42,19 @@ func parsers(lib *cel.Env) ([]cel.EnvOption, error) {
 	return out, nil
 }
 
-// unwrapOptional is the value that an optional holds.
+// unwrapOptional returns the value of an optional.
 func unwrapOptional(function string, v ref.Val) ref.Val {
 	o, ok := v.(*types.Optional)
 	switch {
 	case !ok:
 		return v
 	case !o.HasValue():
-		return types.NewErr("%s: the text cannot be read as that", function)
+		return types.NewErr("%s: the text cannot be parsed", function)
 	}
 	return o.GetValue()
 }
 
-// jsonParse is json.parse of a text, with errors that say what is wrong.
+// jsonParse implements json.parse with specific errors.
 func jsonParse(a ...ref.Val) ref.Val {
 	text, ok := a[0].(types.String)
 	if !ok {
@@ -69,7 +69,7 @@ func jsonParse(a ...ref.Val) ref.Val {
 		return v
 	}
 	if t, ok := a[1].(ref.Type); !ok || t.TypeName() != v.Type().TypeName() {
-		return types.NewErr("json.parse: the text holds %s, expected %v", kind(v), a[1].Value())
+		return types.NewErr("json.parse: the text has %s, expected %v", kind(v), a[1].Value())
 	}
 	return v
 }
@@ -109,8 +109,7 @@ func numbers(v any) (_ any, err error) {
 	return v, nil
 }
 
-// parseNumber is an int64 where the number is written as an integer, else a
-// float64.
+// parseNumber returns an int64 if the number is written as an integer, otherwise a float64.
 func parseNumber(s string) (any, error) {
 	if !strings.ContainsAny(s, ".eE") {
 		i, err := strconv.ParseInt(s, 10, 64)

@@ -11,8 +11,8 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// newDecorator is what this language adds to the steps of an expression: bounded
-// comparisons, arithmetic on ints with doubles, and errors that name operands.
+// newDecorator returns the additions to the steps of an expression: bounded comparisons,
+// arithmetic on ints and doubles, and errors that name operands.
 func newDecorator(tree ast.Expr) interpreter.InterpretableDecoratorV2 {
 	apart := branches(tree)
 	return func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
@@ -33,9 +33,8 @@ func newDecorator(tree ast.Expr) interpreter.InterpretableDecoratorV2 {
 	}
 }
 
-// branches are the nodes that stand as branches of ?:. The interpreter joins
-// them into one step whose errors do not say which branch they come from; as
-// steps of their own they do.
+// branches returns the branches of ?: operators. The interpreter would join them into one
+// step whose errors do not name the branch; as separate steps they do.
 func branches(tree ast.Expr) map[int64]bool {
 	found := make(map[int64]bool)
 	ast.PostOrderVisit(tree, ast.NewExprVisitor(func(e ast.Expr) {
@@ -48,11 +47,10 @@ func branches(tree ast.Expr) map[int64]bool {
 	return found
 }
 
-// branchStep is a step that stays on its own.
+// branchStep is a step that is not joined with others.
 type branchStep struct{ interpreter.InterpretableV2 }
 
-// namedCall is a call whose error, where the function does not take its operands,
-// says which they are.
+// namedCall is a call with errors that name the operands that the function does not accept.
 type namedCall struct{ interpreter.InterpretableCall }
 
 // Exec implements interpreter.InterpretableV2.
@@ -69,8 +67,8 @@ func (n namedCall) Exec(f *interpreter.ExecutionFrame) ref.Val {
 	return types.LabelErrNode(n.ID(), undefined(n.Function(), args...))
 }
 
-// arithmetic is an operator on numbers that takes an int and a double, which
-// gives a double; nil for any other call.
+// arithmetic returns a numeric operator that accepts an int and a double and returns a
+// double; nil for any other call.
 func arithmetic(call interpreter.InterpretableCall) interpreter.InterpretableV2 {
 	of := operation(call.Function())
 	if of == nil || len(call.Args()) != 2 {
@@ -86,8 +84,8 @@ func arithmetic(call interpreter.InterpretableCall) interpreter.InterpretableV2 
 	})
 }
 
-// operation is what an operator does to two values that promote has seen; nil
-// where it is no arithmetic operator.
+// operation returns the operator as a function of two values converted by promote; nil if
+// it is not an arithmetic operator.
 func operation(operator string) func(a, b ref.Val) ref.Val {
 	switch operator {
 	case operators.Add:
@@ -129,7 +127,7 @@ func operation(operator string) func(a, b ref.Val) ref.Val {
 	return nil
 }
 
-// promote makes both numbers of one type: a double where one is, else an int.
+// promote converts both numbers to one type: double if one is a double, otherwise int.
 func promote(a, b ref.Val) (ref.Val, ref.Val) {
 	if !number(a) || !number(b) || a.Type() == b.Type() {
 		return a, b
@@ -153,8 +151,7 @@ func number(v ref.Val) bool {
 	return false
 }
 
-// undefined is the error of a function or operator that does not take such
-// operands.
+// undefined returns the error of a function or operator that does not accept its operands.
 func undefined(function string, args ...ref.Val) ref.Val {
 	for _, a := range args {
 		if types.IsUnknownOrError(a) {
@@ -172,10 +169,10 @@ func undefined(function string, args ...ref.Val) ref.Val {
 	if function == operators.Negate {
 		name = "-"
 	}
-	return types.NewErr("%s does not take %s", name, strings.Join(kinds, " and "))
+	return types.NewErr("%s does not accept %s", name, strings.Join(kinds, " and "))
 }
 
-// kind names the type of a value.
+// kind returns the name of a value's type.
 func kind(v ref.Val) string {
 	switch v.(type) {
 	case types.Int:

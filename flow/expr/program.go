@@ -11,24 +11,23 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// Program is one compiled expression. It is immutable and safe for concurrent
-// use; compile once and keep it, compiling costs a hundred times evaluating.
+// Program is a compiled expression. It is immutable and safe for concurrent use. Compiling
+// costs a hundred times as much as evaluating, so compile once.
 type Program struct {
 	src  string
 	refs []Ref
-	// path is set where the expression is a plain reference a.b.c, which is
-	// resolved without CEL; prog otherwise.
+	// path is set if the expression is a plain reference a.b.c, which is resolved without
+	// CEL; prog otherwise.
 	path []string
 	prog cel.Program
-	// compileOnce compiles the rest of a program that Defer made, once; failed is what
-	// came of it.
+	// compileOnce guards the compilation of a program from Defer; failed is its error.
 	compileOnce sync.Once
-	deferred    bool // off: it is compiled when it is first used
+	deferred    bool // the program is compiled on first use
 	failed      error
 }
 
-// Compile reads one bare CEL expression. A *SyntaxError says what is wrong with
-// it: bad syntax, an unknown function, or a bound that it passes.
+// Compile compiles a bare CEL expression. It returns a *SyntaxError for bad syntax, an
+// unknown function, or an exceeded limit.
 func Compile(src string) (*Program, error) {
 	if len(src) > MaxSource {
 		return nil, &SyntaxError{MaxSource, fmt.Sprintf("the expression is longer than %d bytes", MaxSource)}
@@ -49,9 +48,9 @@ func Compile(src string) (*Program, error) {
 	return p, nil
 }
 
-// Defer is Compile for an expression that is known to be valid, such as one of a
-// flow that has been read: what takes time is left to the first use. Where it is
-// not valid after all, evaluating it fails with what Compile would have said.
+// Defer is Compile for an expression that is known to be valid, such as one of a validated
+// flow: compilation is deferred to the first use. If the expression is invalid after all,
+// evaluating it returns the error of Compile.
 func Defer(src string) *Program {
 	if r, ok := plainPath(src); ok && len(src) <= MaxSource {
 		return &Program{src: src, refs: []Ref{r}, path: append([]string{r.Root}, r.Path...)}
@@ -59,7 +58,7 @@ func Defer(src string) *Program {
 	return &Program{src: src, deferred: true}
 }
 
-// ensureCompiled compiles a program that was put off.
+// ensureCompiled compiles a deferred program.
 func (p *Program) ensureCompiled() error {
 	if p.deferred {
 		p.compileOnce.Do(func() {
@@ -74,7 +73,7 @@ func (p *Program) ensureCompiled() error {
 	return p.failed
 }
 
-// compile makes what runs the expression.
+// compile creates the executable program.
 func (p *Program) compile() error {
 	src := p.src
 	env, err := environment()
@@ -95,10 +94,10 @@ func (p *Program) compile() error {
 	return nil
 }
 
-// syntaxError takes the first complaint of the parser, with its place in bytes.
+// syntaxError converts the first error of the parser, with its position in bytes.
 func syntaxError(src string, errs []*common.Error) *SyntaxError {
 	if len(errs) == 0 {
-		return &SyntaxError{0, "the expression cannot be read"}
+		return &SyntaxError{0, "invalid expression"}
 	}
 	e := errs[0]
 	msg := strings.TrimPrefix(e.Message, "Syntax error: ")
@@ -122,7 +121,7 @@ func syntaxError(src string, errs []*common.Error) *SyntaxError {
 	return &SyntaxError{off + runeOffset(rest, e.Location.Column()), msg}
 }
 
-// runeOffset is where in s the n-th code point starts, in bytes.
+// runeOffset returns the byte offset of the n-th code point of s.
 func runeOffset(s string, n int) int {
 	for i := range s {
 		if n--; n < 0 {
@@ -132,25 +131,25 @@ func runeOffset(s string, n int) int {
 	return len(s)
 }
 
-// Source is the text that was compiled.
+// Source returns the source text.
 func (p *Program) Source() string { return p.src }
 
-// Refs lists every reference to a root name, in order of place; none of one that
-// Defer made and that is not valid.
+// Refs lists every reference to a root name, in source order; none for an invalid deferred
+// program.
 func (p *Program) Refs() []Ref {
-	_ = p.ensureCompiled() // evaluating it says so
+	_ = p.ensureCompiled() // evaluation reports the error
 	return p.refs
 }
 
-// Path is the reference that the whole expression is, such as a, b, c of
-// a.b.c; nil where it is anything more.
+// Path returns the reference that the whole expression consists of, such as a, b, c for
+// a.b.c; nil if it is more than a reference.
 func (p *Program) Path() []string { return p.path }
 
-// Eval evaluates on the given names. The result is nil, bool, int64, float64,
-// string, []any or map[string]any; other Go values that came in through v come
-// out unchanged where the expression is a reference to them. An *EvalError
-// names the reference that did not resolve, or says which bound was passed.
-// Results may share memory with what v gave: do not change them.
+// Eval evaluates the expression with the given names. The result is nil, bool, int64,
+// float64, string, []any or map[string]any; other Go values from v are returned unchanged
+// if the expression is a reference to them. An *EvalError names the reference that did not
+// resolve, or the exceeded limit. Results may share memory with values of v and must not be
+// changed.
 func (p *Program) Eval(v Vars) (any, error) {
 	if p.path != nil {
 		return p.resolvePath(v)
@@ -170,7 +169,7 @@ func (p *Program) Eval(v Vars) (any, error) {
 	return res, nil
 }
 
-// activation gives CEL the names of Vars.
+// activation exposes Vars to CEL.
 type activation struct{ vars Vars }
 
 // ResolveName implements interpreter.Activation.
@@ -193,14 +192,14 @@ func (p *Program) resolvePath(v Vars) (any, error) {
 		cur = next
 	}
 	if f, ok := cur.(float64); ok && f-f != 0 {
-		return nil, p.fail(0, fmt.Sprintf("the result %v is not a number that can be kept", f))
+		return nil, p.fail(0, fmt.Sprintf("the result %v is not a number that can be stored", f))
 	}
 	return plain(cur), nil
 }
 
 func unknownName(name string) string { return fmt.Sprintf("there is no %q here", name) }
 
-// member reads one member; the second result says why it cannot.
+// member reads one member; the second result is the reason of a failure.
 func member(v any, name string) (any, string) {
 	switch t := v.(type) {
 	case map[string]any:
@@ -222,7 +221,7 @@ func member(v any, name string) (any, string) {
 	return nil, fmt.Sprintf(" is %s and has no member %q", kindOf(v), name)
 }
 
-// kindOf names the kind of a value for a message.
+// kindOf returns the kind of a value for messages.
 func kindOf(v any) string {
 	switch v.(type) {
 	case nil:
@@ -245,8 +244,8 @@ func (p *Program) fail(offset int, msg string) error {
 	return &EvalError{Source: strings.TrimSpace(p.src), Offset: offset, Message: msg}
 }
 
-// missing is the failure of a reference whose member number n, the root being
-// number 0, is not there.
+// missing returns the error of a reference whose member number n, counting the root as 0,
+// does not exist.
 func (p *Program) missing(r Ref, n int, msg string) error {
 	r.Path = r.Path[:n:n]
 	return &EvalError{Source: strings.TrimSpace(p.src), Offset: r.Offset, Message: msg, Missing: &r}

@@ -12,7 +12,7 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// plainPath reads src as a plain reference a.b.c, with white space around it.
+// plainPath parses src as a plain reference a.b.c, with white space around it.
 func plainPath(src string) (Ref, bool) {
 	start := len(src) - len(strings.TrimLeft(src, " \t\r\n"))
 	s := strings.TrimRight(src[start:], " \t\r\n")
@@ -43,7 +43,7 @@ func isLiteral(s string) bool {
 	return s == "true" || s == "false" || s == "null" || s == "in"
 }
 
-// Reserved reports whether CEL keeps a name to itself, so that no root can have it.
+// Reserved reports whether CEL reserves a name, so that no root can have it.
 func Reserved(name string) bool {
 	switch name {
 	case "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in",
@@ -59,19 +59,19 @@ type refCollector struct {
 	src   string
 	tree  *ast.AST
 	refs  []Ref
-	bound map[string]int // variables of the comprehensions around, counted
+	bound map[string]int // variables of the surrounding comprehensions, counted
 	err   *SyntaxError
-	// conditionalDepth counts what stands around and may leave its parts unevaluated.
+	// conditionalDepth counts the surrounding constructs that may leave their parts
+	// unevaluated.
 	conditionalDepth int
-	// nodes holds, for each syntax node of a reference, its number in refs; nil
-	// where nobody needs it.
+	// nodes maps each syntax node of a reference to its index in refs; nil if not needed.
 	nodes map[int64]int
-	// bytes of each code point's start; nil where the source is ASCII.
+	// byte offset of each code point; nil if the source is ASCII.
 	starts []int
 }
 
-// references lists the references of a parsed expression and refuses what the
-// language does not have: unknown functions and messages.
+// references lists the references of a parsed expression and refuses what the language does
+// not support: unknown functions and messages.
 func references(env *cel.Env, src string, tree *ast.AST) ([]Ref, error) {
 	w := newRefCollector(env, src, tree)
 	w.walk(tree.Expr())
@@ -107,7 +107,7 @@ func (w *refCollector) walk(e ast.Expr) {
 			w.walk(m.AsMapEntry().Value())
 		}
 	case ast.StructKind:
-		w.fail(e, fmt.Sprintf("there are no message types such as %q", e.AsStruct().TypeName()))
+		w.fail(e, fmt.Sprintf("message types such as %q are not supported", e.AsStruct().TypeName()))
 	case ast.ComprehensionKind:
 		w.comprehension(e.AsComprehension())
 	case ast.LiteralKind, ast.UnspecifiedExprKind:
@@ -148,7 +148,7 @@ func (w *refCollector) call(e ast.Expr) {
 	}
 	if !c.IsMemberFunction() {
 		if !w.env.HasFunction(strings.TrimPrefix(c.FunctionName(), ".")) {
-			w.fail(e, fmt.Sprintf("there is no function %q", c.FunctionName()))
+			w.fail(e, fmt.Sprintf("the function %q does not exist", c.FunctionName()))
 		}
 		w.args(c)
 		return
@@ -158,14 +158,14 @@ func (w *refCollector) call(e ast.Expr) {
 		return
 	}
 	if !w.env.HasFunction(c.FunctionName()) {
-		w.fail(e, fmt.Sprintf("there is no function %q", c.FunctionName()))
+		w.fail(e, fmt.Sprintf("the function %q does not exist", c.FunctionName()))
 	}
 	w.walk(c.Target())
 	w.all(c.Args())
 }
 
-// args walks the arguments of a function or operator; those that it may leave
-// unevaluated are marked. Either side of || and && may decide alone.
+// args walks the arguments of a function or operator and marks those that may not be
+// evaluated. Either side of || and && may decide alone.
 func (w *refCollector) args(c ast.CallExpr) {
 	args := c.Args()
 	switch c.FunctionName() {
@@ -182,8 +182,8 @@ func (w *refCollector) args(c ast.CallExpr) {
 	w.conditionalDepth--
 }
 
-// path reads a chain of selects down to its root; what is no constant member
-// ends the path and is walked on its own.
+// path reads a chain of selections down to its root. A member that is not constant ends the
+// path and is walked separately.
 func (w *refCollector) path(e ast.Expr) {
 	var names []string
 	var ids []int64
@@ -227,7 +227,7 @@ func constantKey(e ast.Expr) (string, bool) {
 	return string(s), ok
 }
 
-// add notes a reference; names stand last member first.
+// add records a reference; the names are in reverse order.
 func (w *refCollector) add(root ast.Expr, names []string, test bool, ids []int64) {
 	name := strings.TrimPrefix(root.AsIdent(), ".")
 	if w.bound[name] > 0 {
@@ -244,8 +244,8 @@ func (w *refCollector) add(root ast.Expr, names []string, test bool, ids []int64
 	w.refs = append(w.refs, Ref{Root: name, Path: names, Offset: off, Len: end - off, IsHas: test, Conditional: test || w.conditionalDepth > 0})
 }
 
-// end is where a reference ends in the source, as far as it is written with
-// plain dots; the place is for messages only.
+// end returns the end of a reference in the source, as far as it is written with plain
+// dots. It is used only for messages.
 func (w *refCollector) end(off int, root string, names []string) int {
 	at := off + len(root)
 	if !strings.HasPrefix(w.src[min(off, len(w.src)):], root) {
@@ -261,10 +261,10 @@ func (w *refCollector) end(off int, root string, names []string) int {
 	return at
 }
 
-// offset is the place of an expression in bytes.
+// offset returns the position of an expression in bytes.
 func (w *refCollector) offset(e ast.Expr) int { return w.offsetOf(e.ID()) }
 
-// offsetOf is the place of the syntax node with that id.
+// offsetOf returns the position of the syntax node with that id.
 func (w *refCollector) offsetOf(id int64) int {
 	r, ok := w.tree.SourceInfo().GetOffsetRange(id)
 	switch {

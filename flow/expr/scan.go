@@ -2,8 +2,8 @@ package expr
 
 import "strings"
 
-// closing finds the "}}" that ends an expression which starts at s[from:]: the
-// first one outside string literals and brackets. It returns its offset, or -1.
+// closing returns the offset of the "}}" that ends the expression starting at s[from:], or
+// -1: the first one outside string literals and brackets.
 func closing(s string, from int) int {
 	depth := 0
 	for i := from; i < len(s); {
@@ -36,7 +36,7 @@ func wordBefore(s string, i, from int) bool {
 	return i > from && nameByte(s[i-1])
 }
 
-// afterLiteral is the offset behind the string literal that starts at s[i].
+// afterLiteral returns the offset after the string literal that starts at s[i].
 func afterLiteral(s string, i int, raw bool) int {
 	quote := s[i : i+1]
 	if strings.HasPrefix(s[i:], strings.Repeat(quote, 3)) {

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Template is a value with {{ }} in it: a string, or a list or map that holds
-// such strings at any depth. It is immutable and safe for concurrent use.
+// Template is a value with {{ }} in it: a string, or a list or map that contains such
+// strings at any depth. It is immutable and safe for concurrent use.
 type Template struct {
-	// lit is the value where there is no {{ }} in it; isLit says so.
+	// lit is the value if it has no {{ }}; isLit says so.
 	lit   any
 	isLit bool
-	// one is a string that is exactly one {{ }}; parts any other string.
+	// one is set for a string that is exactly one {{ }}; parts for any other string.
 	one   *Program
-	at    int // where one's source starts in its string
+	at    int // offset of one's source in its string
 	parts []part
-	// items and members are a list and a map.
+	// items and members are set for a list and a map.
 	items   []*Template
 	members []memberTemplate
 	kind    templateKind
@@ -45,12 +45,12 @@ type memberTemplate struct {
 	t    *Template
 }
 
-// maxDepth bounds how deep a template's value may nest.
+// maxDepth is the maximum nesting of a template's value.
 const maxDepth = 128
 
-// ParseTemplate reads a value. Strings in it, also inside []any and
-// map[string]any, may hold {{ }}; map keys and everything else are literal. A
-// *SyntaxError has its offset from the start of the string that holds it.
+// ParseTemplate parses a value. Strings, also inside []any and map[string]any, may contain
+// {{ }}; map keys and everything else are literal. A *SyntaxError has its offset from the
+// start of the string that contains it.
 func ParseTemplate(v any) (*Template, error) { return parseTemplate(v, 0) }
 
 func parseTemplate(v any, depth int) (*Template, error) {
@@ -137,7 +137,7 @@ func parseString(s string) (*Template, error) {
 	return t, nil
 }
 
-// Literal returns the value as it stands, and true, where there is no {{ }} in it.
+// Literal returns the value and true if it has no {{ }}.
 func (t *Template) Literal() (any, bool) {
 	if !t.isLit {
 		return nil, false
@@ -145,12 +145,12 @@ func (t *Template) Literal() (any, bool) {
 	return t.lit, true
 }
 
-// Program is the expression of a template that is exactly one {{ }}, nil for
-// any other.
+// Program returns the expression of a template that is exactly one {{ }}, nil for any
+// other.
 func (t *Template) Program() *Program { return t.one }
 
-// Refs lists the references of all expressions in it, in order; offsets count
-// from the start of the string that holds each.
+// Refs lists the references of all expressions, in order. Offsets count from the start of
+// the string that contains the reference.
 func (t *Template) Refs() []Ref {
 	switch {
 	case t.isLit:
@@ -181,9 +181,9 @@ func shifted(to []Ref, p *Program, by int) []Ref {
 	return to
 }
 
-// Eval gives the value with every expression in it evaluated: a string that is
-// exactly one {{ }} keeps the expression's type, other strings are rendered.
-// Errors are those of Program.Eval, with where in a list or map they arose.
+// Eval returns the value with every expression evaluated: a string that is exactly one {{
+// }} keeps the expression's type, other strings are rendered. Errors are those of
+// Program.Eval, with their place in a list or map.
 func (t *Template) Eval(v Vars) (any, error) {
 	switch {
 	case t.isLit:
@@ -244,8 +244,8 @@ func (t *Template) render(v Vars) (string, error) {
 	return b.String(), nil
 }
 
-// Text evaluates and renders the value as text: a string as it is, everything
-// else as JSON.
+// Text evaluates the value and renders it as text: a string unchanged, everything else as
+// JSON.
 func (t *Template) Text(v Vars) (string, error) {
 	val, err := t.Eval(v)
 	if err != nil {
@@ -258,8 +258,8 @@ func (t *Template) Text(v Vars) (string, error) {
 	return b.String(), nil
 }
 
-// moved shifts the offset of an EvalError from its expression to the string
-// that holds it.
+// moved shifts the offset of an EvalError from its expression to the string that contains
+// it.
 func moved(err error, by int) error {
 	if e, ok := err.(*EvalError); ok { //nolint:errorlint // Program.Eval returns it unwrapped
 		e.Offset += by

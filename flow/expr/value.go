@@ -14,8 +14,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// adapter turns Go values into CEL values. Lists and maps keep the Go value
-// they stand for, so a result that is one comes back without a copy.
+// adapter converts Go values to CEL values. Lists and maps keep their Go value, so that
+// returning one needs no copy.
 type adapter struct{}
 
 // NativeToValue implements types.Adapter.
@@ -64,8 +64,8 @@ type dict struct {
 	raw map[string]any
 }
 
-// object is an Object as a CEL map: members are read one by one, the whole
-// only where an operation needs it.
+// object is an Object as a CEL map: members are read one by one, and all of them only if an
+// operation needs them.
 type object struct{ o Object }
 
 // whole reads all members.
@@ -124,7 +124,7 @@ func materialise(o Object) map[string]any {
 	return raw
 }
 
-// opaque is a Go value that expressions may pass on and compare, not look into.
+// opaque is a Go value that expressions may pass on and compare, but not inspect.
 type opaque struct{ v any }
 
 func opaqueType() *types.Type { return types.NewOpaqueType("weir.Value") }
@@ -134,7 +134,7 @@ func (o opaque) ConvertToNative(t reflect.Type) (any, error) {
 	if reflect.TypeOf(o.v).AssignableTo(t) {
 		return o.v, nil
 	}
-	return nil, fmt.Errorf("a %T cannot become a %v", o.v, t)
+	return nil, fmt.Errorf("a %T cannot be converted to %v", o.v, t)
 }
 
 // ConvertToType implements ref.Val.
@@ -151,7 +151,7 @@ func (o opaque) Equal(other ref.Val) ref.Val {
 func (o opaque) Type() ref.Type { return opaqueType() }
 func (o opaque) Value() any     { return o.v }
 
-// plain normalises a Go value that came in through Vars without CEL.
+// plain normalises a Go value from Vars without CEL.
 func plain(v any) any {
 	switch t := v.(type) {
 	case nil, bool, string, int64, float64, []any, map[string]any:
@@ -180,13 +180,13 @@ func plain(v any) any {
 	}
 }
 
-// nativeConverter turns CEL values into Go values, at most left of them.
+// nativeConverter converts CEL values to Go values, at most left elements and bytes.
 type nativeConverter struct{ left int }
 
 var errTooBig = fmt.Errorf("the result has more than %d elements or bytes", MaxResult/2)
 
-// of gives the Go value: nil bool int64 float64 string []any map[string]any, or
-// what an opaque value holds.
+// of returns the Go value: nil bool int64 float64 string []any map[string]any, or the value
+// of an opaque.
 func (n *nativeConverter) of(v ref.Val) (any, error) {
 	if n.left--; n.left < 0 {
 		return nil, errTooBig
@@ -202,12 +202,12 @@ func (n *nativeConverter) of(v ref.Val) (any, error) {
 		return string(t), nil
 	case types.Double:
 		if math.IsNaN(float64(t)) || math.IsInf(float64(t), 0) {
-			return nil, fmt.Errorf("the result %v is not a number that can be kept", float64(t))
+			return nil, fmt.Errorf("the result %v is not a number that can be stored", float64(t))
 		}
 		return float64(t), nil
 	case types.Uint:
 		if uint64(t) > math.MaxInt64 {
-			return nil, fmt.Errorf("the result %d does not fit 64 bits with a sign", uint64(t))
+			return nil, fmt.Errorf("the result %d does not fit a signed 64-bit integer", uint64(t))
 		}
 		return int64(t), nil
 	case list:

@@ -1,8 +1,8 @@
 // Package graph draws flows as Mermaid, DOT and SVG. It computes the layout of the SVG
-// itself, in layers from top to bottom with the bodies of loops as boxes. Equal flows
-// give equal bytes.
+// itself, in layers from top to bottom, with the bodies of loops as boxes. Equal flows give
+// equal bytes.
 //
-// It must not know how a flow runs, or the state of a run.
+// It must not know how a flow is executed, or the state of a run.
 package graph
 
 import (
@@ -12,15 +12,15 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// drawnEdge is what is drawn between two nodes of a scope: all edges of one kind and
-// one branch between them.
+// drawnEdge is one line between two nodes of a scope: all edges of one kind and one branch
+// between them.
 type drawnEdge struct {
 	from, to int // indexes into Graph.Nodes
 	kind     flow.EdgeKind
-	label    string // the branch or port it leaves by, "" for the usual one
+	label    string // the branch or port of origin, "" for the default one
 }
 
-// edgesOf gathers the edges of a scope, in order.
+// edgesOf groups the edges of a scope, in order.
 func edgesOf(g *flow.Graph) []drawnEdge {
 	index := make(map[string]int, len(g.Nodes))
 	for i, n := range g.Nodes {
@@ -44,7 +44,7 @@ func edgesOf(g *flow.Graph) []drawnEdge {
 	return out
 }
 
-// nodeCategory is that of a node's type, "" where it is not known.
+// nodeCategory returns the category of a node's type, "" if unknown.
 func nodeCategory(c flow.Catalogue, n *flow.Node) string {
 	if c == nil {
 		return ""
@@ -55,7 +55,7 @@ func nodeCategory(c flow.Catalogue, n *flow.Node) string {
 	return ""
 }
 
-// nodeKind is what stands below a node's id: its type, with the flow that it runs.
+// nodeKind returns the text below a node's id: its type, with the flow that it runs.
 func nodeKind(n *flow.Node) string {
 	if ref, _ := n.With["flow"].(string); n.Uses != nil && ref != "" {
 		return n.Type + " " + ref
@@ -63,10 +63,9 @@ func nodeKind(n *flow.Node) string {
 	return n.Type
 }
 
-// Mermaid returns the flow as a Mermaid flowchart. Data is drawn as an arrow,
-// control as a dotted one with the branch as its label, context as a thick one
-// and tools with a circle at its end. A node that runs a flow is a box with
-// double sides that names it.
+// Mermaid returns the flow as a Mermaid flowchart. Data is drawn as an arrow, control as a
+// dotted one with the branch as its label, context as a thick one and tools with a circle
+// at its end. A node that runs a flow is a box with double sides and the name of the flow.
 func Mermaid(f *flow.Flow) []byte {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
@@ -101,15 +100,15 @@ func mermaidScope(b *strings.Builder, g *flow.Graph, prefix, indent string) {
 	}
 }
 
-// hasBranches reports whether control leaves the node by a branch.
+// hasBranches reports whether a control edge leaves the node by a branch.
 func hasBranches(g *flow.Graph, id string) bool {
 	return slices.ContainsFunc(g.Edges, func(e *flow.Edge) bool {
 		return e.From == id && e.Kind == flow.EdgeControl && e.FromPort != "" && e.FromPort != "error"
 	})
 }
 
-// DOT returns the flow in the language of Graphviz. Bodies are clusters; in
-// each stands a node for the loop itself, where its own edges end.
+// DOT returns the flow in the language of Graphviz. Bodies are clusters, each with a node
+// for the loop itself, which the loop's own edges connect to.
 func DOT(f *flow.Flow) []byte {
 	var b strings.Builder
 	b.WriteString("digraph " + quoteDOT(f.Name) + " {\n")
@@ -155,13 +154,13 @@ func dotScope(b *strings.Builder, g *flow.Graph, prefix, indent string) {
 	}
 }
 
-// quoteDOT is a string of DOT.
+// quoteDOT returns a DOT string.
 func quoteDOT(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-// drawingName is what a node is called in a drawing: ids of flows may be words that
-// mean something to who reads it.
+// drawingName returns the name of a node in a drawing. It is not the id, because that may
+// be a keyword of the drawing language.
 func drawingName(prefix string, i int) string {
 	const digits = "0123456789"
 	if i < 10 {

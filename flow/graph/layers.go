@@ -5,25 +5,25 @@ import (
 	"slices"
 )
 
-// vertex is a node of the layout, or a place where a long line passes a layer.
+// vertex is a node of the layout, or a point where a long line crosses a layer.
 type vertex struct {
-	node  int // index into Graph.Nodes, -1 where a line passes
+	node  int // index into Graph.Nodes, -1 for a crossing line
 	layer int
 	w, h  float64
-	x     float64 // its middle
-	up    []int   // vertices of the layer above it is joined to
+	x     float64 // x of the middle
+	up    []int   // vertices of the layer above that it is connected to
 	down  []int
 }
 
-// layers is a scope cut into layers so that every line leads one layer down.
+// layers is a scope divided into layers so that every line leads one layer down.
 type layers struct {
 	vertices []vertex
 	rows     [][]int // vertices by layer, from left to right
-	paths    [][]int // for each line the vertices it passes, ends included
+	paths    [][]int // for each line the vertices it passes, including its ends
 }
 
-// layered puts nodes into layers. Nodes are in flow order, so that every line
-// leads from a lower to a higher index.
+// layered assigns nodes to layers. Nodes are in flow order, so every line leads from a
+// lower to a higher index.
 func layered(sizes []size, lines []drawnEdge) *layers {
 	depth := make([]int, len(sizes))
 	for _, l := range sortLines(lines) {
@@ -55,7 +55,7 @@ func sortLines(lines []drawnEdge) []drawnEdge {
 	return out
 }
 
-// lowerSources moves nodes that nothing leads to next to what they lead to.
+// lowerSources moves nodes without incoming lines next to their targets.
 func lowerSources(depth []int, lines []drawnEdge) {
 	first := make(map[int]int)
 	entered := make(map[int]bool)
@@ -72,10 +72,10 @@ func lowerSources(depth []int, lines []drawnEdge) {
 	}
 }
 
-// passWidth is the room a line takes where it passes a layer.
+// passWidth is the width of a line that crosses a layer.
 const passWidth = 14
 
-// route makes the vertices where a line passes layers, and joins them.
+// route creates the vertices where lines cross layers, and connects them.
 func (g *layers) route(l drawnEdge) []int {
 	path := []int{l.from}
 	for layer := g.vertices[l.from].layer + 1; layer < g.vertices[l.to].layer; layer++ {
@@ -91,12 +91,12 @@ func (g *layers) route(l drawnEdge) []int {
 	return path
 }
 
-// orderSweeps is how often the rows are put in order, down and up in turn; more
-// rarely make a difference.
+// orderSweeps is the number of times that the rows are ordered, down and up alternately.
+// More sweeps rarely make a difference.
 const orderSweeps = 12
 
-// order puts each row in the order of the middle of what its vertices are
-// joined to, and keeps what had the fewest crossings.
+// order orders each row by the mean position of connected vertices, and keeps the order
+// with the fewest crossings.
 func (g *layers) order() {
 	best, least := g.cloneRows(), g.crossings()
 	for s := range orderSweeps {
@@ -127,7 +127,7 @@ func (g *layers) cloneRows() [][]int {
 	return out
 }
 
-// positions is each vertex's place in its row.
+// positions returns each vertex's position in its row.
 func (g *layers) positions() []int {
 	pos := make([]int, len(g.vertices))
 	for _, row := range g.rows {
@@ -156,7 +156,7 @@ func (g *layers) arrange(row []int, joined func(*vertex) []int) {
 	slices.SortStableFunc(row, func(a, b int) int { return cmp.Compare(middle[a], middle[b]) })
 }
 
-// crossings counts the lines that cross between neighbouring rows.
+// crossings counts the crossing lines between neighbouring rows.
 func (g *layers) crossings() int {
 	pos := g.positions()
 	n := 0
@@ -175,7 +175,7 @@ func (g *layers) crossings() int {
 	return n
 }
 
-// inversions counts the pairs that are in the wrong order, by merging.
+// inversions counts the pairs in the wrong order, by merge sort.
 func inversions(list []int) int {
 	if len(list) < 2 {
 		return 0

@@ -18,28 +18,28 @@ type size struct{ w, h float64 }
 
 type point struct{ x, y float64 }
 
-// box is a node that has its place.
+// box is a node with its position.
 type box struct {
 	node  *flow.Node
 	x, y  float64 // upper left corner
 	w, h  float64
-	inner *picture // of a body; its place is relative to the box
+	inner *picture // of a body; its positions are relative to the box
 }
 
-// picture is a scope that is laid out; its upper left corner is 0, 0.
+// picture is a scope with its layout; its upper left corner is 0, 0.
 type picture struct {
 	size
 	boxes []box
 	lines []routedEdge
 }
 
-// routedEdge is a line with the points it passes.
+// routedEdge is a line with the points that it passes.
 type routedEdge struct {
 	drawnEdge
 	points []point
 }
 
-// layout lays a scope out, and the bodies in it.
+// layout computes the layout of a scope and of the bodies in it.
 func layout(g *flow.Graph) *picture {
 	inner := make([]*picture, len(g.Nodes))
 	sizes := make([]size, len(g.Nodes))
@@ -57,8 +57,8 @@ func layout(g *flow.Graph) *picture {
 	return l.picture(g, lines, inner)
 }
 
-// place gives every vertex its x: first side by side, then again and again
-// toward the middle of what it is joined to, as far as its neighbours let it.
+// place assigns every vertex its x: first side by side, then repeatedly toward the mean of
+// its connected vertices, as far as its neighbours allow.
 func (g *layers) place() {
 	for _, row := range g.rows {
 		x := 0.0
@@ -88,8 +88,8 @@ func (g *layers) place() {
 	}
 }
 
-// pull moves a row to where it wants to be, its order and gaps kept: packed
-// from the left and from the right, and between the two.
+// pull moves the vertices of a row toward their wanted positions, keeping order and gaps:
+// it packs them from the left and from the right, and takes the mean.
 func (g *layers) pull(row []int, down bool) {
 	want := make([]float64, len(row))
 	for i, v := range row {
@@ -113,8 +113,8 @@ func (g *layers) pull(row []int, down bool) {
 	}
 }
 
-// wantedX is the middle of what a vertex is joined to above or below, else on
-// the other side, else where it is.
+// wantedX returns the mean position of the connected vertices above or below, or else on
+// the other side, or else the present position.
 func (g *layers) wantedX(v int, down bool) float64 {
 	x := &g.vertices[v]
 	first, second := x.up, x.down
@@ -134,12 +134,12 @@ func (g *layers) wantedX(v int, down bool) float64 {
 	return sum / float64(len(first))
 }
 
-// minDistance is how far the middles of two neighbours must be from each other.
+// minDistance is the minimum distance between the middles of two neighbours.
 func (g *layers) minDistance(a, b int) float64 {
 	return g.vertices[a].w/2 + gapX + g.vertices[b].w/2
 }
 
-// picture turns the layout into boxes and lines.
+// picture converts the layout to boxes and lines.
 func (g *layers) picture(scope *flow.Graph, lines []drawnEdge, inner []*picture) *picture {
 	p := &picture{boxes: make([]box, len(scope.Nodes))}
 	middles, halves := make([]float64, len(g.rows)), make([]float64, len(g.rows))
@@ -169,7 +169,7 @@ func (g *layers) picture(scope *flow.Graph, lines []drawnEdge, inner []*picture)
 	return p
 }
 
-// points are where a line begins, passes layers and ends.
+// points are the ends of a line and where it crosses layers.
 func (g *layers) points(p *picture, path []int, middles, halves []float64) []point {
 	from, to := &p.boxes[path[0]], &p.boxes[path[len(path)-1]]
 	out := []point{{from.x + from.w/2, from.y + from.h}}

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// spreadEnds moves the ends of lines apart where several leave or enter one box, in
-// the order of where they come from or go to.
+// spreadEnds separates the ends of lines that leave or enter one box, ordered by the
+// position of their other ends.
 func (p *picture) spreadEnds() {
 	out, in := make([][]int, len(p.boxes)), make([][]int, len(p.boxes))
 	for i := range p.lines {
@@ -22,7 +22,7 @@ func (p *picture) spreadEnds() {
 	}
 }
 
-// spreadSide moves the ends of some lines at one side of a box of that width.
+// spreadSide separates the ends of lines at one side of a box of that width.
 func (p *picture) spreadSide(lines []int, width float64, end func(*routedEdge) (*point, point)) {
 	slices.SortStableFunc(lines, func(a, b int) int {
 		_, x := end(&p.lines[a])

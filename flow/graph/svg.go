@@ -11,10 +11,9 @@ import (
 // margin around the drawing, pixels.
 const margin = 24
 
-// SVG returns the flow as a picture of its own: nodes in layers from top to
-// bottom, a colour for each category of node type (none where c is nil), bodies
-// as boxes. Data is a solid line, control a dashed one with its branch, context
-// a blue and tools a dotted one.
+// SVG returns the flow as a self-contained image: nodes in layers from top to bottom, a
+// colour for each category of node type (none if c is nil), bodies as boxes. Data is a
+// solid line, control a dashed one with its branch, context a blue and tools a dotted one.
 func SVG(f *flow.Flow, c flow.Catalogue) []byte {
 	p := layout(&f.Graph)
 	d := &drawing{catalogue: c}
@@ -72,7 +71,7 @@ func colour(category string) string {
 	return "#9ca3af"
 }
 
-// drawing gathers the elements of an SVG.
+// drawing collects the elements of an SVG.
 type drawing struct {
 	catalogue flow.Catalogue
 	b         strings.Builder
@@ -80,8 +79,8 @@ type drawing struct {
 
 func (d *drawing) printf(format string, args ...any) { fmt.Fprintf(&d.b, format, args...) }
 
-// picture draws a scope with its upper left corner at x, y: lines first, so
-// that boxes lie over them, and labels last.
+// picture draws a scope with its upper left corner at x, y: lines first, so that boxes
+// cover them, and labels last.
 func (d *drawing) picture(p *picture, x, y float64) {
 	d.printf(`<g transform="translate(%s %s)">`+"\n", px(x), px(y))
 	for i := range p.lines {
@@ -143,13 +142,13 @@ func (d *drawing) box(b *box) {
 	d.printf(`<text class="type" x="%s" y="%s">%s</text></g>`+"\n", px(b.x+b.w/2+3), px(middle+13), escape(nodeKind(n)))
 }
 
-// px is a length with at most one decimal.
+// px formats a length with at most one decimal.
 func px(f float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0")
 }
 
 func escape(s string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s)) // a strings.Builder takes everything
+	_ = xml.EscapeText(&b, []byte(s)) // a strings.Builder never fails
 	return b.String()
 }

@@ -1,6 +1,6 @@
-// Package schema compiles JSON Schemas and explains in words why a value does not fit.
-// All checks of settings, answers of people, arguments of tools and answers of models
-// use it.
+// Package schema compiles JSON Schemas and explains in words why a value does not fit. It
+// is used for all checks of settings, answers of people, tool arguments and answers of
+// models.
 //
 // It must not know what the values are for.
 package schema
@@ -18,15 +18,15 @@ import (
 	"golang.org/x/text/message"
 )
 
-// Schema is a compiled JSON Schema. It may be used by any number of goroutines.
+// Schema is a compiled JSON Schema. It is safe for concurrent use.
 type Schema struct{ s *jsonschema.Schema }
 
-// root is where a schema is found by its own references.
+// root is the URL of a schema, for its own references.
 const root = "weir:///schema.json"
 
-// Compile compiles a JSON Schema, of draft 2020-12 unless it names another. It
-// reads no file and no network: references point into the schema itself. The
-// error says what is wrong with the schema.
+// Compile compiles a JSON Schema, of draft 2020-12 unless it names another. It reads no
+// file or network address: references must point into the schema itself. The error says
+// what is wrong with the schema.
 func Compile(s map[string]any) (*Schema, error) {
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -54,19 +54,19 @@ func Compile(s map[string]any) (*Schema, error) {
 	return &Schema{compiled}, nil
 }
 
-// noLoader loads no other document.
+// noLoader refuses to load other documents.
 type noLoader struct{}
 
 // Load implements jsonschema.URLLoader.
 func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("the schema refers to %s; only references inside it are read", url)
+	return nil, fmt.Errorf("the schema refers to %s; only references inside the schema are allowed", url)
 }
 
-// Parse reads a JSON text, and nothing behind it. Numbers are json.Number.
+// Parse parses a JSON text that has nothing after the value. Numbers are json.Number.
 func Parse(text string) (any, error) { return jsonschema.UnmarshalJSON(strings.NewReader(text)) }
 
-// Check says what in v the schema refuses: every place, up to eight, with what
-// was expected there, "; " between them. Nil means that v is valid.
+// Check says what the schema refuses in v: every place, up to eight, with what was expected
+// there, separated by "; ". Nil means that v is valid.
 func (s *Schema) Check(v any) error {
 	e, err := s.ValidationError(v)
 	if e == nil {
@@ -75,8 +75,8 @@ func (s *Schema) Check(v any) error {
 	return errors.New(strings.Join(PlacedReasons(e), "; "))
 }
 
-// ValidationError is Check with the library's own error, nil for a valid value; err is
-// set where v could not be checked.
+// ValidationError is Check with the library's own error, nil for a valid value; err is set
+// if v could not be checked.
 func (s *Schema) ValidationError(v any) (e *jsonschema.ValidationError, err error) {
 	err = s.s.Validate(v)
 	if errors.As(err, &e) {
@@ -88,8 +88,8 @@ func (s *Schema) ValidationError(v any) (e *jsonschema.ValidationError, err erro
 	return nil, nil
 }
 
-// OptionalNotNull lists the members of an object that may be left out and may not be
-// null, in alphabetical order.
+// OptionalNotNull lists the optional members of an object that may not be null, in
+// alphabetical order.
 func (s *Schema) OptionalNotNull() []string {
 	var out []string
 	for name, p := range s.s.Properties {
@@ -101,20 +101,20 @@ func (s *Schema) OptionalNotNull() []string {
 	return out
 }
 
-// maxReasons bounds how many places an error names.
+// maxReasons limits the number of places that an error names.
 const maxReasons = 8
 
-// PlacedReasons are the reasons of an error, each once and with its place.
+// PlacedReasons returns the reasons of an error with their places, without duplicates.
 func PlacedReasons(e *jsonschema.ValidationError) []string {
 	return appendReasons(nil, e, true, message.NewPrinter(language.English))
 }
 
-// Reasons are the reasons of an error without their places.
+// Reasons returns the reasons of an error without their places.
 func Reasons(e *jsonschema.ValidationError) []string {
 	return appendReasons(nil, e, false, message.NewPrinter(language.English))
 }
 
-// appendReasons appends the leaves of an error, where the reasons are.
+// appendReasons appends the leaf errors, which have the reasons.
 func appendReasons(out []string, e *jsonschema.ValidationError, placed bool, p *message.Printer) []string {
 	for _, c := range e.Causes {
 		out = appendReasons(out, c, placed, p)

@@ -53,7 +53,7 @@ func checkEntry(at string, v any) []flow.Problem {
 	if kinds := countKinds(e["say"] != nil, e["tool"] != nil, e["flow"] != nil); kinds != 1 {
 		p := settingProblem(at, "%s; this has %d of them", oneKindMessage, kinds)
 		if kinds == 0 {
-			p = settingProblem(at, "%s; this is none", oneKindMessage)
+			p = settingProblem(at, "%s; got none", oneKindMessage)
 		}
 		out = append(out, p)
 	}

@@ -118,7 +118,7 @@ func (e *queueEntry) UnmarshalJSON(raw []byte) error {
 }
 
 // oneKindMessage says what an entry is.
-const oneKindMessage = "an entry is one of say (an instruction), tool (a tool call) and flow (a flow that is run)"
+const oneKindMessage = "an entry must be one of say (an instruction), tool (a tool call) and flow (a flow that is run)"
 
 func countKinds(is ...bool) (n int) {
 	for _, b := range is {

@@ -92,7 +92,7 @@ func checkCode(with map[string]any) []flow.Problem {
 		case err != nil:
 			problems = append(problems, settingProblem("timeout", "%v", err))
 		case d < minCodeTime || d > maxCodeTime:
-			problems = append(problems, settingProblem("timeout", "code may run from 1 to 300 seconds; this is %v", d))
+			problems = append(problems, settingProblem("timeout", "timeout must be from 1 to 300 seconds; got %v", d))
 		}
 	}
 	for _, name := range namesOf(with["files"]) {

@@ -283,7 +283,7 @@ nodes:
 inputs: {text: {type: text, required: true}}
 `, map[string]any{"text": strings.Repeat("x", engine.MaxStateBytes/8)}, nil)
 	e := mustFail(t, r)
-	if e.Code != engine.CodeStateSize || !strings.Contains(e.Message, "67108864 is the limit") || e.Node != "grow#7/w" {
+	if e.Code != engine.CodeStateSize || !strings.Contains(e.Message, "the limit is 67108864") || e.Node != "grow#7/w" {
 		t.Errorf("%+v", e)
 	}
 }

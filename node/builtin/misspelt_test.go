@@ -169,7 +169,7 @@ func TestUnreadInputErrorSuggestsTheNearestName(t *testing.T) {
 		`{type: wait, in: {vlaue: 1}, with: {for: 1s}}`:                                             "did you mean value?",
 		`{type: template, in: {nmae: x}, with: {text: "{{ inputs.name }}"}}`:                        "did you mean name?",
 		`{type: action, in: {amuont: 1}, with: {code: "context['a'] = inputs['amount']"}}`:          "did you mean amount?",
-		`{type: action, in: {x: 1}, with: {code: "context['a'] = inputs.get('amount')"}}`:           "read it as inputs.x, or remove it; for order alone there is after:",
+		`{type: action, in: {x: 1}, with: {code: "context['a'] = inputs.get('amount')"}}`:           "read it as inputs.x, or remove it; to order nodes use after:",
 		`{type: action, in: {x: 1}, with: {code: "for k in inputs: context[k] = inputs[k]"}}`:       "",
 		`{type: action, in: {x: 1}, with: {prompt: "Add them up."}}`:                                "",
 		`{type: transform, in: {x: 1}, with: {expr: size(inputs)}}`:                                 "",
