@@ -4,22 +4,21 @@ import (
 	"sync"
 
 	"github.com/weir-run/weir/convo"
-	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/token"
 )
 
 // installMessageCounter has the store keep how many tokens the messages of sessions
 // have: by OpenAI's newest encoding, whatever model they were for.
 func (w *Weir) installMessageCounter() {
-	s, ok := w.store.(store.TokenCounting)
-	if !ok {
+	countTokens := w.store.Capabilities().CountTokens
+	if countTokens == nil {
 		return
 	}
 	w.messageCounter = sync.OnceValue(func() token.Counter {
 		c, _ := token.NewCounter(token.O200k, "openai") // is embedded
 		return c
 	})
-	s.CountTokens(func(m convo.Message) int {
+	countTokens(func(m convo.Message) int {
 		if len(m.Text) > maxCountedBytes {
 			return 0
 		}

@@ -170,7 +170,7 @@ func (w *Weir) recordedProgram(ctx context.Context, fingerprint, specs string) (
 // type where the specs are kept; c is asked for types where they are not, and may
 // be nil. Inferred lists the types that neither has: what is read of their nodes'
 // ports is inferred from the edges.
-func RecordedFlow(ctx context.Context, s Flows, c flow.Catalogue, fingerprint, specs string) (f *Flow, inferred []string, err error) {
+func RecordedFlow(ctx context.Context, s store.Flows, c flow.Catalogue, fingerprint, specs string) (f *Flow, inferred []string, err error) {
 	r := flow.RecordedFlows{ByFingerprint: func(fp string) ([]byte, error) { return s.Flow(ctx, fp) }, Types: c}
 	if r.Specs, err = storedSpecs(ctx, s, specs); err != nil {
 		return nil, nil, err
@@ -180,7 +180,7 @@ func RecordedFlow(ctx context.Context, s Flows, c flow.Catalogue, fingerprint, s
 
 // storedSpecs returns the node types that are kept under a digest, nil where there are
 // none.
-func storedSpecs(ctx context.Context, s Flows, digest string) (specs *flow.Specs, err error) {
+func storedSpecs(ctx context.Context, s store.Flows, digest string) (specs *flow.Specs, err error) {
 	if digest == "" {
 		return nil, nil
 	}
@@ -205,7 +205,7 @@ func (w *Weir) FlowByFingerprint(ctx context.Context, fingerprint string) (*Flow
 }
 
 // StoredFlow is Weir.FlowUnder for a store that no Weir is open on.
-func StoredFlow(ctx context.Context, s Flows, c flow.Catalogue, fingerprint string) (*Flow, error) {
+func StoredFlow(ctx context.Context, s store.Flows, c flow.Catalogue, fingerprint string) (*Flow, error) {
 	kept := func(fp string) ([]byte, error) { return s.Flow(ctx, fp) }
 	normal, err := kept(fingerprint)
 	if err != nil {

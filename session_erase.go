@@ -10,14 +10,6 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// Eraser deletes for good.
-type Eraser interface {
-	DeleteSession(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error)
-	DeleteRun(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error)
-	DeleteUser(ctx context.Context, user string, e store.DeleteOptions) (store.DeleteResult, error)
-	PruneSessions(ctx context.Context, p store.PruneOptions) (store.DeleteResult, error)
-}
-
 // Delete deletes the session for good: its messages, rounds, what waits for it,
 // and its forks. store.ErrOwned says that a live process works on a round.
 func (s *Session) Delete(ctx context.Context) (store.DeleteResult, error) {

@@ -15,12 +15,6 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// pendingSessionLister is a store that lists the sessions in which something waits for a
-// process.
-type pendingSessionLister interface {
-	PendingSessions(ctx context.Context, after string, limit int) ([]string, error)
-}
-
 const (
 	// recoveryInterval is about how long passes between two looks at the sessions in
 	// which something waits.
@@ -54,8 +48,8 @@ type blockedSession struct {
 func newSessionRecovery(w *Weir) *sessionRecovery {
 	s := &sessionRecovery{w: w, blocked: make(map[string]blockedSession)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if from, ok := w.store.(pendingSessionLister); ok {
-		s.loop.Go(func() { s.run(from) })
+	if w.store.Capabilities().Sessions != nil {
+		s.loop.Go(func() { s.run(w.store) })
 	}
 	return s
 }
@@ -76,7 +70,7 @@ func (s *sessionRecovery) blockedSessions() []Blocked {
 	return out
 }
 
-func (s *sessionRecovery) run(from pendingSessionLister) {
+func (s *sessionRecovery) run(from store.SessionStore) {
 	clock := time.NewTimer(0)
 	defer clock.Stop()
 	for {
@@ -93,7 +87,7 @@ func (s *sessionRecovery) run(from pendingSessionLister) {
 }
 
 // sweep continues the sessions that may be continued here.
-func (s *sessionRecovery) sweep(from pendingSessionLister) error {
+func (s *sessionRecovery) sweep(from store.SessionStore) error {
 	continued, seen := 0, map[string]bool{}
 	for after := ""; continued < maxSessionsPerSweep; {
 		ids, err := from.PendingSessions(s.ctx, after, 2*maxSessionsPerSweep)

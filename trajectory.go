@@ -82,7 +82,7 @@ func (t *trajectoryBuilder) agentsOf(ctx context.Context, session string) ([]tra
 
 // trajectoryBuilder makes trajectories from journals.
 type trajectoryBuilder struct {
-	store   Store
+	store   *store.Full
 	types   flow.Catalogue
 	changes *trajectory.RecorderPool
 	flows   map[string]*Flow // as recorded, by fingerprint and specs
@@ -97,7 +97,7 @@ type trajectoryBuilder struct {
 	describe func(tool string) string
 }
 
-func newTrajectoryBuilder(s Store, types flow.Catalogue) *trajectoryBuilder {
+func newTrajectoryBuilder(s *store.Full, types flow.Catalogue) *trajectoryBuilder {
 	return &trajectoryBuilder{store: s, types: types, flows: make(map[string]*Flow), changes: trajectory.NewRecorderPool(nil, nil)}
 }
 

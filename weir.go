@@ -46,71 +46,9 @@ type (
 	Error = engine.Error
 	// Status is where a run or node stands.
 	Status = engine.Status
+	// Store keeps the record: memory.New(), sqlite.Open(...). See package store.
+	Store = store.Store
 )
-
-// Store is what a Weir keeps its record in: memory.New(), sqlite.Open(...).
-type Store interface {
-	runner.Store
-	Flows
-	Runs
-	Cache
-	Sessions
-	Queue
-	Eraser
-	Close() error
-}
-
-// Flows keeps flow definitions by fingerprint, each once.
-type Flows interface {
-	PutFlow(ctx context.Context, fingerprint string, normal []byte) error
-	Flow(ctx context.Context, fingerprint string) ([]byte, error)
-}
-
-// Runs lists runs and takes messages to them.
-type Runs interface {
-	Runs(ctx context.Context, f store.Filter) ([]store.Run, error)
-	FindRunIDs(ctx context.Context, prefix string) ([]string, error)
-	Due(ctx context.Context, before time.Time, limit int) ([]string, error)
-	Post(ctx context.Context, p store.Post) error
-}
-
-// Sessions keeps conversations over many runs.
-type Sessions interface {
-	CreateSession(ctx context.Context, n store.NewSession) error
-	Session(ctx context.Context, id string) (store.Session, error)
-	FindSession(ctx context.Context, user, flow, thread string) (store.Session, error)
-	Sessions(ctx context.Context, f store.SessionFilter) ([]store.Session, error)
-	SessionMessages(ctx context.Context, id string, from, to int) ([]store.SessionMessage, error)
-	ActivateSession(ctx context.Context, id string) error
-	ExpireSession(ctx context.Context, id string, at time.Time) error
-}
-
-// Queue keeps the messages to sessions until their rounds begin.
-type Queue interface {
-	Enqueue(ctx context.Context, q store.QueuedMessage) (store.QueuedMessage, error)
-	Queue(ctx context.Context, session string) ([]store.QueuedMessage, error)
-	NextQueued(ctx context.Context, session string) (store.QueuedMessage, error)
-	FindQueued(ctx context.Context, id string) (store.QueuedMessage, error)
-	NotQueued(ctx context.Context, ids []string) ([]string, error)
-	RemoveQueued(ctx context.Context, id string) error
-	RefuseQueued(ctx context.Context, id, holder string, commits int64) error
-	Rounds
-}
-
-// Rounds makes messages to sessions rounds of them.
-type Rounds interface {
-	StartRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.QueuedMessage, error)
-	RoundMessage(ctx context.Context, run string) (store.QueuedMessage, error)
-}
-
-// Cache keeps values across runs.
-type Cache interface {
-	CacheGet(ctx context.Context, key string, now time.Time) (engine.Value, bool, error)
-	CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error
-	CacheUpdate(ctx context.Context, key string, now time.Time, change func(engine.Value, bool) (engine.Value, bool)) error
-	CacheList(ctx context.Context, prefix string, now time.Time) ([]store.CacheEntry, error)
-	CacheDelete(ctx context.Context, keys []string) (int, error)
-}
 
 // Options of a Weir; the zero value works, in memory and without models.
 type Options struct {
@@ -175,7 +113,7 @@ type Options struct {
 
 // Weir runs flows in this process.
 type Weir struct {
-	store          Store
+	store          *store.Full
 	catalogue      *node.Catalogue
 	local          *runner.Local
 	tools          *tool.Set
@@ -216,6 +154,11 @@ func Open(o Options) (*Weir, error) {
 	if o.Store == nil {
 		o.Store = memory.New()
 	}
+	if o.Recover || o.Tend {
+		if o.Store.Capabilities().Recovery == nil {
+			return nil, fmt.Errorf("open: Options.Recover is set: %w", &store.Unsupported{Capability: "recovery"})
+		}
+	}
 	if o.HTTP == nil {
 		if o.HTTP, err = safehttp.Client(safehttp.Options{}); err != nil {
 			return nil, fmt.Errorf("open: %w", err)
@@ -224,7 +167,7 @@ func Open(o Options) (*Weir, error) {
 	if o.Secrets == nil {
 		o.Secrets = func(name string) (string, bool) { return os.LookupEnv("WEIR_SECRET_" + name) }
 	}
-	w := &Weir{store: o.Store, catalogue: c, logger: o.Logger, models: o.Models, customTypes: make(map[string]bool), programs: make(map[string]*runner.Program), recordedPrograms: make(map[string]*runner.Program)}
+	w := &Weir{store: store.Complete(o.Store), catalogue: c, logger: o.Logger, models: o.Models, customTypes: make(map[string]bool), programs: make(map[string]*runner.Program), recordedPrograms: make(map[string]*runner.Program)}
 	w.drivers = newSessionDrivers(w)
 	w.secret, w.replays, w.providers = o.Secrets, o.Replay != nil, make(map[string]bool, len(o.Providers))
 	for name := range o.Providers {
@@ -257,7 +200,7 @@ func Open(o Options) (*Weir, error) {
 				Providers: maps.Clone(o.Providers), Replay: o.Replay, Models: o.Models, Limits: o.Limits,
 				Timeouts: maps.Clone(o.Timeouts), Logger: o.Logger,
 			}),
-			Tools: tools, Executors: executors, Cache: cache{o.Store}, HTTP: o.HTTP, Secret: o.Secrets,
+			Tools: tools, Executors: executors, Cache: cache{w.store}, HTTP: o.HTTP, Secret: o.Secrets,
 		},
 	}
 	ro.Trajectories = w.trajectoryRecording(o.Trajectories)
@@ -386,7 +329,7 @@ func newID() string {
 func DefaultPath(dir string) string { return filepath.Join(dir, ".weir", "weir.db") }
 
 // cache is the store's as nodes see it.
-type cache struct{ s Cache }
+type cache struct{ s store.CacheStore }
 
 // Get implements node.Cache.
 func (c cache) Get(ctx context.Context, key string) (engine.Value, bool, error) {

@@ -23,6 +23,7 @@ import (
 	"github.com/weir-run/weir/llm/recorded"
 	"github.com/weir-run/weir/node/builtin/safehttp"
 	"github.com/weir-run/weir/sandbox"
+	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 )
 
@@ -52,7 +53,7 @@ type Options struct {
 // instead of Close.
 type App struct {
 	*weir.Weir
-	Store weir.Store
+	Store *store.Full
 	// Providers are the names of the model providers, in order.
 	Providers []string
 	// Note says in what way a database that cannot be written was opened; "" for others.
@@ -169,7 +170,7 @@ func (a *App) openStore(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	if a.Store = s; o.ReadOnly {
+	if a.Store = store.Complete(s); o.ReadOnly {
 		a.Note = s.Note()
 	}
 	return nil

@@ -22,8 +22,8 @@ func (b *Toolbox) memoryTools(store memory.Store) ([]*tool.Tool, error) {
 
 // addMemoryTools adds the memory tools. They need the open store.
 func (a *App) addMemoryTools(o *weir.Options) error {
-	store, ok := a.Store.(memory.Store)
-	if !ok {
+	store := a.Store.Capabilities().Memory
+	if store == nil {
 		return nil
 	}
 	tools, err := a.tools.memoryTools(store)

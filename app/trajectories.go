@@ -18,8 +18,8 @@ func trajectories(c config.Trajectory, store weir.Store) *weir.TrajectoryOptions
 	if c.Files != "" {
 		t.Storage = files.New(c.Files, files.Options{})
 	}
-	if s, ok := store.(interface{ Trajectories() tables.Tables }); ok && c.Tables {
-		rows := tables.New(s.Trajectories())
+	if in := store.Capabilities().Trajectories; in != nil && c.Tables {
+		rows := tables.New(in)
 		if t.Storage == nil {
 			t.Storage = rows
 		} else {

@@ -19,14 +19,6 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Archives is a store whose runs can be exported and imported.
-type Archives interface {
-	Chains
-	Flows
-	Archive(ctx context.Context, run string) ([]store.ArchivedRun, []store.ArchivedSession, error)
-	Restore(ctx context.Context, sessions []store.ArchivedSession, runs []store.RunToRestore) error
-}
-
 // exportVersion is the version of the format of exports that are written. Version 1
 // had no digest.
 const exportVersion = 2
@@ -78,7 +70,8 @@ var ErrExport = errors.New("not an export that can be read")
 // a line: its tree of runs, the runs whose past they share, of a session the rounds up
 // to its own, their flows, commits, heads, and the salts by which the heads are
 // verified. Erasing a run does not reach its exports.
-func WriteExport(ctx context.Context, s Archives, run string, out io.Writer) error {
+func WriteExport(ctx context.Context, st store.Store, run string, out io.Writer) error {
+	s := store.Complete(st)
 	runs, sessions, err := s.Archive(ctx, run)
 	if err != nil {
 		return err
@@ -107,7 +100,7 @@ func WriteExport(ctx context.Context, s Archives, run string, out io.Writer) err
 // exporter writes an export; its first error sticks.
 type exporter struct {
 	ctx context.Context //nolint:containedctx // lives as long as one call
-	s   Archives
+	s   *store.Full
 	out *bufio.Writer
 	sum hash.Hash // of what was written
 	end exportEnd
@@ -370,7 +363,7 @@ func (e *Export) addLine(n int, line []byte) error {
 	return nil
 }
 
-// Chain implements Chains.
+// Chain implements store.ChainStore.
 func (e *Export) Chain(ctx context.Context, run string) (store.Chain, error) {
 	all, err := e.Chains(ctx)
 	for _, c := range all {
@@ -381,7 +374,7 @@ func (e *Export) Chain(ctx context.Context, run string) (store.Chain, error) {
 	return store.Chain{}, errors.Join(err, fmt.Errorf("run %s: %w", run, store.ErrNotFound))
 }
 
-// Chains implements Chains.
+// Chains implements store.ChainStore.
 func (e *Export) Chains(context.Context) ([]store.Chain, error) {
 	numbers := map[string]int64{}
 	out := make([]store.Chain, 0, len(e.runs))
@@ -417,7 +410,7 @@ func (e *Export) events(b *store.Base) int64 {
 	return 0
 }
 
-// Links implements Chains.
+// Links implements store.ChainStore.
 func (e *Export) Links(_ context.Context, c store.Chain) iter.Seq2[store.ChainLink, error] {
 	return func(yield func(store.ChainLink, error) bool) {
 		for i := range e.runs {
@@ -442,7 +435,7 @@ func (e *Export) Links(_ context.Context, c store.Chain) iter.Seq2[store.ChainLi
 	}
 }
 
-// Audit implements Audited: of what is beside the chains it has the rows of runs.
+// Audit implements store.AuditStore: of what is beside the chains it has the rows of runs.
 func (e *Export) Audit(_ context.Context, c store.Chain, f *store.JournalFacts) ([]store.Finding, error) {
 	var out []store.Finding
 	for i := range e.runs {
@@ -467,13 +460,13 @@ func (e *Export) Audit(_ context.Context, c store.Chain, f *store.JournalFacts) 
 	return out, nil
 }
 
-// AuditAll implements Audited.
+// AuditAll implements store.AuditStore.
 func (e *Export) AuditAll(context.Context) ([]store.Finding, error) { return nil, nil }
 
-// Fingerprints implements Audited.
+// Fingerprints implements store.AuditStore.
 func (e *Export) Fingerprints(context.Context) ([]string, error) { return sortedKeysOf(e.flows), nil }
 
-// Flow implements Flows.
+// Flow implements store.Flows.
 func (e *Export) Flow(_ context.Context, fingerprint string) ([]byte, error) {
 	if normal, ok := e.flows[fingerprint]; ok {
 		return []byte(normal), nil
@@ -481,7 +474,7 @@ func (e *Export) Flow(_ context.Context, fingerprint string) ([]byte, error) {
 	return nil, fmt.Errorf("flow %s: %w", fingerprint, store.ErrNotFound)
 }
 
-// PutFlow implements Flows; an export is not written to.
+// PutFlow implements store.Flows; an export is not written to.
 func (e *Export) PutFlow(context.Context, string, []byte) error {
 	return fmt.Errorf("put flow: %w", errors.ErrUnsupported)
 }

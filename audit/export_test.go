@@ -20,7 +20,7 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-func exported(t *testing.T, s audit.Archives, run string) []byte {
+func exported(t *testing.T, s weir.Store, run string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	if err := audit.WriteExport(t.Context(), s, run, &out); err != nil {
@@ -130,7 +130,7 @@ func refusedExport(t *testing.T, data string) bool {
 	if err != nil {
 		return true
 	}
-	v, err := audit.Verify(t.Context(), e, audit.Options{Heads: e.Heads()})
+	v, err := e.Verify(t.Context(), audit.Options{Heads: e.Heads()})
 	return err != nil || !v.OK
 }
 

@@ -24,9 +24,10 @@ type ImportResult struct {
 // verified first. A run of the same id that is there already must be the same,
 // store.ErrExists where it is another, or has gone on otherwise. All is kept or
 // nothing.
-func Import(ctx context.Context, s Archives, e *Export) (ImportResult, error) {
+func Import(ctx context.Context, st store.Store, e *Export) (ImportResult, error) {
+	s := store.Complete(st)
 	out := ImportResult{Run: e.Run()}
-	v, err := Verify(ctx, e, Options{Heads: e.Heads()})
+	v, err := e.Verify(ctx, Options{Heads: e.Heads()})
 	if err != nil {
 		return out, err
 	}
@@ -69,7 +70,7 @@ func Import(ctx context.Context, s Archives, e *Export) (ImportResult, error) {
 
 // isAlreadyStored reports whether a run of an export is in the store already: its chain there
 // has the head that it has in the export.
-func isAlreadyStored(ctx context.Context, s Archives, e *Export, r *exportRun) (bool, error) {
+func isAlreadyStored(ctx context.Context, s *store.Full, e *Export, r *exportRun) (bool, error) {
 	all, err := s.Chains(ctx)
 	if err != nil {
 		return false, err

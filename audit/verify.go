@@ -7,45 +7,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/weir-run/weir/store"
 )
-
-// Chains is a store that chains the commits of its runs, so that what is changed
-// in it later is found; see package store.
-type Chains interface {
-	// Chain returns the chain of a run, Chains those of all, the erased ones too, in
-	// the order that the runs were made in.
-	Chain(ctx context.Context, run string) (store.Chain, error)
-	Chains(ctx context.Context) ([]store.Chain, error)
-	// Links yields the links of a chain in order.
-	Links(ctx context.Context, c store.Chain) iter.Seq2[store.ChainLink, error]
-}
-
-// Flows keeps flow definitions and descriptions of node types by digest.
-type Flows interface {
-	PutFlow(ctx context.Context, fingerprint string, normal []byte) error
-	Flow(ctx context.Context, fingerprint string) ([]byte, error)
-}
-
-// Audited is a store that can compare what it keeps beside its chains with what is
-// in them: of one run, and all else.
-type Audited interface {
-	Audit(ctx context.Context, c store.Chain, f *store.JournalFacts) ([]store.Finding, error)
-	AuditAll(ctx context.Context) ([]store.Finding, error)
-	// Fingerprints are those of all flows that it keeps.
-	Fingerprints(ctx context.Context) ([]string, error)
-}
-
-// Rows is a store that can say what the row of a run is, and compare its schema with
-// what it should be.
-type Rows interface {
-	RowHash(ctx context.Context, c store.Chain) (store.Hash, error)
-	// AuditSchema also looks at the types of columns, of all rows or of few.
-	AuditSchema(ctx context.Context, all bool) ([]store.Finding, error)
-}
 
 // Options say what to verify.
 type Options struct {
@@ -104,7 +69,31 @@ type VerifiedRun struct {
 // elsewhere it proves that they are consistent: somebody who can write the database
 // could have written another history with a chain of its own, or have cut off the
 // end of this one. With a head all up to its commit is as it was then.
-func Verify(ctx context.Context, s Chains, v Options) (*Report, error) {
+//
+// A store that does not chain its commits is a *store.Unsupported error. What it has
+// beside its chains is compared as far as its capabilities go.
+func Verify(ctx context.Context, s store.Store, v Options) (*Report, error) {
+	c := s.Capabilities()
+	if c.Chains == nil {
+		return nil, &store.Unsupported{Capability: "chains"}
+	}
+	return verify(ctx, record{store.Complete(s), c.Audit, c.Rows, s}, v)
+}
+
+// Verify checks an export as Verify checks a store.
+func (e *Export) Verify(ctx context.Context, v Options) (*Report, error) {
+	return verify(ctx, record{e, e, nil, e}, v)
+}
+
+// record is what is verified. What is nil is not compared.
+type record struct {
+	store.ChainStore
+	audit store.AuditStore
+	rows  store.RowStore
+	flows store.Flows
+}
+
+func verify(ctx context.Context, s record, v Options) (*Report, error) {
 	x := verifier{ctx: ctx, s: s, v: v, flows: map[string]string{}, users: map[int64]string{}, out: &Report{Runs: []VerifiedRun{}, Findings: []store.Finding{}}}
 	if err := x.verifySchema(); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
@@ -131,11 +120,10 @@ func Verify(ctx context.Context, s Chains, v Options) (*Report, error) {
 
 // verifySchema has the store compare its schema with what it should be.
 func (x *verifier) verifySchema() error {
-	s, ok := x.s.(Rows)
-	if !ok {
+	if x.s.rows == nil {
 		return nil
 	}
-	found, err := s.AuditSchema(x.ctx, x.v.Run == "")
+	found, err := x.s.rows.AuditSchema(x.ctx, x.v.Run == "")
 	x.addFindings(found...)
 	return err
 }
@@ -151,7 +139,7 @@ type chainState struct {
 
 type verifier struct {
 	ctx context.Context //nolint:containedctx // lives as long as one call
-	s   Chains
+	s   record
 	v   Options
 	out *Report
 
@@ -312,11 +300,10 @@ func (x *verifier) verifyChain(c store.Chain) error {
 
 // verifyRow compares the run's row with the one that was kept.
 func (x *verifier) verifyRow(c store.Chain, r *VerifiedRun) error {
-	s, ok := x.s.(Rows)
-	if !ok || r.Erased {
+	if x.s.rows == nil || r.Erased {
 		return nil
 	}
-	row, err := s.RowHash(x.ctx, c)
+	row, err := x.s.rows.RowHash(x.ctx, c)
 	if err != nil {
 		return err
 	}
@@ -329,17 +316,15 @@ func (x *verifier) verifyRow(c store.Chain, r *VerifiedRun) error {
 
 // audit has the store compare what is beside a chain, unless the chain is broken.
 func (x *verifier) audit(c store.Chain, f *store.JournalFacts, before int) error {
-	a, ok := x.s.(Audited)
-	if !ok || len(x.out.Findings) > before {
+	if x.s.audit == nil || len(x.out.Findings) > before {
 		return nil
 	}
-	found, err := a.Audit(x.ctx, c, f)
+	found, err := x.s.audit.Audit(x.ctx, c, f)
 	if err != nil {
 		return err
 	}
 	x.addFindings(found...)
-	flows, ok := x.s.(Flows)
-	if !ok || f.Started == nil && f.Forked == nil {
+	if f.Started == nil && f.Forked == nil {
 		return nil
 	}
 	var fingerprint, specs string
@@ -349,15 +334,15 @@ func (x *verifier) audit(c store.Chain, f *store.JournalFacts, before int) error
 	if f.Forked != nil {
 		fingerprint, specs = f.Forked.Fingerprint, f.Forked.Specs
 	}
-	if err := x.verifyDocument(c, flows, "the flow that it ran", fingerprint); err != nil || specs == "" {
+	if err := x.verifyDocument(c, "the flow that it ran", fingerprint); err != nil || specs == "" {
 		return err
 	}
-	return x.verifyDocument(c, flows, "the description of the node types that it ran with", specs)
+	return x.verifyDocument(c, "the description of the node types that it ran with", specs)
 }
 
 // verifyDocument finds what is wrong with a document that a run needs.
-func (x *verifier) verifyDocument(c store.Chain, flows Flows, what, digest string) error {
-	wrong, err := x.verifyFlow(flows, digest)
+func (x *verifier) verifyDocument(c store.Chain, what, digest string) error {
+	wrong, err := x.verifyFlow(digest)
 	if err == nil && wrong != "" {
 		x.addFindings(store.Finding{Run: c.Run, What: wrong, Message: what + ", " + digest + ", is " + wrong})
 	}
@@ -365,12 +350,12 @@ func (x *verifier) verifyDocument(c store.Chain, flows Flows, what, digest strin
 }
 
 // verifyFlow says what is wrong with a flow that is kept, "" for nothing.
-func (x *verifier) verifyFlow(flows Flows, fingerprint string) (string, error) {
+func (x *verifier) verifyFlow(fingerprint string) (string, error) {
 	wrong, known := x.flows[fingerprint]
 	if known {
 		return wrong, nil
 	}
-	normal, err := flows.Flow(x.ctx, fingerprint)
+	normal, err := x.s.flows.Flow(x.ctx, fingerprint)
 	sum := sha256.Sum256(normal)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -387,26 +372,21 @@ func (x *verifier) verifyFlow(flows Flows, fingerprint string) (string, error) {
 // verifyOutsideChains has the store look at all that is beside the chains, and looks at the flows
 // that no run ran.
 func (x *verifier) verifyOutsideChains() error {
-	a, ok := x.s.(Audited)
-	if !ok || x.v.Run != "" {
+	if x.s.audit == nil || x.v.Run != "" {
 		return nil
 	}
-	found, err := a.AuditAll(x.ctx)
+	found, err := x.s.audit.AuditAll(x.ctx)
 	if err != nil {
 		return err
 	}
 	x.addFindings(found...)
-	flows, ok := x.s.(Flows)
-	if !ok {
-		return nil
-	}
-	all, err := a.Fingerprints(x.ctx)
+	all, err := x.s.audit.Fingerprints(x.ctx)
 	for _, fingerprint := range all {
 		if _, seen := x.flows[fingerprint]; seen {
 			continue
 		}
 		var wrong string
-		if wrong, err = x.verifyFlow(flows, fingerprint); err != nil {
+		if wrong, err = x.verifyFlow(fingerprint); err != nil {
 			break
 		}
 		if wrong != "" {

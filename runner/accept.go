@@ -94,7 +94,7 @@ func (l *Local) Accept(ctx context.Context, p *Program, id, by string) ([]string
 		return nil, l.ownedError(ctx, id, err)
 	}
 	changes, err := l.accept(ctx, p, lease, by)
-	if e := l.o.Store.Release(context.WithoutCancel(ctx), lease); err == nil && e != nil {
+	if e := l.store.Release(context.WithoutCancel(ctx), lease); err == nil && e != nil {
 		err = fmt.Errorf("release run %s: %w", id, e)
 	}
 	return changes, err
@@ -136,7 +136,7 @@ func (l *Local) accept(ctx context.Context, p *Program, lease store.Lease, by st
 	}
 	c, _ := m.takeCommit()
 	one := []store.Append{{Commit: c, Fence: lease.Fence, Head: head(m.run), Carryover: m.carryoverChange()}}
-	if err := l.o.Store.Append(ctx, one)[0]; err != nil {
+	if err := l.store.Append(ctx, one)[0]; err != nil {
 		return nil, fmt.Errorf("run %s: %w", lease.Run, err)
 	}
 	return append(changes, below...), nil

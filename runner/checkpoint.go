@@ -159,7 +159,7 @@ func (l *Local) saveCheckpoint(ctx context.Context, x *Execution) {
 	}
 	cp, ok, err := x.m.takeCheckpoint()
 	if err == nil && ok {
-		err = l.o.Store.SaveCheckpoint(ctx, cp)
+		err = l.store.SaveCheckpoint(ctx, cp)
 	}
 	if err != nil {
 		l.o.Logger.Warn("checkpoint", "run", x.ID, "error", err)
@@ -184,7 +184,7 @@ func (l *Local) saveLiveCheckpoint(x *Execution) {
 	x.savingCheckpoint.Store(true)
 	l.loops.Go(func() {
 		defer x.savingCheckpoint.Store(false)
-		if err := l.o.Store.SaveCheckpoint(context.WithoutCancel(l.ctx), cp); err != nil {
+		if err := l.store.SaveCheckpoint(context.WithoutCancel(l.ctx), cp); err != nil {
 			l.o.Logger.Warn("checkpoint", "run", cp.Run, "error", err)
 		}
 	})
@@ -193,11 +193,11 @@ func (l *Local) saveLiveCheckpoint(x *Execution) {
 // loadCheckpoint returns the machine of the run's newest checkpoint, or an
 // empty one where there is none that can be read.
 func (l *Local) loadCheckpoint(ctx context.Context, p *Program, id string) *machine {
-	cp, err := l.o.Store.Checkpoint(ctx, id)
+	cp, err := l.store.Checkpoint(ctx, id)
 	if err == nil {
 		var m *machine
-		if m, err = restoreMachine(id, p, &l.o.Services, cp, &messageSource{l.o.Store, id}); err == nil {
-			m.attachSession(l.o.Store)
+		if m, err = restoreMachine(id, p, &l.o.Services, cp, &messageSource{l.store, id}); err == nil {
+			m.attachSession(l.store)
 			return m
 		}
 	}
@@ -209,7 +209,7 @@ func (l *Local) loadCheckpoint(ctx context.Context, p *Program, id string) *mach
 
 // messageSource reads the histories of a run from the store.
 type messageSource struct {
-	journal Journal
+	journal store.Journal
 	run     string
 }
 

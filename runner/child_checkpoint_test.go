@@ -12,6 +12,7 @@ import (
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 )
 
@@ -111,7 +112,7 @@ func (t *tree) reopenFromCheckpoints() {
 		t.tb.Fatal(err)
 	}
 	for _, run := range t.runs() {
-		if _, err := t.store.Checkpoint(t.tb.Context(), run.ID); err != nil {
+		if _, err := store.Complete(t.store).Checkpoint(t.tb.Context(), run.ID); err != nil {
 			t.tb.Fatalf("no checkpoint of run %s: %v", run.ID, err)
 		}
 	}

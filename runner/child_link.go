@@ -120,7 +120,7 @@ const notAwaitedReason = "nothing waits for this run any more"
 // findCaller lets the run of a tool call that was resumed by itself continue. Where its
 // caller was cancelled it is cancelled too.
 func (x *Execution) findCaller() {
-	row, err := x.local.o.Store.Run(x.local.ctx, x.m.run.Start.Parent)
+	row, err := x.local.store.Run(x.local.ctx, x.m.run.Start.Parent)
 	answer := childrun.ParentEnded
 	switch {
 	case row.Head.Status == engine.Cancelled:
@@ -178,7 +178,7 @@ func (l *Local) drive(id string, c Command) (x *Execution, err error) {
 		err = do(held.m.program)
 		return x, err
 	}
-	row, err := l.o.Store.Run(l.ctx, id)
+	row, err := l.store.Run(l.ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
@@ -199,7 +199,7 @@ func (l *Local) reportToParent(parent string, news *engine.ChildReported) error 
 		}
 		l.notifyOwner(parent, news.Run)
 		// The owner may have given the parent back before it could see the message.
-		if row, err := l.o.Store.Run(l.ctx, parent); err != nil || row.Owner != "" {
+		if row, err := l.store.Run(l.ctx, parent); err != nil || row.Owner != "" {
 			return err
 		}
 	}
@@ -218,18 +218,9 @@ func reportCommand(report *engine.ChildReported) Command {
 
 // notifyOwner asks the process that executes a run to look at a child again.
 func (l *Local) notifyOwner(run, child string) {
-	s, ok := l.o.Store.(Poster)
-	if !ok {
-		return
-	}
-	if err := s.Post(l.ctx, store.Post{Run: run, Kind: "child", Name: child, At: time.Now()}); err != nil && l.ctx.Err() == nil {
+	if err := l.store.Post(l.ctx, store.Post{Run: run, Kind: "child", Name: child, At: time.Now()}); err != nil && l.ctx.Err() == nil {
 		l.o.Logger.Warn("post", "run", run, "error", err)
 	}
-}
-
-// Poster is a Store that takes messages to runs that other processes execute.
-type Poster interface {
-	Post(ctx context.Context, p store.Post) error
 }
 
 // childReport returns the run's cumulative report to its parent.

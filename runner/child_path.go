@@ -13,7 +13,7 @@ import (
 // The path is of that run: it leads into no child.
 func (l *Local) ChildAt(ctx context.Context, run, path string) (engine.Interrupt, error) {
 	var newest engine.Interrupt
-	for c, err := range l.o.Store.Commits(ctx, run, 0) {
+	for c, err := range l.store.Commits(ctx, run, 0) {
 		if err != nil {
 			return newest, fmt.Errorf("read run %s: %w", run, err)
 		}

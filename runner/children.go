@@ -134,7 +134,7 @@ func (l *Local) joinChild(x *Execution, c *engine.OpenChild) error {
 
 // childRow reads what the store says of a child run.
 func (l *Local) childRow(run string) (childrun.Row, error) {
-	row, err := l.o.Store.Run(l.ctx, run)
+	row, err := l.store.Run(l.ctx, run)
 	if errors.Is(err, store.ErrNotFound) {
 		return childrun.Row{}, nil
 	}

@@ -150,9 +150,7 @@ func (t *tree) answer(p *runner.Program, id, interrupt string, v any) runner.Res
 // runs lists the ids of the tree, parents first.
 func (t *tree) runs() []store.Run {
 	t.tb.Helper()
-	list, err := t.store.(interface {
-		Runs(ctx context.Context, f store.Filter) ([]store.Run, error)
-	}).Runs(t.tb.Context(), store.Filter{Limit: 10_000})
+	list, err := t.store.Runs(t.tb.Context(), store.Filter{Limit: 10_000})
 	if err != nil {
 		t.tb.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 // committer gathers the commits of many runs into one append: while one is
 // being written the next ones queue, and all of them go together.
 type committer struct {
-	journal Journal
+	journal store.Journal
 	direct  bool
 
 	mu      sync.Mutex
@@ -19,9 +19,8 @@ type committer struct {
 	writing bool
 }
 
-func newCommitter(j Journal) *committer {
-	_, direct := j.(instantStore)
-	return &committer{journal: j, direct: direct}
+func newCommitter(s store.Store) *committer {
+	return &committer{journal: s, direct: s.Capabilities().Instant}
 }
 
 // commit returns when the one commit it is given is durable, or refused; the

@@ -25,7 +25,7 @@ func (l *Local) Follow(ctx context.Context, run, cursor string) iter.Seq2[Item, 
 			}
 			r.at, r.liveBefore = *p, p.sawLive
 		}
-		if _, err := l.o.Store.Run(ctx, run); err != nil {
+		if _, err := l.store.Run(ctx, run); err != nil {
 			yield(Item{}, fmt.Errorf("run %s: %w", run, err))
 			return
 		}

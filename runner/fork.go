@@ -81,17 +81,12 @@ type ForkedNode struct {
 // EffectiveStart is how a run began, as it holds for what it does now: for a fork with
 // its own flow and inputs.
 func (l *Local) EffectiveStart(ctx context.Context, id string) (*engine.RunStarted, error) {
-	return EffectiveStartIn(ctx, l.o.Store, id)
-}
-
-// StartStore is what of a store says how runs began.
-type StartStore interface {
-	Journal
-	Checkpoints
+	return EffectiveStartIn(ctx, l.store, id)
 }
 
 // EffectiveStartIn is Local.Beginning for a store.
-func EffectiveStartIn(ctx context.Context, s StartStore, id string) (*engine.RunStarted, error) {
+func EffectiveStartIn(ctx context.Context, st store.Store, id string) (*engine.RunStarted, error) {
+	s := store.Complete(st)
 	row, err := s.Run(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
@@ -121,7 +116,7 @@ func EffectiveStartIn(ctx context.Context, s StartStore, id string) (*engine.Run
 
 // checkpointedStart is how a run began, as its checkpoint has it; nil where there is none. The
 // first commit of a run may be a long one.
-func checkpointedStart(ctx context.Context, s Checkpoints, id string) *engine.RunStarted {
+func checkpointedStart(ctx context.Context, s store.CheckpointStore, id string) *engine.RunStarted {
 	cp, err := s.Checkpoint(ctx, id)
 	if err != nil {
 		return nil
@@ -139,7 +134,7 @@ func checkpointedStart(ctx context.Context, s Checkpoints, id string) *engine.Ru
 
 // forkEvent is what made the run a fork, nil where it is none. One made by an older
 // version, that shares no whole commit of the other run, has no base.
-func forkEvent(ctx context.Context, j Journal, row *store.Run) (*engine.RunForked, error) {
+func forkEvent(ctx context.Context, j store.Journal, row *store.Run) (*engine.RunForked, error) {
 	var shared int64
 	if row.Base != nil {
 		shared = row.Base.Seq
@@ -178,7 +173,7 @@ func notStartedError(id string) error {
 }
 
 // commitAfter are the events of the commit after seq.
-func commitAfter(ctx context.Context, j Journal, id string, seq int64) ([]engine.Event, error) {
+func commitAfter(ctx context.Context, j store.Journal, id string, seq int64) ([]engine.Event, error) {
 	for c, err := range j.Commits(ctx, id, seq) {
 		if err != nil {
 			return nil, fmt.Errorf("read run %s: %w", id, err)
@@ -193,7 +188,7 @@ func commitAfter(ctx context.Context, j Journal, id string, seq int64) ([]engine
 // is a fork of the same past.
 func (l *Local) Fork(ctx context.Context, p *ForkPlan) (*Execution, error) {
 	f := &p.fork
-	err := l.o.Store.Create(ctx, store.NewRun{
+	err := l.store.Create(ctx, store.NewRun{
 		ID: f.ID, Flow: p.program.Flow.Name, Fingerprint: p.program.Fingerprint,
 		User: p.user, Origin: f.Origin, At: time.Now(), Base: &p.base,
 	})
@@ -219,11 +214,11 @@ func (l *Local) Fork(ctx context.Context, p *ForkPlan) (*Execution, error) {
 // sameFork reports whether a run that is there is the fork that is asked for, and
 // has begun.
 func (l *Local) sameFork(ctx context.Context, p *ForkPlan) (begun bool, err error) {
-	r, err := l.o.Store.Run(ctx, p.fork.ID)
+	r, err := l.store.Run(ctx, p.fork.ID)
 	if err != nil {
 		return false, err
 	}
-	was, err := forkEvent(ctx, l.o.Store, &r)
+	was, err := forkEvent(ctx, l.store, &r)
 	if err != nil {
 		return false, err
 	}
@@ -244,7 +239,7 @@ func (l *Local) forkMachine(ctx context.Context, p *ForkPlan) (*machine, error) 
 	if m == nil {
 		m = l.emptyMachine(p.program, p.fork.ID)
 	}
-	for c, err := range l.o.Store.Commits(ctx, p.Run, m.seq) {
+	for c, err := range l.store.Commits(ctx, p.Run, m.seq) {
 		if err != nil {
 			return nil, fmt.Errorf("read run %s: %w", p.Run, err)
 		}
@@ -319,7 +314,7 @@ func (m *machine) applyFork(e *engine.RunForked) error {
 // machineFromStart makes a machine of a run of which there is no checkpoint: an empty
 // one, or of what it shares with another run.
 func (l *Local) machineFromStart(ctx context.Context, p *Program, id string) *machine {
-	row, err := l.o.Store.Run(ctx, id)
+	row, err := l.store.Run(ctx, id)
 	if err != nil || row.Base == nil {
 		return l.emptyMachine(p, id)
 	}
@@ -333,7 +328,7 @@ func (l *Local) machineFromStart(ctx context.Context, p *Program, id string) *ma
 
 func (l *Local) emptyMachine(p *Program, id string) *machine {
 	m := newMachine(id, p, &l.o.Services)
-	m.journal = l.o.Store
+	m.journal = l.store
 	return m
 }
 
@@ -342,14 +337,14 @@ func (l *Local) emptyMachine(p *Program, id string) *machine {
 func (l *Local) machineFromBase(ctx context.Context, p *Program, id string, base *store.Base) *machine {
 	for limit := base.Seq; base != nil; {
 		limit = min(limit, base.Seq)
-		row, err := l.o.Store.Run(ctx, base.Run)
+		row, err := l.store.Run(ctx, base.Run)
 		if err != nil || row.Fingerprint != p.Fingerprint {
 			return nil
 		}
-		cp, err := l.o.Store.Checkpoint(ctx, base.Run)
+		cp, err := l.store.Checkpoint(ctx, base.Run)
 		if err == nil && cp.Seq <= limit {
-			if m, err := restoreMachine(id, p, &l.o.Services, cp, &messageSource{l.o.Store, id}); err == nil {
-				m.attachSession(l.o.Store)
+			if m, err := restoreMachine(id, p, &l.o.Services, cp, &messageSource{l.store, id}); err == nil {
+				m.attachSession(l.store)
 				return m
 			}
 		}

@@ -16,7 +16,7 @@ import (
 // to; from is that of the run. It writes nothing and takes no lease. An error
 // whose code is fork_point says why there is no such point.
 func (l *Local) PlanFork(ctx context.Context, from, to *Program, run string, f ForkOptions) (*ForkPlan, error) {
-	row, err := l.o.Store.Run(ctx, run)
+	row, err := l.store.Run(ctx, run)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", run, err)
 	}
@@ -175,11 +175,11 @@ func (s *forkScan) scanFromCheckpoint(ctx context.Context, row store.Run) bool {
 	if row.Fingerprint != s.program.Fingerprint {
 		return false
 	}
-	cp, err := s.local.o.Store.Checkpoint(ctx, s.id)
+	cp, err := s.local.store.Checkpoint(ctx, s.id)
 	if err != nil {
 		return false
 	}
-	m, err := restoreMachine(s.id, s.program, &s.local.o.Services, cp, &messageSource{s.local.o.Store, s.id})
+	m, err := restoreMachine(s.id, s.program, &s.local.o.Services, cp, &messageSource{s.local.store, s.id})
 	if err != nil || m.run.Start.Fingerprint != s.program.Fingerprint || !s.beforePoint(m.run) {
 		return false
 	}
@@ -210,7 +210,7 @@ func (s *forkScan) beforePoint(r *engine.Run) bool {
 // what is started. It ends behind event number to, where that is not 0.
 func (s *forkScan) scan(ctx context.Context, after, to int64) error {
 	open := true
-	for c, err := range s.local.o.Store.Commits(ctx, s.id, after) {
+	for c, err := range s.local.store.Commits(ctx, s.id, after) {
 		if err != nil {
 			return fmt.Errorf("read run %s: %w", s.id, err)
 		}

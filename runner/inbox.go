@@ -56,7 +56,7 @@ func (r *inboxReader) read() {
 	if !l.holdsRuns() {
 		return
 	}
-	posts, err := l.o.Store.PostsForOwner(l.ctx, l.owner)
+	posts, err := l.store.PostsForOwner(l.ctx, l.owner)
 	if err != nil && l.ctx.Err() == nil {
 		l.o.Logger.Warn("read inbox", "error", err)
 	}
@@ -132,7 +132,7 @@ func (l *Local) finishDeliveries(ds []*delivery) []int64 {
 			rest = append(rest, d.ID)
 		}
 	}
-	if err := l.o.Store.RemovePosts(l.ctx, rest); err != nil && l.ctx.Err() == nil {
+	if err := l.store.RemovePosts(l.ctx, rest); err != nil && l.ctx.Err() == nil {
 		l.o.Logger.Warn("take messages", "run", ds[0].Run, "error", err)
 	}
 	return ids

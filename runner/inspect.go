@@ -43,9 +43,9 @@ func (v *RunView) Inputs(path string) (in engine.Values, ok bool, err error) {
 // runs nothing and takes no lease.
 func (l *Local) Inspect(ctx context.Context, p *Program, id string, at int64) (*RunView, error) {
 	m := newMachine(id, p, &l.o.Services)
-	m.journal = l.o.Store
+	m.journal = l.store
 	v := &RunView{Run: m.run, m: m, Inferred: p.Inferred}
-	for c, err := range l.o.Store.Commits(ctx, id, 0) {
+	for c, err := range l.store.Commits(ctx, id, 0) {
 		if err != nil {
 			return nil, fmt.Errorf("read run %s: %w", id, err)
 		}

@@ -55,7 +55,7 @@ func (l *Local) loadUnowned(ctx context.Context, p *Program, id string) (*machin
 	} else if m != nil {
 		l.paused.add(m)
 	}
-	r, err := l.o.Store.Run(ctx, id)
+	r, err := l.store.Run(ctx, id)
 	if err != nil || r.Owner != "" || r.Head.Status != engine.Paused {
 		return nil, 0
 	}

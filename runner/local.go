@@ -60,6 +60,7 @@ type Options struct {
 // Local runs flows in this process.
 type Local struct {
 	o         Options
+	store     *store.Full // o.Store with the methods of every capability
 	owner     string
 	committer *committer
 	workers   *workers
@@ -97,22 +98,25 @@ func NewLocal(o Options) *Local {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	l := &Local{
-		o: o, owner: fmt.Sprintf("%s:%d:%s", processScope(), os.Getpid(), rand.Text()[:8]),
+		o: o, store: store.Complete(o.Store), owner: fmt.Sprintf("%s:%d:%s", processScope(), os.Getpid(), rand.Text()[:8]),
 		committer: newCommitter(o.Store), held: make(map[string]*Execution), loading: make(map[string]chan struct{}),
 		clock: clock{skip: o.Skip},
 	}
 	l.drain.Store(int64(o.Drain))
 	l.o.Services.maxDepth = o.MaxDepth
-	l.o.Services.history = func(run string) convo.Source { return &messageSource{o.Store, run} }
+	l.o.Services.history = func(run string) convo.Source { return &messageSource{l.store, run} }
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.workers = newWorkers(l.ctx.Done())
-	l.loops.Add(3)
+	l.loops.Add(2)
 	go l.keepLeases()
 	go l.readInbox()
-	go l.sweepCache()
-	if r, ok := o.Store.(RecoveryStore); ok && o.Program != nil {
-		l.sweeper = &sweeper{l: l, store: r}
-		l.sweeper.timers, _ = o.Store.(TimerStore)
+	capabilities := o.Store.Capabilities()
+	if capabilities.Cache != nil {
+		l.loops.Add(1)
+		go l.sweepCache()
+	}
+	if o.Program != nil && capabilities.Recovery != nil {
+		l.sweeper = &sweeper{l: l}
 		l.loops.Add(1)
 		go l.recover()
 	}
@@ -162,7 +166,7 @@ func (l *Local) Start(ctx context.Context, p *Program, b StartOptions) (*Executi
 
 // create makes the run's row, unless it is there.
 func (l *Local) create(ctx context.Context, p *Program, b *StartOptions) error {
-	err := l.o.Store.Create(ctx, store.NewRun{
+	err := l.store.Create(ctx, store.NewRun{
 		ID: b.ID, Flow: p.Flow.Name, Fingerprint: p.Fingerprint,
 		User: b.User, Parent: b.Parent, Origin: b.Origin, At: time.Now(),
 	})
@@ -200,7 +204,7 @@ func (l *Local) getOrLoad(ctx context.Context, p *Program, id string, free bool,
 	close(taken)
 	if err == nil && l.closed {
 		err = ErrClosed
-		_ = l.o.Store.Release(context.WithoutCancel(ctx), x.lease)
+		_ = l.store.Release(context.WithoutCancel(ctx), x.lease)
 	}
 	if err != nil {
 		return nil, false, err
@@ -266,7 +270,7 @@ func (l *Local) acquireAndLoad(ctx context.Context, p *Program, id string, first
 		err = fmt.Errorf("run %s was created and never started; start it again", id)
 	}
 	if err != nil {
-		_ = l.o.Store.Release(context.WithoutCancel(ctx), lease)
+		_ = l.store.Release(context.WithoutCancel(ctx), lease)
 		return nil, err
 	}
 	return x, nil
@@ -339,7 +343,7 @@ func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, erro
 	} else {
 		m = l.loadCheckpoint(ctx, p, id)
 	}
-	for c, err := range l.o.Store.Commits(ctx, id, m.seq) {
+	for c, err := range l.store.Commits(ctx, id, m.seq) {
 		if err != nil {
 			return nil, fmt.Errorf("read run %s: %w", id, err)
 		}
@@ -380,7 +384,7 @@ func (l *Local) release(ctx context.Context, x *Execution) {
 	if x.leaseReleased {
 		return
 	}
-	if err := l.o.Store.Release(ctx, x.lease); err != nil && !errors.Is(err, store.ErrFenced) {
+	if err := l.store.Release(ctx, x.lease); err != nil && !errors.Is(err, store.ErrFenced) {
 		l.o.Logger.Warn("release lease", "run", x.ID, "error", err)
 	}
 }
@@ -467,7 +471,7 @@ func (l *Local) awaitEffects(ctx context.Context, held []*Execution) {
 // refuses whatever they still want to commit.
 func (l *Local) releaseAbandoned() {
 	for _, x := range l.executions() {
-		if err := l.o.Store.Release(context.WithoutCancel(l.ctx), x.lease); err != nil && !errors.Is(err, store.ErrFenced) {
+		if err := l.store.Release(context.WithoutCancel(l.ctx), x.lease); err != nil && !errors.Is(err, store.ErrFenced) {
 			l.o.Logger.Warn("release lease", "run", x.ID, "error", err)
 		}
 	}

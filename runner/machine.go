@@ -67,7 +67,7 @@ type machine struct {
 	snapshots map[string]map[string]convo.Context
 	// journal is where histories are read from that began before the run; past is
 	// that of the session that the run is a round of, nil where it is none.
-	journal     Journal
+	journal     historyReader
 	sessionPast *sessionPast
 }
 

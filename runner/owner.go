@@ -48,7 +48,7 @@ func (l *Local) ownedError(ctx context.Context, id string, err error) error {
 	if !errors.Is(err, store.ErrOwned) {
 		return fmt.Errorf("run %s: %w", id, err)
 	}
-	r, e := l.o.Store.Run(ctx, id)
+	r, e := l.store.Run(ctx, id)
 	if e != nil || r.Owner == "" {
 		return fmt.Errorf("run %s: %w", id, err)
 	}

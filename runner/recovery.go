@@ -11,15 +11,6 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// RecoveryStore is a Store that lists what processes have left behind.
-type RecoveryStore interface {
-	// Unfinished lists at most limit runs that a process should be executing at now
-	// and that except does not own, with a number above after, the oldest first.
-	Unfinished(ctx context.Context, except string, now time.Time, after int64, limit int) ([]store.Unfinished, error)
-	// Inbox returns the messages to a run, the oldest first.
-	Inbox(ctx context.Context, run string) ([]store.Post, error)
-}
-
 // MaxCrashes is how many processes may end while they execute a run, without a commit
 // of it between, before it is no longer continued automatically.
 const MaxCrashes = 3
@@ -94,7 +85,7 @@ func (l *Local) Recover(ctx context.Context, p *Program, id string) (*Execution,
 	if x := l.Held(id); x != nil {
 		return l.Resume(ctx, p, id)
 	}
-	row, err := l.o.Store.Run(ctx, id)
+	row, err := l.store.Run(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
@@ -123,7 +114,7 @@ func (l *Local) quarantine(ctx context.Context, u *store.Unfinished) error {
 	if err != nil {
 		return l.ownedError(ctx, u.Run, err)
 	}
-	if err := l.o.Store.Release(ctx, lease); err != nil {
+	if err := l.store.Release(ctx, lease); err != nil {
 		return fmt.Errorf("set run %s aside: %w", u.Run, err)
 	}
 	return &Poisoned{u.Run, lease.Crashes}
@@ -132,13 +123,13 @@ func (l *Local) quarantine(ctx context.Context, u *store.Unfinished) error {
 // acquire takes the lease of a run, at once where its owner is a process of this
 // machine that is known to be dead: such a process cannot commit any more.
 func (l *Local) acquire(ctx context.Context, id string) (store.Lease, error) {
-	lease, err := l.o.Store.Acquire(ctx, id, l.owner, l.o.Lease, time.Now())
+	lease, err := l.store.Acquire(ctx, id, l.owner, l.o.Lease, time.Now())
 	if !errors.Is(err, store.ErrOwned) {
 		return lease, err
 	}
-	r, e := l.o.Store.Run(ctx, id)
+	r, e := l.store.Run(ctx, id)
 	if e != nil || !ownerDead(r.Owner) {
 		return lease, err
 	}
-	return l.o.Store.Seize(ctx, id, r.Owner, l.owner, l.o.Lease, time.Now())
+	return l.store.Seize(ctx, id, r.Owner, l.owner, l.o.Lease, time.Now())
 }

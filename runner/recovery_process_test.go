@@ -278,9 +278,16 @@ outputs: {text: "{{ say.text }}"}
 
 // holdingStore holds what a process does with its store.
 type holdingStore struct {
-	weir.Store
+	*store.Full
 	stop    string
 	reached func()
+}
+
+// Capabilities has rounds start through this store.
+func (h *holdingStore) Capabilities() store.Capabilities {
+	c := h.Full.Capabilities()
+	c.Sessions = h
+	return c
 }
 
 func (h *holdingStore) StartRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.QueuedMessage, error) {
@@ -288,7 +295,7 @@ func (h *holdingStore) StartRound(ctx context.Context, queued string, n store.Ne
 		h.reached()
 		select {} // until the process is killed
 	}
-	return h.Store.StartRound(ctx, queued, n)
+	return h.Full.StartRound(ctx, queued, n)
 }
 
 func (h *holdingStore) Append(ctx context.Context, as []store.Append) []error {
@@ -296,7 +303,7 @@ func (h *holdingStore) Append(ctx context.Context, as []store.Append) []error {
 		h.reached()
 		select {} // until the process is killed
 	}
-	return h.Store.Append(ctx, as)
+	return h.Full.Append(ctx, as)
 }
 
 // start has a process start the work.
@@ -304,7 +311,7 @@ func (l *recoveryCase) start(ctx context.Context, w *recoveryWorld) (*weir.Weir,
 	var wrap func(weir.Store) weir.Store
 	if l.stop != "" {
 		wrap = func(s weir.Store) weir.Store {
-			return &holdingStore{Store: s, stop: l.stop, reached: func() { w.once.Do(w.reached) }}
+			return &holdingStore{Full: store.Complete(s), stop: l.stop, reached: func() { w.once.Do(w.reached) }}
 		}
 	}
 	eng, err := w.open(wrap)

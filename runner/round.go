@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/store"
 )
 
 // Round says which round of which session a run is, and what of the session it
@@ -34,14 +32,10 @@ type Round struct {
 	Allowances []engine.Account
 }
 
-// SessionReader gives the history of a session. A Store that keeps sessions has it.
-type SessionReader interface {
-	SessionMessages(ctx context.Context, session string, from, to int) ([]store.SessionMessage, error)
-}
-
-// sessionHistoryReader is a store that gives the history alone, in less time.
-type sessionHistoryReader interface {
+// historyReader reads the history that a round begins with.
+type historyReader interface {
 	SessionHistory(ctx context.Context, session string, from, to int) ([]convo.Message, error)
+	FindMessage(ctx context.Context, run, conversation, message string, n int) (int, error)
 }
 
 // carryover is what a round leaves of its main context for the next one.
@@ -151,7 +145,7 @@ func (m *machine) carryoverChange() []byte {
 // sessionPast is the part of a session's history that was there before a round. It is
 // read through the run once the run's first commit is there.
 type sessionPast struct {
-	journal Journal
+	journal historyReader
 	session string
 	run     string
 	length  int // how long it is
@@ -189,26 +183,9 @@ func parseMessageID(messageID string) (round, at int, ok bool) {
 	return round, at, ok && err == nil && err2 == nil
 }
 
-var errNoSessionReader = errors.New("the store keeps no sessions")
-
 // Load implements convo.Source.
 func (p *sessionPast) Load(_ string, from, to int) ([]convo.Message, error) {
-	if h, ok := p.journal.(sessionHistoryReader); ok {
-		return h.SessionHistory(context.Background(), p.session, from, to)
-	}
-	h, ok := p.journal.(SessionReader)
-	if !ok {
-		return nil, errNoSessionReader
-	}
-	ms, err := h.SessionMessages(context.Background(), p.session, from, to)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]convo.Message, len(ms))
-	for i := range ms {
-		out[i] = ms[i].Message
-	}
-	return out, nil
+	return p.journal.SessionHistory(context.Background(), p.session, from, to)
 }
 
 // FindMessage implements convo.Finder. An id that was made in this round or a
@@ -288,7 +265,7 @@ func (t *sessionCache) take(session string, n int) (convo.History, bool) {
 }
 
 // attachSession readies a machine that was made of a checkpoint.
-func (m *machine) attachSession(j Journal) {
+func (m *machine) attachSession(j historyReader) {
 	m.journal = j
 	if s := m.run.Start; s.Session != "" {
 		m.sessionPast = newSessionPast(m, s.Session, m.run.ID, s.Contexts[0].At)

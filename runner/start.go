@@ -5,10 +5,11 @@ import (
 	"fmt"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
 )
 
 // JournaledStart is how a run began, as its journal has it.
-func JournaledStart(ctx context.Context, j Journal, run string) (*engine.RunStarted, error) {
+func JournaledStart(ctx context.Context, j store.Journal, run string) (*engine.RunStarted, error) {
 	for c, err := range j.Commits(ctx, run, 0) {
 		if err != nil {
 			return nil, fmt.Errorf("read run %s: %w", run, err)

@@ -203,7 +203,7 @@ func (r *reader) yieldJournal(run string, to int64, end bool) bool {
 	if f == nil || f.last == lastUnknown {
 		return true
 	}
-	for c, err := range r.l.o.Store.Commits(r.ctx, run, f.seq) {
+	for c, err := range r.l.store.Commits(r.ctx, run, f.seq) {
 		if errors.Is(err, store.ErrNotFound) && run != r.at.runs[0].run { // it has not begun, or was deleted
 			return true
 		}

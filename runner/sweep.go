@@ -30,8 +30,6 @@ const (
 // whose timer is due, and those with messages in their inbox. One goroutine uses it.
 type sweeper struct {
 	l        *Local
-	store    RecoveryStore
-	timers   TimerStore
 	unproven []string // runs that were taken after a crash and have not committed
 	refused  refusals
 }
@@ -99,7 +97,7 @@ func (s *sweeper) list(ctx context.Context, now time.Time) (free []unownedRun, a
 	all = make(map[string]bool)
 	gone := make(map[string]bool)
 	for after := int64(0); ; {
-		page, err := s.store.Unfinished(ctx, s.l.owner, now, after, sweepPageSize)
+		page, err := s.l.store.Unfinished(ctx, s.l.owner, now, after, sweepPageSize)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -125,7 +123,7 @@ func (s *sweeper) list(ctx context.Context, now time.Time) (free []unownedRun, a
 func (s *sweeper) dropProven(ctx context.Context) error {
 	var failed error
 	s.unproven = slices.DeleteFunc(s.unproven, func(id string) bool {
-		row, err := s.l.o.Store.Run(ctx, id)
+		row, err := s.l.store.Run(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
 			return true
 		}
@@ -267,10 +265,7 @@ func (s *sweeper) dropRefusals(all map[string]bool) {
 // nextPause is how long to wait before the next sweep.
 func (s *sweeper) nextPause(ctx context.Context, now time.Time) time.Duration {
 	pause := jitter(sweepInterval)
-	if s.timers == nil {
-		return pause
-	}
-	next, err := s.timers.NextDue(ctx, now)
+	next, err := s.l.store.NextDue(ctx, now)
 	if err != nil {
 		s.warn("find the next timer", "", err)
 		return pause
@@ -310,7 +305,7 @@ func (l *Local) Blocked() []Blocked {
 // deliver brings a run that nobody executes what waits in its inbox.
 func (s *sweeper) deliver(ctx context.Context, p *Program, run string) {
 	l := s.l
-	posts, err := s.store.Inbox(ctx, run)
+	posts, err := s.l.store.Inbox(ctx, run)
 	if err != nil {
 		l.o.Logger.Warn("read inbox", "run", run, "error", err)
 	}
@@ -333,7 +328,7 @@ func (s *sweeper) deliver(ctx context.Context, p *Program, run string) {
 		if err != nil && !accepted {
 			l.o.Logger.Warn("message refused", "run", run, "kind", post.Kind, "error", err)
 		}
-		if err := l.o.Store.RemovePosts(ctx, []int64{post.ID}); err != nil {
+		if err := l.store.RemovePosts(ctx, []int64{post.ID}); err != nil {
 			l.o.Logger.Warn("take message", "run", run, "error", err)
 		}
 	}

@@ -177,7 +177,7 @@ func (l *Local) observeToolRun(ctx context.Context, c *toolRun, y *Execution) (R
 // unless it was cancelled with the attempt.
 func (l *Local) startOrJoinToolRun(ctx context.Context, x *Execution, c *toolRun, p *Program, b *StartOptions) (*Execution, error) {
 	for attempt := 1; attempt < c.attempt; attempt++ {
-		row, err := l.o.Store.Run(ctx, toolRunID(c.caller, c.key, attempt))
+		row, err := l.store.Run(ctx, toolRunID(c.caller, c.key, attempt))
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			continue

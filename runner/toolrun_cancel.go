@@ -57,9 +57,6 @@ func (x *Execution) deferCancel(m *driverMessage) bool {
 	if c.cancelled || x.leasePending || x.m.seq == 0 || x.m.run.Status() == engine.Paused {
 		return false
 	}
-	if _, ok := x.local.o.Store.(runLister); !ok {
-		return false
-	}
 	c.pendingCancels = append(c.pendingCancels, *m)
 	if len(c.pendingCancels) > 1 {
 		return true
@@ -114,16 +111,11 @@ func (x *Execution) cancelToolRunsAt(path string) {
 	}
 }
 
-// runLister is a Store that lists runs.
-type runLister interface {
-	Runs(ctx context.Context, f store.Filter) ([]store.Run, error)
-}
-
 // cancelToolRuns cancels what tool calls of a run have begun and what goes on.
 func (l *Local) cancelToolRuns(caller string) error {
 	f := store.Filter{Parent: caller, Limit: 1000}
 	for {
-		list, err := l.o.Store.(runLister).Runs(l.ctx, f)
+		list, err := l.store.Runs(l.ctx, f)
 		if err != nil {
 			return err
 		}
@@ -150,9 +142,6 @@ func (l *Local) cancelAbandonedToolRuns(m *machine) error {
 	if !m.run.Cancelling() || len(executing) == 0 || slices.ContainsFunc(executing, goesOn) {
 		return nil
 	}
-	if _, ok := l.o.Store.(runLister); !ok {
-		return nil
-	}
 	return l.cancelToolRuns(m.run.ID)
 }
 
@@ -164,9 +153,7 @@ func (l *Local) cancelToolRun(run string) error {
 	case errors.Is(err, ErrStatus), errors.Is(err, store.ErrNotFound):
 		return nil
 	case errors.Is(err, store.ErrOwned):
-		if s, ok := l.o.Store.(Poster); ok {
-			_ = s.Post(l.ctx, store.Post{Run: run, Kind: "cancel"})
-		}
+		_ = l.store.Post(l.ctx, store.Post{Run: run, Kind: "cancel"})
 	}
 	return err
 }

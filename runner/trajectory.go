@@ -63,7 +63,7 @@ func (x *Execution) openTrajectory(seq int64) error {
 	if err != nil {
 		return err
 	}
-	for c, err := range x.local.o.Store.Commits(ctx, x.ID, 0) {
+	for c, err := range x.local.store.Commits(ctx, x.ID, 0) {
 		if err != nil {
 			return errors.Join(err, f.Close(ctx))
 		}
@@ -82,7 +82,7 @@ func (l *Local) trajectoryKey(ctx context.Context, run string, start *engine.Run
 	line := []*engine.RunStarted{start}
 	for start.Parent != "" {
 		run = start.Parent
-		s, err := JournaledStart(ctx, l.o.Store, run)
+		s, err := JournaledStart(ctx, l.store, run)
 		if err != nil {
 			return trajectory.Key{}, "", nil, err
 		}

@@ -24,6 +24,13 @@ type suspendableStore struct {
 	once              sync.Once
 }
 
+// Capabilities has sessions use the methods of this store.
+func (s *suspendableStore) Capabilities() store.Capabilities {
+	c := s.Store.Capabilities()
+	c.Sessions = s
+	return c
+}
+
 func (s *suspendableStore) suspend() {
 	s.once.Do(func() {
 		close(s.at)
@@ -221,6 +228,13 @@ func TestMessagesOfDeadProcessAreContinued(t *testing.T) {
 type noRoundsStore struct {
 	*sqlite.Store
 	rounds atomic.Bool
+}
+
+// Capabilities has sessions use the methods of this store.
+func (s *noRoundsStore) Capabilities() store.Capabilities {
+	c := s.Store.Capabilities()
+	c.Sessions = s
+	return c
 }
 
 func (f *noRoundsStore) StartRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.QueuedMessage, error) {

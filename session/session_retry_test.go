@@ -95,6 +95,13 @@ type dyingStore struct {
 	once sync.Once
 }
 
+// Capabilities has sessions use the methods of this store.
+func (d *dyingStore) Capabilities() store.Capabilities {
+	c := d.Store.Capabilities()
+	c.Sessions = d
+	return c
+}
+
 func (d *dyingStore) died() bool {
 	select {
 	case <-d.dead:

@@ -87,12 +87,6 @@ type SessionMessage struct {
 	Message convo.Message `json:"message"`
 }
 
-// TokenCounting is a store that keeps how many tokens the messages of sessions have.
-type TokenCounting interface {
-	// CountTokens says how messages are counted from now on.
-	CountTokens(count func(convo.Message) int)
-}
-
 // SessionFilter narrows a listing; zero is everything, the newest first.
 type SessionFilter struct {
 	User, Flow string

@@ -89,6 +89,7 @@ func errorCode(err error) string {
 		{store.ErrNewerVersion, engine.CodeStoreNewer},
 		{store.ErrCorrupt, engine.CodeStoreCorrupt},
 		{store.ErrFull, engine.CodeStoreFull},
+		{store.ErrUnsupported, engine.CodeStoreUnsupported},
 	} {
 		if errors.Is(err, c.err) {
 			return c.code

@@ -14,15 +14,6 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// memoryStore is what a store with long-term memory does beside what the tools need.
-type memoryStore interface {
-	memory.Store
-	Memories(ctx context.Context, f memory.Filter) ([]memory.Item, error)
-	MemoryOwners(ctx context.Context, f memory.Filter) ([]memory.Owner, error)
-	MemoryVersions(ctx context.Context, id string) ([]memory.Version, error)
-	ForgetMemories(ctx context.Context, f memory.Filter) (store.DeleteResult, error)
-}
-
 // memoryRow is an item as --json prints it.
 type memoryRow struct {
 	ID        string      `json:"id"`
@@ -110,7 +101,7 @@ be the beginning of its id.`,
 			if err := o.check(); err != nil {
 				return err
 			}
-			return p.withMemory(c.Context(), o.json, func(ctx context.Context, m memoryStore) error {
+			return p.withMemory(c.Context(), o.json, func(ctx context.Context, m store.MemoryStore) error {
 				owners, err := m.MemoryOwners(ctx, o.Filter)
 				if err == nil {
 					p.printOwners(owners, o.json)
@@ -125,7 +116,7 @@ be the beginning of its id.`,
 }
 
 // withMemory opens the memory; where there is no database nothing is remembered.
-func (p *cli) withMemory(ctx context.Context, asJSON bool, do func(ctx context.Context, m memoryStore) error) error {
+func (p *cli) withMemory(ctx context.Context, asJSON bool, do func(ctx context.Context, m store.MemoryStore) error) error {
 	desk, err := p.openReadOnly(ctx)
 	if errors.Is(err, store.ErrNotFound) {
 		if asJSON {
@@ -146,10 +137,10 @@ func (p *cli) withMemory(ctx context.Context, asJSON bool, do func(ctx context.C
 	return do(ctx, m)
 }
 
-func (d *application) memoryStore() (memoryStore, error) {
-	m, ok := d.Store.(memoryStore)
-	if !ok {
-		return nil, errors.New("this store has no memory")
+func (d *application) memoryStore() (store.MemoryStore, error) {
+	m := d.Store.Capabilities().Memory
+	if m == nil {
+		return nil, &store.Unsupported{Capability: "memory"}
 	}
 	return m, nil
 }
@@ -187,7 +178,7 @@ func (p *cli) printOwners(list []memory.Owner, asJSON bool) {
 func (p *cli) completeOwners(of func(*memory.Owner) string) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
 		var out completions
-		err := p.withMemory(contextOf(c), true, func(ctx context.Context, m memoryStore) error {
+		err := p.withMemory(contextOf(c), true, func(ctx context.Context, m store.MemoryStore) error {
 			owners, err := m.MemoryOwners(ctx, memory.Filter{})
 			for i := range owners {
 				if s := of(&owners[i]); s != "" && !slices.Contains(out, s) {

@@ -55,7 +55,7 @@ func (p *cli) forgetMemories(ctx context.Context, names []string, o *memoryFilte
 	if err := p.mustExist(); err != nil {
 		return err
 	}
-	return p.withMemory(ctx, o.json, func(ctx context.Context, m memoryStore) error {
+	return p.withMemory(ctx, o.json, func(ctx context.Context, m store.MemoryStore) error {
 		doomed, err := memoriesToForget(ctx, m, names, o.Filter)
 		if err != nil {
 			return err
@@ -93,7 +93,7 @@ func (p *cli) forgetMemories(ctx context.Context, names []string, o *memoryFilte
 
 // forgetAll forgets items that were named, or what a filter takes. Only the last of
 // those that were named has the file rewritten.
-func forgetAll(ctx context.Context, m memoryStore, doomed []memory.Item, f memory.Filter, named bool) (store.DeleteResult, error) {
+func forgetAll(ctx context.Context, m store.MemoryStore, doomed []memory.Item, f memory.Filter, named bool) (store.DeleteResult, error) {
 	if !named {
 		return m.ForgetMemories(ctx, f)
 	}
@@ -113,7 +113,7 @@ func forgetAll(ctx context.Context, m memoryStore, doomed []memory.Item, f memor
 }
 
 // memoriesToForget lists what is to be forgotten.
-func memoriesToForget(ctx context.Context, m memoryStore, names []string, f memory.Filter) (list []memory.Item, err error) {
+func memoriesToForget(ctx context.Context, m store.MemoryStore, names []string, f memory.Filter) (list []memory.Item, err error) {
 	if len(names) == 0 {
 		return m.Memories(ctx, f)
 	}
@@ -140,7 +140,7 @@ func ownersOf(list []memory.Item) (names []string) {
 }
 
 // findMemory returns the one item whose id begins with prefix.
-func findMemory(ctx context.Context, m memoryStore, prefix string) (*memory.Item, error) {
+func findMemory(ctx context.Context, m store.MemoryStore, prefix string) (*memory.Item, error) {
 	list, err := m.Memories(ctx, memory.Filter{Prefix: prefix, Limit: 100})
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/memory"
+	"github.com/weir-run/weir/store"
 )
 
 func (p *cli) listMemoryCommand() *cobra.Command {
@@ -24,7 +25,7 @@ func (p *cli) listMemoryCommand() *cobra.Command {
 			if err := o.checkLimit(); err != nil {
 				return err
 			}
-			return p.withMemory(c.Context(), o.json, func(ctx context.Context, m memoryStore) error {
+			return p.withMemory(c.Context(), o.json, func(ctx context.Context, m store.MemoryStore) error {
 				list, err := m.Memories(ctx, o.Filter)
 				if err == nil {
 					p.printMemories(list, o.json)
@@ -69,7 +70,7 @@ are ignored.`,
 			if len(memory.SearchTerms(words)) == 0 {
 				return usagef("%q holds no word to look for", words)
 			}
-			return p.withMemory(c.Context(), o.json, func(ctx context.Context, m memoryStore) error {
+			return p.withMemory(c.Context(), o.json, func(ctx context.Context, m store.MemoryStore) error {
 				list, err := searchMemories(ctx, m, words, o.Filter)
 				if err == nil {
 					p.printMemories(list, o.json)
@@ -86,7 +87,7 @@ are ignored.`,
 // searchMemories looks in each memory that the filter takes. What is found in one
 // cannot be compared with what is in another: the best of each come first, then the
 // second.
-func searchMemories(ctx context.Context, m memoryStore, words string, f memory.Filter) ([]memory.Item, error) {
+func searchMemories(ctx context.Context, m store.MemoryStore, words string, f memory.Filter) ([]memory.Item, error) {
 	owners, err := m.MemoryOwners(ctx, f)
 	if err != nil {
 		return nil, err
@@ -167,7 +168,7 @@ func (p *cli) showMemoryCommand() *cobra.Command {
 			if err := p.mustExist(); err != nil {
 				return err
 			}
-			return p.withMemory(c.Context(), asJSON, func(ctx context.Context, m memoryStore) error {
+			return p.withMemory(c.Context(), asJSON, func(ctx context.Context, m store.MemoryStore) error {
 				item, err := findMemory(ctx, m, args[0])
 				if err != nil {
 					return err

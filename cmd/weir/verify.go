@@ -111,7 +111,7 @@ func (p *cli) verifyWhere(ctx context.Context, args []string, o *verifyOptions, 
 			v.Heads, v.Head = []audit.KeptHead{{Run: e.Run(), Head: *v.Head}}, nil
 		}
 		v.Heads = append(e.Heads(), v.Heads...)
-		return audit.Verify(ctx, e, *v)
+		return e.Verify(ctx, *v)
 	}
 	s, err := p.openStore(ctx, true)
 	if err != nil {

@@ -60,7 +60,7 @@ func PackageRules() []PackageRule {
 			"what a run did is read from its journal and its flow, by whoever has them",
 		},
 		{"memory", nil, "memory stands beside conversations, and says itself what it wants of a store"},
-		{"store", []string{"engine", "convo", "trajectory"}, "a store keeps commits and decides nothing"},
+		{"store", []string{"engine", "convo", "trajectory", "trajectory/tables", "memory"}, "a store keeps commits and decides nothing; it declares the interfaces of all that it can keep"},
 		{"store/...", []string{"store", "engine", "convo", "trajectory", "trajectory/tables", "memory"}, "a store is swapped without touching what uses it"},
 		{"audit", []string{"store", "engine"}, "a record is verified, exported and imported without what wrote it"},
 		{

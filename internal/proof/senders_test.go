@@ -39,6 +39,13 @@ type faulty struct {
 	injected atomic.Int64
 }
 
+// Capabilities has sessions use the methods of this store.
+func (s *faulty) Capabilities() store.Capabilities {
+	c := s.Store.Capabilities()
+	c.Sessions = s
+	return c
+}
+
 // fails decides whether a call fails, and whether before it does anything.
 func (f *faulty) fails() (before, after bool) {
 	if rand.Float64() >= f.rate {

@@ -223,6 +223,13 @@ type recordingCache struct {
 	o *externalRecorder
 }
 
+// Capabilities has the cache use the methods of this store.
+func (s recordingCache) Capabilities() store.Capabilities {
+	c := s.Store.Capabilities()
+	c.Cache = s
+	return c
+}
+
 func (s recordingCache) CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error {
 	hours := "for ever"
 	if !expires.IsZero() {

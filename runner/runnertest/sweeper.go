@@ -18,7 +18,7 @@ import (
 // the next process cannot run.
 func testSweeper(t *testing.T, s Subject) {
 	st := s.Store(t)
-	if _, able := st.(runner.TimerStore); !able {
+	if st.Capabilities().Recovery == nil {
 		t.Skip("ability: the store knows which runs are due")
 	}
 	entered, fired := make(chan struct{}, 9), make(chan time.Time, 9)
@@ -99,7 +99,7 @@ type countingStore struct {
 	read atomic.Int64
 }
 
-// Commits implements runner.Journal.
+// Commits implements store.Journal.
 func (c *countingStore) Commits(ctx context.Context, run string, after int64) iter.Seq2[engine.Commit, error] {
 	return func(yield func(engine.Commit, error) bool) {
 		for commit, err := range c.Store.Commits(ctx, run, after) {
@@ -114,9 +114,11 @@ func (c *countingStore) Commits(ctx context.Context, run string, after int64) it
 // withoutCheckpoints is a store that has lost its checkpoints.
 type withoutCheckpoints struct{ Store }
 
-// Checkpoint implements runner.Checkpoints.
-func (withoutCheckpoints) Checkpoint(context.Context, string) (store.Checkpoint, error) {
-	return store.Checkpoint{}, store.ErrNotFound
+// Capabilities omits checkpoints.
+func (s withoutCheckpoints) Capabilities() store.Capabilities {
+	c := s.Store.Capabilities()
+	c.Checkpoints = nil
+	return c
 }
 
 const busyLoop = `
@@ -147,7 +149,7 @@ func testCrash(t *testing.T, s Subject) {
 func testCrashWith(t *testing.T, s Subject, lost bool) {
 	t.Helper()
 	st, g := s.Store(t), newGate()
-	if _, gone := st.(interface{ Instant() }); gone {
+	if st.Capabilities().Instant {
 		t.Skip("ability: the store outlives the process")
 	}
 	var steps atomic.Int64
@@ -202,7 +204,7 @@ func seizeLease(t *testing.T, st Store, x *runner.Execution) {
 // testLongLoop runs a loop that never rests for very long.
 func testLongLoop(t *testing.T, s Subject) {
 	st := s.Store(t)
-	if _, gone := st.(interface{ Instant() }); gone {
+	if st.Capabilities().Instant {
 		t.Skip("ability: the store outlives the process")
 	}
 	p := program(t, `
@@ -233,7 +235,7 @@ outputs: {n: "{{ spin.n }}"}
 	if err != nil {
 		t.Fatal(err)
 	}
-	cp, err := st.Checkpoint(t.Context(), "r")
+	cp, err := store.Complete(st).Checkpoint(t.Context(), "r")
 	if err != nil {
 		t.Fatal(err)
 	}

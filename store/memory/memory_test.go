@@ -34,5 +34,5 @@ func BenchmarkAppend(b *testing.B) {
 }
 
 func TestMemoryStore(t *testing.T) {
-	storetest.Run(t, func(*testing.T) storetest.Store { return memory.New() })
+	storetest.Run(t, storetest.Subject{Open: func(testing.TB) store.Store { return memory.New() }})
 }

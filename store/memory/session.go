@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/store"
 )
 
@@ -297,6 +298,16 @@ func (s *Store) SessionMessages(ctx context.Context, id string, from, to int) ([
 		}
 		return err
 	})
+	return out, err
+}
+
+// SessionHistory returns the same messages without the rounds that added them.
+func (s *Store) SessionHistory(ctx context.Context, id string, from, to int) ([]convo.Message, error) {
+	ms, err := s.SessionMessages(ctx, id, from, to)
+	out := make([]convo.Message, len(ms))
+	for i := range ms {
+		out[i] = ms[i].Message
+	}
 	return out, err
 }
 

@@ -4,27 +4,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/storetest"
 )
-
-// reopenable is a Store with the path it is at.
-type reopenable struct {
-	*Store
-}
-
-func (r reopenable) Reopen(tb testing.TB) storetest.Store {
-	tb.Helper()
-	if err := r.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	return reopenable{openAt(tb, r.path, Options{})}
-}
-
-// OpenSecond opens the file once more, as another process does.
-func (r reopenable) OpenSecond(tb testing.TB) storetest.Store {
-	tb.Helper()
-	return reopenable{openAt(tb, r.path, Options{})}
-}
 
 func openAt(tb testing.TB, path string, opts Options) *Store {
 	tb.Helper()
@@ -41,8 +23,21 @@ func openAt(tb testing.TB, path string, opts Options) *Store {
 }
 
 func TestSQLiteStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) storetest.Store {
-		t.Helper()
-		return reopenable{openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})}
+	storetest.Run(t, storetest.Subject{
+		Open: func(tb testing.TB) store.Store {
+			tb.Helper()
+			return openAt(tb, filepath.Join(tb.TempDir(), "weir.db"), Options{})
+		},
+		Reopen: func(tb testing.TB, s store.Store) store.Store {
+			tb.Helper()
+			if err := s.Close(); err != nil {
+				tb.Fatal(err)
+			}
+			return openAt(tb, s.(*Store).path, Options{})
+		},
+		OpenSecond: func(tb testing.TB, s store.Store) store.Store {
+			tb.Helper()
+			return openAt(tb, s.(*Store).path, Options{})
+		},
 	})
 }

@@ -111,9 +111,7 @@ func baseWithoutCommits(t *testing.T, s Store) {
 	f.append(t, &engine.NodeCompleted{Path: "b", Contexts: []engine.ContextChange{messageChange("main", "2", "two"), messageChange("x", "3", "three")}})
 	g := fork(t, s, f, "g", 1)
 	g.append(t, &engine.NodeCompleted{Path: "c", Contexts: []engine.ContextChange{messageChange("main", "4", "four")}})
-	if r, ok := s.(Reopener); ok {
-		s = r.Reopen(t)
-	}
+	s = s.reopen(t)
 	for _, x := range []*writer{w, f, g} {
 		x.check(t, s)
 	}
@@ -160,9 +158,7 @@ func sharedCommits(t *testing.T, s Store) {
 	h := fork(t, s, f, "h", 3) // before f begins
 	g.append(t, &engine.NodeStarted{Path: "g"})
 	h.append(t, &engine.NodeStarted{Path: "h"})
-	if r, ok := s.(Reopener); ok {
-		s = r.Reopen(t)
-	}
+	s = s.reopen(t)
 	for _, x := range []*writer{w, f, g, h} {
 		x.check(t, s)
 		x.s = s

@@ -43,9 +43,7 @@ func findMany(t *testing.T, s Store) {
 	}
 	w.append(t, &engine.NodeStarted{Path: "n", Forks: []engine.ContextChange{{ID: "lane", Create: true, Parent: "main", At: 1000}}})
 	w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{{ID: "lane", Adds: 600, Body: lane}}})
-	if re, ok := s.(Reopener); ok {
-		s = re.Reopen(t)
-	}
+	s = s.reopen(t)
 	find := func(context, id string, n, want int) {
 		t.Helper()
 		got, err := s.FindMessage(t.Context(), "r", context, id, n)

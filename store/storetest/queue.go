@@ -52,9 +52,7 @@ func messagesAnswerQuestions(t *testing.T, s Store) {
 	answer(store.ErrNotQueued, "q2")
 	w.check(t, s)
 	checkError(t, s.RemoveQueued(t.Context(), "q2"), store.ErrNotFound)
-	if r, ok := s.(Reopener); ok {
-		s = r.Reopen(t)
-	}
+	s = s.reopen(t)
 	q, err = s.FindQueued(t.Context(), "q2")
 	must(t, err)
 	equal(t, "a message that was taken", []any{q.Value, q.TakenBy}, []any{nil, "r"})

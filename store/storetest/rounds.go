@@ -146,13 +146,11 @@ func (k *conversation) check(t *testing.T) {
 		part, err := k.s.SessionMessages(t.Context(), k.id, from, from+2)
 		must(t, err)
 		equal(t, fmt.Sprint("messages from ", from), part, ms[from:min(from+2, len(ms))])
-		if h, ok := k.s.(HistoryReader); ok {
-			alone, err := h.SessionHistory(t.Context(), k.id, from, from+2)
-			must(t, err)
-			equal(t, fmt.Sprint("history from ", from), len(alone), len(part))
-			for i := range alone {
-				equal(t, "message", alone[i], part[i].Message)
-			}
+		alone, err := k.s.SessionHistory(t.Context(), k.id, from, from+2)
+		must(t, err)
+		equal(t, fmt.Sprint("history from ", from), len(alone), len(part))
+		for i := range alone {
+			equal(t, "message", alone[i], part[i].Message)
 		}
 	}
 	for _, r := range k.runs {
@@ -181,9 +179,7 @@ func queueInOrder(t *testing.T, s Store) {
 	checkError(t, err, store.ErrExists)
 	must(t, s.RemoveQueued(t.Context(), "q1"))
 	checkError(t, s.RemoveQueued(t.Context(), "q1"), store.ErrNotFound)
-	if r, ok := s.(Reopener); ok {
-		s = r.Reopen(t)
-	}
+	s = s.reopen(t)
 	list, err := s.Queue(t.Context(), "s")
 	must(t, err)
 	for i := range list {
@@ -199,9 +195,9 @@ func queueInOrder(t *testing.T, s Store) {
 }
 
 func liveHistory(t *testing.T, s Store) {
-	counting, counts := s.(store.TokenCounting)
-	if counts {
-		counting.CountTokens(func(m convo.Message) int { return 100 + len(m.Text) })
+	count := s.Capabilities().CountTokens
+	if count != nil {
+		count(func(m convo.Message) int { return 100 + len(m.Text) })
 	}
 	talk := newConversation(t, s, "s")
 	for range 4 {
@@ -227,7 +223,7 @@ func liveHistory(t *testing.T, s Store) {
 	equal(t, "who said what", []any{ms[0].Run, ms[0].Round, ms[0].Status, ms[1].Run, ms[1].Round, ms[1].Status},
 		[]any{"s-4", 4, engine.Completed, "s-5", 5, engine.Failed})
 	equal(t, "at", ms[0].At.UnixMilli(), talk.runs[3].wrote[2].At)
-	if counts {
+	if count != nil {
 		equal(t, "tokens", []any{ms[0].Tokens, ms[1].Tokens}, []any{100 + len(ms[0].Message.Text), 100 + len(ms[1].Message.Text)})
 	}
 	// One that says nothing leaves nothing.

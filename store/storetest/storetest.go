@@ -1,15 +1,15 @@
-// Package storetest is the conformance suite of stores. The tests of a store call Run.
-// An ability that only some stores have is an interface; a case that needs a missing
-// ability is skipped by name.
+// Package storetest is the conformance suite of stores, in tiers: the journal tier, which
+// every store must pass, and one tier for each capability that a store declares in
+// store.Capabilities. The tests of a store call Run. A tier whose capability is missing is
+// skipped by name.
 //
 // It must not know any particular store.
 package storetest
 
 import (
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"iter"
 	"reflect"
 	"slices"
 	"testing"
@@ -20,117 +20,59 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Store is all that a store does.
-type Store interface {
-	Journal
-	Leases
-	Listings
-	Extras
-	Sessions
-	Deletion
-	Memory
-	Close() error
+// Subject is the store that is tested.
+type Subject struct {
+	// Open makes an empty store. The suite does not close it.
+	Open func(tb testing.TB) store.Store
+	// Reopen closes a store that Open made and opens it again with what it holds; nil for a
+	// store that does not outlive its process.
+	Reopen func(tb testing.TB, s store.Store) store.Store
+	// OpenSecond opens a store that Open made once more, as another process does; nil for a
+	// store of one process.
+	OpenSecond func(tb testing.TB, s store.Store) store.Store
 }
 
-// Journal keeps commits and what is in them.
-type Journal interface {
-	Create(ctx context.Context, n store.NewRun) error
-	Append(ctx context.Context, appends []store.Append) []error
-	Commits(ctx context.Context, run string, afterSeq int64) iter.Seq2[engine.Commit, error]
-	Messages(ctx context.Context, run, contextID string, from, to int) ([]convo.Message, error)
-	FindMessage(ctx context.Context, run, contextID, messageID string, n int) (int, error)
+// Store is a store with the methods of every capability. A case that calls a missing one
+// is skipped by must.
+type Store struct {
+	*store.Full
+	subject *Subject
 }
 
-// Leases says who may write.
-type Leases interface {
-	Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error)
-	Seize(ctx context.Context, run, from, owner string, ttl time.Duration, now time.Time) (store.Lease, error)
-	Renew(ctx context.Context, leases []store.Lease, ttl time.Duration, now time.Time) ([]string, error)
-	Release(ctx context.Context, l store.Lease) error
+// reopen returns the store after it was closed and opened again, or the store itself if it
+// does not outlive its process.
+func (s Store) reopen(tb testing.TB) Store {
+	tb.Helper()
+	if s.subject.Reopen == nil {
+		return s
+	}
+	return Store{store.Complete(s.subject.Reopen(tb, s.Store)), s.subject}
 }
 
-// Listings finds runs.
-type Listings interface {
-	Run(ctx context.Context, id string) (store.Run, error)
-	Runs(ctx context.Context, f store.Filter) ([]store.Run, error)
-	FindRunIDs(ctx context.Context, prefix string) ([]string, error)
-	Due(ctx context.Context, before time.Time, limit int) ([]string, error)
-	NextDue(ctx context.Context, after time.Time) (time.Time, error)
-	Unfinished(ctx context.Context, except string, now time.Time, after int64, limit int) ([]store.Unfinished, error)
-	PendingSessions(ctx context.Context, after string, limit int) ([]string, error)
-}
-
-// Extras is what is kept beside journals.
-type Extras interface {
-	SaveCheckpoint(ctx context.Context, c store.Checkpoint) error
-	Checkpoint(ctx context.Context, run string) (store.Checkpoint, error)
-	PutFlow(ctx context.Context, fingerprint string, normal []byte) error
-	Flow(ctx context.Context, fingerprint string) ([]byte, error)
-	Post(ctx context.Context, p store.Post) error
-	Inbox(ctx context.Context, run string) ([]store.Post, error)
-	PostsForOwner(ctx context.Context, owner string) ([]store.Post, error)
-	RemovePosts(ctx context.Context, ids []int64) error
-	CacheGet(ctx context.Context, key string, now time.Time) (engine.Value, bool, error)
-	CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error
-	CacheDeleteExpired(ctx context.Context, now time.Time) (int64, error)
-	CacheUpdate(ctx context.Context, key string, now time.Time, change func(engine.Value, bool) (engine.Value, bool)) error
-	CacheList(ctx context.Context, prefix string, now time.Time) ([]store.CacheEntry, error)
-	CacheDelete(ctx context.Context, keys []string) (int, error)
-}
-
-// Sessions keeps conversations over many runs.
-type Sessions interface {
-	CreateSession(ctx context.Context, n store.NewSession) error
-	ActivateSession(ctx context.Context, id string) error
-	ExpireSession(ctx context.Context, id string, at time.Time) error
-	Session(ctx context.Context, id string) (store.Session, error)
-	FindSession(ctx context.Context, user, flow, thread string) (store.Session, error)
-	Sessions(ctx context.Context, f store.SessionFilter) ([]store.Session, error)
-	SessionMessages(ctx context.Context, id string, from, to int) ([]store.SessionMessage, error)
-	Enqueue(ctx context.Context, q store.QueuedMessage) (store.QueuedMessage, error)
-	Queue(ctx context.Context, session string) ([]store.QueuedMessage, error)
-	NextQueued(ctx context.Context, session string) (store.QueuedMessage, error)
-	RemoveQueued(ctx context.Context, id string) error
-	FindQueued(ctx context.Context, id string) (store.QueuedMessage, error)
-	RefuseQueued(ctx context.Context, id, holder string, commits int64) error
-	NotQueued(ctx context.Context, ids []string) ([]string, error)
-	StartRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.QueuedMessage, error)
-	RoundMessage(ctx context.Context, run string) (store.QueuedMessage, error)
-}
-
-// Deletion deletes for good.
-type Deletion interface {
-	DeleteSession(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error)
-	DeleteRun(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error)
-	DeleteUser(ctx context.Context, user string, e store.DeleteOptions) (store.DeleteResult, error)
-	PruneSessions(ctx context.Context, p store.PruneOptions) (store.DeleteResult, error)
-}
-
-// HistoryReader is a store that gives the history of a session without who said what
-// when.
-type HistoryReader interface {
-	SessionHistory(ctx context.Context, id string, from, to int) ([]convo.Message, error)
-}
-
-// Reopener is a store that outlives its process.
-type Reopener interface {
-	// Reopen closes the store and opens it again.
-	Reopen(tb testing.TB) Store
-}
-
-// Run runs the suite, every case on a fresh store from open; open sees to its
-// being closed.
-func Run(t *testing.T, open func(t *testing.T) Store) {
+// Run runs the suite, every case on a fresh store.
+func Run(t *testing.T, s Subject) {
 	t.Helper()
-	for _, group := range [][]testCase{
-		journalCases(), refusalCases(), valueCases(), messageCases(),
-		leaseCases(), recoveryCases(), listingCases(), extraCases(), bulkCases(),
-		baseCases(), sessionCases(), roundCases(), snapshotCases(), erasureCases(),
-		memoryCases(), memorySearchCases(),
+	for _, tier := range []struct {
+		name   string
+		has    func(c store.Capabilities) bool
+		groups [][]testCase
+	}{
+		{"journal", func(store.Capabilities) bool { return true }, [][]testCase{
+			journalCases(), refusalCases(), valueCases(), messageCases(), leaseCases(), listingCases(), extraCases(), bulkCases(), baseCases(),
+		}},
+		{"recovery", func(c store.Capabilities) bool { return c.Recovery != nil }, [][]testCase{recoveryCases()}},
+		{"sessions", func(c store.Capabilities) bool { return c.Sessions != nil }, [][]testCase{sessionCases(), roundCases(), snapshotCases()}},
+		{"deletion", func(c store.Capabilities) bool { return c.Deletion != nil }, [][]testCase{erasureCases()}},
+		{"memory", func(c store.Capabilities) bool { return c.Memory != nil }, [][]testCase{memoryCases(), memorySearchCases()}},
 	} {
-		for _, c := range group {
-			t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
-		}
+		t.Run(tier.name, func(t *testing.T) {
+			if !tier.has(s.Open(t).Capabilities()) {
+				t.Skipf("the store does not declare the capability %s", tier.name)
+			}
+			for _, c := range slices.Concat(tier.groups...) {
+				t.Run(c.name, func(t *testing.T) { c.run(t, Store{store.Complete(s.Open(t)), &s}) })
+			}
+		})
 	}
 }
 
@@ -263,8 +205,13 @@ func describeCommit(c engine.Commit) string {
 	return fmt.Sprintf("run %s seq %d first %d at %d %.2000s", c.Run, c.Seq, c.First, c.At, data)
 }
 
+// must ends a case that failed, and skips one that needs a capability that the store does
+// not declare.
 func must(tb testing.TB, err error) {
 	tb.Helper()
+	if errors.Is(err, store.ErrUnsupported) {
+		tb.Skip(err)
+	}
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -279,9 +226,8 @@ func equal(tb testing.TB, what string, got, want any) {
 
 func reopened(t *testing.T, s Store) Store {
 	t.Helper()
-	r, ok := s.(Reopener)
-	if !ok {
-		t.Skip("needs storetest.Reopener: this store does not outlive its process")
+	if s.subject.Reopen == nil {
+		t.Skip("Subject.Reopen: this store does not outlive its process")
 	}
-	return r.Reopen(t)
+	return s.reopen(t)
 }

@@ -260,10 +260,8 @@ func forkedContexts(t *testing.T, s Store) {
 	w.append(t, &engine.RunStarted{Parallel: 1, Contexts: []engine.ContextChange{{ID: "main", Create: true, Body: &convo.Change{Create: true}}}})
 	w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{messageChange("main", "1", "one"), messageChange("main", "2", "two")}})
 	w.append(t, &engine.NodeStarted{Path: "b", Forks: []engine.ContextChange{{ID: "lane", Create: true, Parent: "main", At: 2, Body: &convo.Change{Create: true, Kind: convo.Isolated}}, {ID: "bare", Create: true, Parent: "main", At: 1}}})
-	if r, ok := s.(Reopener); ok {
-		s = r.Reopen(t)
-		w.s = s
-	}
+	s = s.reopen(t)
+	w.s = s
 	w.append(t, &engine.NodeCompleted{Path: "b", Contexts: []engine.ContextChange{messageChange("lane", "3", "three"), messageChange("bare", "4", "four")}})
 	w.append(t, &engine.NodeCompleted{Path: "c", Contexts: []engine.ContextChange{messageChange("lane", "5", "five")}})
 	w.check(t, s)

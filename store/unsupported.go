@@ -1,0 +1,252 @@
+package store
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/memory"
+)
+
+// The types of this file stand in for capabilities that a store lacks.
+
+// noCheckpoints drops snapshots: losing one costs time and nothing else.
+type noCheckpoints struct{}
+
+func (noCheckpoints) SaveCheckpoint(context.Context, Checkpoint) error { return nil }
+
+func (noCheckpoints) Checkpoint(context.Context, string) (Checkpoint, error) {
+	return Checkpoint{}, ErrNotFound
+}
+
+func unsupported(capability string) error { return &Unsupported{capability} }
+
+type noRecovery struct{}
+
+func (noRecovery) err() error { return unsupported("recovery") }
+
+func (x noRecovery) Due(context.Context, time.Time, int) ([]string, error) {
+	return nil, x.err()
+}
+
+func (x noRecovery) NextDue(context.Context, time.Time) (time.Time, error) {
+	return time.Time{}, x.err()
+}
+
+func (x noRecovery) Unfinished(context.Context, string, time.Time, int64, int) ([]Unfinished, error) {
+	return nil, x.err()
+}
+
+type noSessions struct{}
+
+func (noSessions) err() error { return unsupported("sessions") }
+
+func (x noSessions) CreateSession(context.Context, NewSession) error {
+	return x.err()
+}
+
+func (x noSessions) Session(context.Context, string) (Session, error) {
+	return Session{}, x.err()
+}
+
+func (x noSessions) FindSession(context.Context, string, string, string) (Session, error) {
+	return Session{}, x.err()
+}
+
+func (x noSessions) Sessions(context.Context, SessionFilter) ([]Session, error) {
+	return nil, x.err()
+}
+
+func (x noSessions) SessionMessages(context.Context, string, int, int) ([]SessionMessage, error) {
+	return nil, x.err()
+}
+
+func (x noSessions) SessionHistory(context.Context, string, int, int) ([]convo.Message, error) {
+	return nil, x.err()
+}
+
+func (x noSessions) ActivateSession(context.Context, string) error {
+	return x.err()
+}
+
+func (x noSessions) ExpireSession(context.Context, string, time.Time) error {
+	return x.err()
+}
+
+func (x noSessions) PendingSessions(context.Context, string, int) ([]string, error) {
+	return nil, x.err()
+}
+
+func (x noSessions) Enqueue(context.Context, QueuedMessage) (QueuedMessage, error) {
+	return QueuedMessage{}, x.err()
+}
+
+func (x noSessions) Queue(context.Context, string) ([]QueuedMessage, error) {
+	return nil, x.err()
+}
+
+func (x noSessions) NextQueued(context.Context, string) (QueuedMessage, error) {
+	return QueuedMessage{}, x.err()
+}
+
+func (x noSessions) FindQueued(context.Context, string) (QueuedMessage, error) {
+	return QueuedMessage{}, x.err()
+}
+
+func (x noSessions) NotQueued(context.Context, []string) ([]string, error) {
+	return nil, x.err()
+}
+
+func (x noSessions) RemoveQueued(context.Context, string) error {
+	return x.err()
+}
+
+func (x noSessions) RefuseQueued(context.Context, string, string, int64) error {
+	return x.err()
+}
+
+func (x noSessions) StartRound(context.Context, string, NewRun) (Session, QueuedMessage, error) {
+	return Session{}, QueuedMessage{}, x.err()
+}
+
+func (x noSessions) RoundMessage(context.Context, string) (QueuedMessage, error) {
+	return QueuedMessage{}, x.err()
+}
+
+type noCache struct{}
+
+func (noCache) err() error { return unsupported("cache") }
+
+func (x noCache) CacheGet(context.Context, string, time.Time) (engine.Value, bool, error) {
+	return nil, false, x.err()
+}
+
+func (x noCache) CachePut(context.Context, string, engine.Value, time.Time) error {
+	return x.err()
+}
+
+func (x noCache) CacheUpdate(context.Context, string, time.Time, func(engine.Value, bool) (engine.Value, bool)) error {
+	return x.err()
+}
+
+func (x noCache) CacheList(context.Context, string, time.Time) ([]CacheEntry, error) {
+	return nil, x.err()
+}
+
+func (x noCache) CacheDelete(context.Context, []string) (int, error) {
+	return 0, x.err()
+}
+
+func (x noCache) CacheDeleteExpired(context.Context, time.Time) (int64, error) {
+	return 0, x.err()
+}
+
+type noDeletion struct{}
+
+func (noDeletion) err() error { return unsupported("deletion") }
+
+func (x noDeletion) DeleteSession(context.Context, string, DeleteOptions) (DeleteResult, error) {
+	return DeleteResult{}, x.err()
+}
+
+func (x noDeletion) DeleteRun(context.Context, string, DeleteOptions) (DeleteResult, error) {
+	return DeleteResult{}, x.err()
+}
+
+func (x noDeletion) DeleteUser(context.Context, string, DeleteOptions) (DeleteResult, error) {
+	return DeleteResult{}, x.err()
+}
+
+func (x noDeletion) PruneSessions(context.Context, PruneOptions) (DeleteResult, error) {
+	return DeleteResult{}, x.err()
+}
+
+type noChains struct{}
+
+func (noChains) err() error { return unsupported("chains") }
+
+func (x noChains) Chain(context.Context, string) (Chain, error) {
+	return Chain{}, x.err()
+}
+
+func (x noChains) Chains(context.Context) ([]Chain, error) {
+	return nil, x.err()
+}
+
+func (noChains) Links(context.Context, Chain) iter.Seq2[ChainLink, error] {
+	return func(yield func(ChainLink, error) bool) { yield(ChainLink{}, noChains{}.err()) }
+}
+
+type noArchive struct{}
+
+func (noArchive) err() error { return unsupported("archive") }
+
+func (x noArchive) Archive(context.Context, string) ([]ArchivedRun, []ArchivedSession, error) {
+	return nil, nil, x.err()
+}
+
+func (x noArchive) Restore(context.Context, []ArchivedSession, []RunToRestore) error {
+	return x.err()
+}
+
+type noAudit struct{}
+
+func (noAudit) err() error { return unsupported("audit") }
+
+func (x noAudit) Audit(context.Context, Chain, *JournalFacts) ([]Finding, error) {
+	return nil, x.err()
+}
+
+func (x noAudit) AuditAll(context.Context) ([]Finding, error) {
+	return nil, x.err()
+}
+
+func (x noAudit) Fingerprints(context.Context) ([]string, error) {
+	return nil, x.err()
+}
+
+type noRows struct{}
+
+func (noRows) err() error { return unsupported("rows") }
+
+func (x noRows) RowHash(context.Context, Chain) (Hash, error) {
+	return Hash{}, x.err()
+}
+
+func (x noRows) AuditSchema(context.Context, bool) ([]Finding, error) {
+	return nil, x.err()
+}
+
+type noMemory struct{}
+
+func (noMemory) err() error { return unsupported("memory") }
+
+func (x noMemory) Remember(context.Context, memory.Write) (memory.WriteResult, error) {
+	return memory.WriteResult{}, x.err()
+}
+
+func (x noMemory) Recall(context.Context, memory.Query) (memory.QueryResult, error) {
+	return memory.QueryResult{}, x.err()
+}
+
+func (x noMemory) Forget(context.Context, memory.Scope, string, string) (bool, error) {
+	return false, x.err()
+}
+
+func (x noMemory) Memories(context.Context, memory.Filter) ([]memory.Item, error) {
+	return nil, x.err()
+}
+
+func (x noMemory) MemoryOwners(context.Context, memory.Filter) ([]memory.Owner, error) {
+	return nil, x.err()
+}
+
+func (x noMemory) MemoryVersions(context.Context, string) ([]memory.Version, error) {
+	return nil, x.err()
+}
+
+func (x noMemory) ForgetMemories(context.Context, memory.Filter) (DeleteResult, error) {
+	return DeleteResult{}, x.err()
+}
