@@ -154,10 +154,8 @@ func Open(o Options) (*Weir, error) {
 	if o.Store == nil {
 		o.Store = memory.New()
 	}
-	if o.Recover || o.Tend {
-		if o.Store.Capabilities().Recovery == nil {
-			return nil, fmt.Errorf("open: Options.Recover is set: %w", &store.Unsupported{Capability: "recovery"})
-		}
+	if err := o.checkStore(); err != nil {
+		return nil, fmt.Errorf("open: %w", err)
 	}
 	if o.HTTP == nil {
 		if o.HTTP, err = safehttp.Client(safehttp.Options{}); err != nil {
@@ -180,15 +178,9 @@ func Open(o Options) (*Weir, error) {
 	if w.models == nil {
 		w.models = llm.NewCatalogue()
 	}
-	flows, err := w.flowTools(o.Flows)
-	if err != nil {
+	if err := w.installTools(&o); err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
-	tools, err := tool.NewSet(append(flows, o.Tools...)...)
-	if err != nil {
-		return nil, fmt.Errorf("open: %w", err)
-	}
-	w.tools = tools
 	executors, err := sandbox.NewSet(o.Executors...)
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
@@ -200,7 +192,7 @@ func Open(o Options) (*Weir, error) {
 				Providers: maps.Clone(o.Providers), Replay: o.Replay, Models: o.Models, Limits: o.Limits,
 				Timeouts: maps.Clone(o.Timeouts), Logger: o.Logger,
 			}),
-			Tools: tools, Executors: executors, Cache: cache{w.store}, HTTP: o.HTTP, Secret: o.Secrets,
+			Tools: w.tools, Executors: executors, Cache: cache{w.store}, HTTP: o.HTTP, Secret: o.Secrets,
 		},
 	}
 	ro.Trajectories = w.trajectoryRecording(o.Trajectories)
@@ -217,6 +209,24 @@ func Open(o Options) (*Weir, error) {
 		w.recovery = newSessionRecovery(w)
 	}
 	return w, nil
+}
+
+// checkStore reports a capability that the options need and the store lacks.
+func (o *Options) checkStore() error {
+	if (o.Recover || o.Tend) && o.Store.Capabilities().Recovery == nil {
+		return fmt.Errorf("Options.Recover: %w", &store.Unsupported{Capability: "recovery"})
+	}
+	return nil
+}
+
+// installTools makes the set of tools that models may be allowed to call.
+func (w *Weir) installTools(o *Options) error {
+	flows, err := w.flowTools(o.Flows)
+	if err != nil {
+		return err
+	}
+	w.tools, err = tool.NewSet(append(flows, o.Tools...)...)
+	return err
 }
 
 // Close stops all runs where they can be resumed, then closes the store. When

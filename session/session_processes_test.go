@@ -231,9 +231,9 @@ type noRoundsStore struct {
 }
 
 // Capabilities has sessions use the methods of this store.
-func (s *noRoundsStore) Capabilities() store.Capabilities {
-	c := s.Store.Capabilities()
-	c.Sessions = s
+func (f *noRoundsStore) Capabilities() store.Capabilities {
+	c := f.Store.Capabilities()
+	c.Sessions = f
 	return c
 }
 

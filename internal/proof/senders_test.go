@@ -40,9 +40,9 @@ type faulty struct {
 }
 
 // Capabilities has sessions use the methods of this store.
-func (s *faulty) Capabilities() store.Capabilities {
-	c := s.Store.Capabilities()
-	c.Sessions = s
+func (f *faulty) Capabilities() store.Capabilities {
+	c := f.Store.Capabilities()
+	c.Sessions = f
 	return c
 }
 
