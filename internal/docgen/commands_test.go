@@ -16,34 +16,44 @@ var (
 	directory = regexp.MustCompile(`\s(\./[\w/]+|\.)(?:/\.\.\.)?(?:\s|$)`)
 )
 
+// command is a line that runs tests, and the file that it is in.
+type command struct{ file, line string }
+
 // TestCommandsSelectExistingTests reads each `go test ... -run PATTERN` of the Makefile, the scripts, the
 // pages and the go:generate lines: go test passes silently where a pattern selects nothing.
 func TestCommandsSelectExistingTests(t *testing.T) {
 	funcs, _ := named(t)
 	checked := 0
-	check := func(file, line string) {
-		pattern := runFlag.FindStringSubmatch(line)
-		if pattern == nil || !strings.Contains(line, "go test") {
-			return
+	for _, c := range commands(t) {
+		pattern := runFlag.FindStringSubmatch(c.line)
+		if pattern == nil {
+			continue
 		}
-		dirs := directory.FindAllStringSubmatch(line[strings.Index(line, "go test"):], -1)
 		want := strings.ReplaceAll(strings.Trim(pattern[1], "'"), "$$", "$")
-		if len(dirs) == 0 || want == "^$" || want == "xxx" {
-			return
+		if want == "^$" || want == "xxx" {
+			continue
 		}
-		for _, dir := range dirs {
-			at := path.Clean(path.Join(path.Dir(file), dir[1]))
-			if !strings.HasSuffix(file, ".go") {
-				at = path.Clean(dir[1])
+		for _, dir := range directory.FindAllStringSubmatch(c.line, -1) {
+			at := path.Clean(dir[1])
+			if strings.HasSuffix(c.file, ".go") {
+				at = path.Join(path.Dir(c.file), dir[1])
 			}
-			for _, part := range strings.Split(want, "|") {
+			for part := range strings.SplitSeq(want, "|") {
 				checked++
 				if !selectsTest(t, funcs, at, part) {
-					t.Errorf("%s: -run %s selects no test of %s: %s", file, part, at, strings.TrimSpace(line))
+					t.Errorf("%s: -run %s selects no test of %s: %s", c.file, part, at, c.line)
 				}
 			}
 		}
 	}
+	if checked < 10 {
+		t.Errorf("only %d patterns found: the test reads nothing", checked)
+	}
+}
+
+// commands lists the lines with `go test`, from there on.
+func commands(t *testing.T) (out []command) {
+	t.Helper()
 	files := []string{"Makefile", ".ci/run", "README.md", "CONTRIBUTING.md"}
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil {
@@ -52,27 +62,30 @@ func TestCommandsSelectExistingTests(t *testing.T) {
 	for _, p := range pages {
 		files = append(files, "docs/"+filepath.Base(p))
 	}
+	add := func(file, line string) {
+		if i := strings.Index(line, "go test "); i >= 0 {
+			out = append(out, command{file, line[i:]})
+		}
+	}
 	for _, file := range files {
 		data, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, line := range strings.Split(string(data), "\n") {
-			check(file, line)
+		for line := range strings.Lines(string(data)) {
+			add(file, strings.TrimSpace(line))
 		}
 	}
 	source(t, func(file string, f *ast.File, _ func(ast.Node) token.Position) {
 		for _, group := range f.Comments {
 			for _, c := range group.List {
 				if strings.HasPrefix(c.Text, "//go:generate ") {
-					check(file, c.Text)
+					add(file, c.Text)
 				}
 			}
 		}
 	})
-	if checked < 10 {
-		t.Errorf("only %d patterns found: the test reads nothing", checked)
-	}
+	return out
 }
 
 func selectsTest(t *testing.T, funcs map[string]bool, dir, pattern string) bool {
