@@ -289,9 +289,11 @@ type OnError struct {
 
 // Cache says that a pure node's outputs are reused across runs.
 type Cache struct {
-	On  bool
-	TTL time.Duration // 0 means for ever
-	Key string        // template; "" means the node's inputs
+	// Shared keeps the entry for all users; otherwise each user has their own.
+	Shared bool
+	On     bool
+	TTL    time.Duration // 0 means for ever
+	Key    string        // template; "" means the node's inputs
 }
 
 // EdgeKind says what an edge carries.

@@ -340,6 +340,7 @@ func (w *writer) nodePolicy(n *Node) {
 		w.open('{')
 		w.duration("ttl", n.Cache.TTL)
 		w.text("key", n.Cache.Key)
+		w.flag("shared", n.Cache.Shared)
 		w.close('}')
 	}
 }

@@ -128,12 +128,12 @@ func (s *scope) cache(it *nodeDraft, v *value) Cache {
 		return Cache{On: on}
 	case kindObject:
 	default:
-		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("cache must be true, false or {ttl, key}; got %s", s.l.describe(v)), "")
+		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("cache must be true, false or {ttl, key, shared}; got %s", s.l.describe(v)), "")
 		return Cache{}
 	}
 	f := fields{s.l, v, "cache"}
-	f.rejectUnknown("ttl", "key")
-	c := Cache{On: true, TTL: f.duration("ttl"), Key: f.text("key")}
+	f.rejectUnknown("ttl", "key", "shared")
+	c := Cache{On: true, TTL: f.duration("ttl"), Key: f.text("key"), Shared: f.flag("shared")}
 	if k := v.get("key"); k != nil && k.kind == kindText {
 		s.template(it, k, false)
 	}

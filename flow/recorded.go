@@ -187,7 +187,7 @@ func (g *graphReader) node(s *scope, m *member, path string) (*Node, error) {
 		"onError": func(v *value) { n.OnError = l.onError(v) },
 		"cache": func(v *value) {
 			c := fields{l, v, "cache"}
-			n.Cache = Cache{On: true, TTL: c.duration("ttl"), Key: c.text("key")}
+			n.Cache = Cache{On: true, TTL: c.duration("ttl"), Key: c.text("key"), Shared: c.flag("shared")}
 		},
 	} {
 		if v := m.val.get(key); v != nil {

@@ -242,7 +242,7 @@ func nodeSchema(types []any) obj {
 		},
 		"timeout":   obj{"anyOf": []any{duration, closed(obj{"total": duration, "idle": duration})}},
 		"onError":   obj{"anyOf": []any{obj{"const": "fail"}, obj{"type": "object", "required": []any{"value"}, "additionalProperties": false, "properties": obj{"value": true}}}},
-		"cache":     obj{"anyOf": []any{flag, closed(obj{"ttl": duration, "key": text})}},
+		"cache":     obj{"anyOf": []any{flag, closed(obj{"ttl": duration, "key": text, "shared": flag})}},
 		"isolation": obj{"enum": []any{"fresh", "fork", "share"}}, "budget": spendSchema(), "interruptBefore": flag, "interruptAfter": flag,
 		"artifacts": artifactsSchema(),
 	})

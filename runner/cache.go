@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow/expr"
+	"github.com/weir-run/weir/node"
 )
 
 // cacheSpec is what a node with `cache:` holds for it.
@@ -100,12 +101,16 @@ func (a *attempt) cacheKey() (string, error) {
 		return "", fmt.Errorf("cache key: %w", err)
 	}
 	sum := sha256.Sum256(b)
-	return "node:" + a.Plan.Spec.Name + ":" + hex.EncodeToString(sum[:]), nil
+	key := "node:" + a.Plan.Spec.Name + ":" + hex.EncodeToString(sum[:])
+	return node.CacheKey(a.ctx.Info().User, a.Plan.Def.Cache.Shared, key), nil
 }
 
 func (a *attempt) addAllInputs(given map[string]any) error {
 	given["inputs"], given["state"] = a.ctx.Inputs(), a.ctx.State().All()
 	given["run"] = []any{a.m.vars["inputs"], a.m.vars["user"], a.m.vars["flow"]}
+	if a.Plan.Def.Cache.Shared { // what one user gets must not depend on another's name
+		given["run"] = []any{a.m.vars["inputs"], a.m.vars["flow"]}
+	}
 	if len(a.contexts) == 0 {
 		return nil
 	}

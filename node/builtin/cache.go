@@ -16,6 +16,8 @@ const defaultCacheTTL = 300 * time.Second
 type cacheNode struct {
 	Key template  `json:"key"`
 	TTL *duration `json:"ttl"`
+	// Shared keeps one value for all users.
+	Shared bool `json:"shared"`
 }
 
 func cacheType() node.Type {
@@ -30,6 +32,7 @@ key, the nodes behind it do not run at all (unless something else needs them; th
 | setting | what |
 |---|---|
 | ` + "`key`" + ` | what the value depends on: a template over ` + "`inputs.*`" + ` (whatever else is wired to the node), ` + "`state.*`" + ` and ` + "`run.*`" + ` |
+| ` + "`shared`" + ` | keep one value for all users; by default each user has their own |
 | ` + "`ttl`" + ` | how long to keep it (default 300 s; 0 keeps it for ever) |
 
 | output | what |
@@ -37,8 +40,9 @@ key, the nodes behind it do not run at all (unless something else needs them; th
 | ` + "`value`" + ` | the value |
 | ` + "`hit`" + ` | whether it was kept already |
 
-Keys belong to the flow, by its name: flows do not see each other's, and all runs and users
-of one flow share them. Where a value is one user's own, put ` + "`{{ run.user }}`" + ` in the key.`,
+Keys belong to the flow, by its name, and to the run's user: flows and users do not see each
+other's values. With ` + "`shared: true`" + ` all users of the flow share a value: only use it for what is
+no user's own. Deleting a user, or a session or run of theirs, deletes their values and the shared ones.`,
 		Ports: flow.Ports{
 			In: []flow.Port{{Name: "value", Type: flow.TypeAny, Required: true, Lazy: true, Description: "Where the value comes from."}},
 			Out: []flow.Port{
@@ -48,8 +52,9 @@ of one flow share them. Where a value is one user's own, put ` + "`{{ run.user }
 			AnyIn: true,
 		},
 		Settings: objectSchema(map[string]any{
-			"key": templateSchema("string", "What the value depends on."),
-			"ttl": durationSchema("How long to keep the value; 0 for ever. Default: 300."),
+			"key":    templateSchema("string", "What the value depends on."),
+			"shared": map[string]any{"type": "boolean", "description": "Keep one value for all users. Default: each user has their own."},
+			"ttl":    durationSchema("How long to keep the value; 0 for ever. Default: 300."),
 		}, "key"),
 		Examples: []flow.Example{{
 			Name: "asked for once",
@@ -106,7 +111,7 @@ func (n *cacheNode) Run(ctx *node.Ctx) error {
 // before: a list with the value, or an empty one.
 func (n *cacheNode) lookUp(ctx *node.Ctx, key string) ([]any, error) {
 	v, err := ctx.Do(node.Effect{Name: "lookup", Request: key, Do: func(c context.Context, _ string) (node.Outcome, error) {
-		v, ok, err := ctx.Cache().Get(c, key)
+		v, ok, err := ctx.Cache().Get(c, node.CacheKey(ctx.Info().User, n.Shared, key))
 		if err != nil {
 			return node.Outcome{}, transientError(CodeCache, "look up %q: %v", shorten(key, maxValueBytes), err)
 		}
@@ -128,7 +133,7 @@ func (n *cacheNode) store(ctx *node.Ctx, key string, v engine.Value) error {
 		ttl = n.TTL.Duration
 	}
 	_, err := ctx.Do(node.Effect{Name: "keep", Request: []any{key, v}, Do: func(c context.Context, _ string) (node.Outcome, error) {
-		if err := ctx.Cache().Put(c, key, v, ttl); err != nil {
+		if err := ctx.Cache().Put(c, node.CacheKey(ctx.Info().User, n.Shared, key), v, ttl); err != nil {
 			return node.Outcome{}, transientError(CodeCache, "keep %q: %v", shorten(key, maxValueBytes), err)
 		}
 		return node.Outcome{}, nil

@@ -136,6 +136,12 @@ func keyProbes() map[string]keyProbe {
 		"cache.key": {
 			value: "{key: 'k{{ run.id }}'}", base: "{key: k}", on: func(s probeFlow, typ string) probeFlow { s.twice = map[string]any{}; return withIsolation(s, typ) }, refused: uncached(),
 		},
+		"cache.shared": {
+			value: "{shared: true}", base: "true", refused: uncached(), on: func(s probeFlow, typ string) probeFlow {
+				s.twice, s.secondUser = map[string]any{}, "ben"
+				return withIsolation(s, typ)
+			},
+		},
 		"cache.ttl": {
 			value: "{ttl: 5h}", base: "true", on: withIsolation, refused: uncached(),
 		},

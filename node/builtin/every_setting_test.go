@@ -401,7 +401,9 @@ func cacheProbes() map[string]probe {
 		with: map[string]string{"key": "k"}, in: map[string]string{"value": `"{{ run.inputs.v }}"`}, top: "inputs: {v: {type: any}}\n",
 		inputs: map[string]any{"v": 1}, twice: map[string]any{"v": 2},
 	}
-	return map[string]probe{"key": {stage: s, value: `"{{ run.inputs.v }}"`}, "ttl": {stage: s, value: "5h"}}
+	users := s
+	users.secondUser = "ben"
+	return map[string]probe{"key": {stage: s, value: `"{{ run.inputs.v }}"`}, "ttl": {stage: s, value: "5h"}, "shared": {stage: users, value: "true"}}
 }
 
 func failProbes() map[string]probe {

@@ -2,6 +2,7 @@ package builtin_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,6 +42,8 @@ type probeFlow struct {
 	inputs             map[string]any
 	// twice runs the flow a second time in the same process, with these inputs.
 	twice map[string]any
+	// secondUser is whose the second run is; "" is the first one's.
+	secondUser string
 	// body replaces what nodes of the type under test do.
 	body func(n node.Node, ctx *node.Ctx) error
 	// status is that of every HTTP response, 0 is 200; fault fails the exchange.
@@ -330,9 +333,9 @@ func (s probeFlow) run(t *testing.T) ([]string, error) {
 		}
 		return nil, err
 	}
-	lines := s.runOnce(t, w, f, "run", s.inputs)
+	lines := s.runOnce(t, w, f, weir.Start{ID: "run", Inputs: s.inputs, User: "ada"})
 	if s.twice != nil {
-		lines = append(lines, s.runOnce(t, w, f, "again", s.twice)...)
+		lines = append(lines, s.runOnce(t, w, f, weir.Start{ID: "again", Inputs: s.twice, User: cmp.Or(s.secondUser, "ada")})...)
 	}
 	if s.compare != "" {
 		lines = slices.DeleteFunc(lines, func(l string) bool { return !strings.HasPrefix(l, s.compare) })
@@ -348,12 +351,13 @@ func (s probeFlow) compared(lines []string) []string {
 }
 
 // runOnce is what the record says of one run and its children.
-func (s probeFlow) runOnce(t *testing.T, w *weir.Weir, f *weir.Flow, id string, inputs map[string]any) []string {
+func (s probeFlow) runOnce(t *testing.T, w *weir.Weir, f *weir.Flow, start weir.Start) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	began := time.Now()
-	run, err := w.Start(ctx, f, weir.Start{ID: id, Inputs: inputs, User: "ada"})
+	id := start.ID
+	run, err := w.Start(ctx, f, start)
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, s.text())
 	}

@@ -157,12 +157,14 @@ func (f treeSet) forkedTrees(set map[tree]bool, less []tree) []store.Tree {
 
 // removeTrees deletes trees.
 func (s *Store) removeTrees(f treeSet, doomed map[tree]bool) (out store.DeleteResult) {
+	users := make(map[string]bool)
 	s.order = slices.DeleteFunc(slices.Clone(s.order), func(r *run) bool { // listings hold the old one
 		if !doomed[f.treeOf[r]] {
 			return false
 		}
 		out.Runs++
 		out.Messages += r.messagesAdded()
+		users[r.row.User] = true
 		r.mu.Lock()
 		r.release() // who still has it commits no more
 		r.mu.Unlock()
@@ -183,8 +185,27 @@ func (s *Store) removeTrees(f treeSet, doomed map[tree]bool) (out store.DeleteRe
 		}
 		return gone(id)
 	})
-	maps.DeleteFunc(s.cache, func(key string, _ cacheEntry) bool { return !strings.HasPrefix(key, store.LearnedCodePrefix) })
+	s.deleteCached(users)
 	return out
+}
+
+// deleteCached removes what is kept for users, and what all share. The caller holds the
+// mutex.
+func (s *Store) deleteCached(users map[string]bool) {
+	maps.DeleteFunc(s.cache, func(key string, _ cacheEntry) bool {
+		if strings.HasPrefix(key, store.LearnedCodePrefix) {
+			return false
+		}
+		if !strings.HasPrefix(key, store.CachePrefix) {
+			return true
+		}
+		for user := range users {
+			if strings.HasPrefix(key, store.CachePrefixOf(user)) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // messagesAdded is how many messages the run itself added.

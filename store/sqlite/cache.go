@@ -117,3 +117,25 @@ func (x deleter) countLearned(roots string) (n int, err error) {
 func (x deleter) deleteLearned(roots string) (int, error) {
 	return x.s.deleteCached(x.ctx, learnedToDelete, x.learnedArgs(roots)...)
 }
+
+// deleteCachedOf deletes what is kept for the users of the trees' runs, and what all users
+// share. Learned code is deleted by itself.
+func (x deleter) deleteCachedOf(roots string) error {
+	users := []string{}
+	err := x.query(func(row scanner) error {
+		var user string
+		err := row.Scan(&user)
+		users = append(users, store.CachePrefixOf(user))
+		return err
+	}, "SELECT DISTINCT coalesce(user, '') FROM run WHERE root IN (SELECT value FROM json_each(?))", roots)
+	if err != nil {
+		return err
+	}
+	list, err := json.Marshal(users)
+	if err != nil {
+		return err
+	}
+	_, err = x.s.deleteCached(x.ctx, `(key < 'learned/' OR key >= 'learned0') AND (substr(key, 1, length(?1)) <> ?1
+		OR EXISTS (SELECT 1 FROM json_each(?2) j WHERE substr(cache.key, 1, length(j.value)) = j.value))`, store.CachePrefix, string(list))
+	return err
+}

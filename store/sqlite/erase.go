@@ -298,6 +298,9 @@ func (x deleter) deleteRows(roots []int64) (out store.DeleteResult, err error) {
 	if out.Learned, err = x.deleteLearned(string(list)); err != nil {
 		return out, err
 	}
+	if err := x.deleteCachedOf(string(list)); err != nil {
+		return out, err
+	}
 	for _, q := range []struct {
 		query string
 		count *int
@@ -319,7 +322,6 @@ func (x deleter) deleteRows(roots []int64) (out store.DeleteResult, err error) {
 		{"DELETE FROM run_crash WHERE run IN (SELECT num FROM doomed_run)", nil},
 		{"DELETE FROM inbox WHERE run IN (SELECT num FROM doomed_run)", nil},
 		{"DELETE FROM queue WHERE -session IN (SELECT root FROM doomed)", nil},
-		{"DELETE FROM cache WHERE key < 'learned/' OR key >= 'learned0'", nil},
 		{"INSERT OR REPLACE INTO gone (name, num) VALUES ('traces', 1)", nil}, // until Scrub
 		{`INSERT OR REPLACE INTO gone (name, num) SELECT 'run', max(n) FROM (SELECT max(num) AS n FROM run
 			UNION SELECT num FROM gone WHERE name = 'run') HAVING max(n) IS NOT NULL`, nil},

@@ -66,7 +66,14 @@ func deleteSession(t *testing.T, s Store) {
 	must(t, err)
 	must(t, s.Post(t.Context(), store.Post{Run: "s-1", Kind: "answer", At: startTime()}))
 	must(t, s.SaveCheckpoint(t.Context(), store.Checkpoint{Run: "s-1", Seq: 1}))
-	must(t, s.CachePut(t.Context(), "k", "v", time.Time{}))
+	keptBy := map[string]bool{} // by key: whether the entry is kept
+	for user, kept := range map[string]bool{"": false, "ada": true, "a/b": true, "%": true} {
+		keptBy[store.CachePrefixOf(user)+"k"] = kept
+	}
+	keptBy["shared/k"], keptBy[store.LearnedCodePrefixOf("ada")+"f/k"] = false, true
+	for key := range keptBy {
+		must(t, s.CachePut(t.Context(), key, "v", time.Time{}))
+	}
 
 	_, err = s.DeleteSession(t.Context(), "no", afterLeasesExpired())
 	checkError(t, err, store.ErrNotFound)
@@ -86,9 +93,11 @@ func deleteSession(t *testing.T, s Store) {
 	posts, err := s.Inbox(t.Context(), "s-1")
 	must(t, err)
 	equal(t, "posts", len(posts), 0)
-	_, cached, err := s.CacheGet(t.Context(), "k", startTime())
-	must(t, err)
-	equal(t, "cached", cached, false)
+	for key, want := range keptBy {
+		_, cached, err := s.CacheGet(t.Context(), key, startTime())
+		must(t, err)
+		equal(t, "cached "+key, cached, want)
+	}
 	kept.check(t)
 	kept.startAskedRound(t).finish(t, engine.Completed)
 	kept.check(t)
