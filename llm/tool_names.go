@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -18,10 +19,11 @@ const maxToolName = 64
 // eight digits.
 const hashSuffix = 9
 
-// invalidNameChars is what some API does not take in a name, plain what all take as one.
+// invalidNameChars matches characters that some API does not accept in a name, validName
+// the names that all accept. They are compiled on first use.
 var (
-	invalidNameChars = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
-	validName        = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	invalidNameChars = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-zA-Z0-9_-]`) })        //nolint:gochecknoglobals // a compiled table
+	validName        = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) }) //nolint:gochecknoglobals // a compiled table
 )
 
 // ToolNameFor is a name that every API takes for a tool, in place of one that some do
@@ -33,7 +35,7 @@ func ToolNameFor(name string, again int) string {
 		of = fmt.Sprintf("%s %d", name, again)
 	}
 	sum := sha256.Sum256([]byte(of))
-	kept := cmp.Or(strings.Trim(invalidNameChars.ReplaceAllString(name, "_"), "-"), "tool")
+	kept := cmp.Or(strings.Trim(invalidNameChars().ReplaceAllString(name, "_"), "-"), "tool")
 	if kept[0] >= '0' && kept[0] <= '9' {
 		kept = "_" + kept
 	}

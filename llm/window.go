@@ -47,7 +47,7 @@ func (c counter) Message(m convo.Message) int {
 	var calls []convo.Call // a copy, once one is not sent as it is recorded
 	for i, was := range m.Calls {
 		now := convo.Call{ID: was.ID, Name: was.Name, Arguments: string(NormalizeArguments(was.Arguments))}
-		if !validName.MatchString(now.Name) {
+		if !validName().MatchString(now.Name) {
 			now.Name = ToolNameFor(now.Name, 0)
 		}
 		if now == was {

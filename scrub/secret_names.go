@@ -5,13 +5,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
-// secretNames are names of values that no model is shown.
-var secretNames = regexp.MustCompile(`(?i)passw|passphrase|secret|api_?-?key|(^|[_-])token$|(access|auth|refresh|session)_?-?token|bearer|credential|private_?-?key|^authorization$`)
+// secretNames matches names of values that no model is shown. It is compiled on first use.
+var secretNames = sync.OnceValue(func() *regexp.Regexp { //nolint:gochecknoglobals // a compiled table
+	return regexp.MustCompile(`(?i)passw|passphrase|secret|api_?-?key|(^|[_-])token$|(access|auth|refresh|session)_?-?token|bearer|credential|private_?-?key|^authorization$`)
+})
 
 // IsSecretName reports whether a name says that its value is secret.
-func IsSecretName(name string) bool { return secretNames.MatchString(name) }
+func IsSecretName(name string) bool { return secretNames().MatchString(name) }
 
 // TextsUnderSecretNames are the texts in values that stand under names which say that they are
 // secret, also inside of texts that are JSON. The longest come first.

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/knadh/koanf/providers/env/v2"
@@ -82,7 +83,7 @@ func (o Options) lookup(name string) (string, bool) {
 func Load(o Options) (*Config, error) {
 	k := koanf.New(separator)
 	c := &Config{env: o.lookup, candidates: o.Candidates()}
-	problems, form := &Invalid{}, compiledSchema()
+	problems, form := &Invalid{}, sync.OnceValue(compiledSchema)
 	for _, path := range c.candidates {
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) && o.named() == "" {
@@ -92,7 +93,7 @@ func Load(o Options) (*Config, error) {
 			return nil, fmt.Errorf("configuration: %w", err)
 		}
 		c.Files = append(c.Files, path)
-		doc := parse(path, data, form, o.Reserved)
+		doc := parse(path, data, form(), o.Reserved)
 		if len(doc.problems) > 0 {
 			problems.Problems = append(problems.Problems, doc.problems...)
 			continue

@@ -19,6 +19,8 @@ var schema []byte
 // Schema is the JSON Schema of a file, for editors.
 func Schema() []byte { return bytes.Clone(schema) }
 
+// compiledSchema compiles the schema of a file. This takes longer than reading the file, so
+// a process without configuration files does not do it.
 func compiledSchema() *jsonschema.Schema {
 	const name = "config.schema.json"
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))

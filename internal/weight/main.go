@@ -1,7 +1,8 @@
 // Command weight builds the weir binary as it is released and prints what it
 // weighs: bytes, packages, and the processor time and resident memory of a start
-// and of a small run. It exits with an error past the bound on bytes; times are
-// only printed, since they depend on the machine and its load.
+// and of a small run. It exits with an error past the bounds on the size of the binary
+// and on what the initialization of packages allocates; times are only printed, since they
+// depend on the machine and its load.
 //
 // It must not know what the binary does beyond two of its commands.
 package main
@@ -9,6 +10,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -61,6 +63,12 @@ func measureBinary(ctx context.Context, out io.Writer) error {
 	if err := measure(ctx, out, dir, binary); err != nil {
 		return err
 	}
+	inits, err := measureInit(ctx, binary)
+	if err != nil {
+		return err
+	}
+	line, initErr := checkInit(inits)
+	fmt.Fprintln(out, line)
 	code, err := os.ReadFile(binary)
 	if err != nil {
 		return err
@@ -73,9 +81,9 @@ func measureBinary(ctx context.Context, out io.Writer) error {
 	fmt.Fprintf(out, "packages          %d\n", bytes.Count(packages, []byte("\n")))
 	fmt.Fprintf(out, "unused methods    %s\n", methodPruning(code))
 	if len(code) > maxBytes {
-		return fmt.Errorf("the stripped binary has %d bytes, %d more than it may", len(code), len(code)-maxBytes)
+		return errors.Join(initErr, fmt.Errorf("the stripped binary has %d bytes, %d more than it may", len(code), len(code)-maxBytes))
 	}
-	return nil
+	return initErr
 }
 
 func methodPruning(code []byte) string {

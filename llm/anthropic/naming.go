@@ -2,11 +2,15 @@ package anthropic
 
 import (
 	"regexp"
+	"sync"
 
 	"github.com/weir-run/weir/llm"
 )
 
-// idPattern is what the API takes as names of tools and ids of calls.
-var idPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+// idPattern matches the names of tools and the ids of calls that the API accepts. It is
+// compiled on first use.
+var idPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) }) //nolint:gochecknoglobals // a compiled table
 
-func bounds() llm.NameRules { return llm.NameRules{Tool: idPattern, ID: idPattern, Prefix: "toolu_"} }
+func bounds() llm.NameRules {
+	return llm.NameRules{Tool: idPattern(), ID: idPattern(), Prefix: "toolu_"}
+}

@@ -2,16 +2,17 @@ package gemini
 
 import (
 	"regexp"
+	"sync"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
 )
 
-// What every version of the API takes as names of functions, and ids without white
-// space.
+// Names of functions that every version of the API accepts, and ids without white space.
+// The patterns are compiled on first use.
 var (
-	toolPattern = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
-	idPattern   = regexp.MustCompile(`^[!-~]{1,64}$`)
+	toolPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`) }) //nolint:gochecknoglobals // a compiled table
+	idPattern   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[!-~]{1,64}$`) })                    //nolint:gochecknoglobals // a compiled table
 )
 
 // withAPINames is req under the names that the API takes.
@@ -20,7 +21,7 @@ func withAPINames(req *llm.Request) (*llm.Request, *llm.Names) {
 	if usesInteractions(req) && continuesSession(req) {
 		held = req.HeldMessages
 	}
-	return llm.NameRules{Tool: toolPattern, ID: idPattern, Prefix: "call_"}.Rename(req, held)
+	return llm.NameRules{Tool: toolPattern(), ID: idPattern(), Prefix: "call_"}.Rename(req, held)
 }
 
 // haveDistinctIDs says that calls have ids that tell them apart; others are matched

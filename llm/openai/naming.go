@@ -2,23 +2,25 @@ package openai
 
 import (
 	"regexp"
+	"sync"
 
 	"github.com/weir-run/weir/llm"
 )
 
-// What the APIs take as names and ids. They document the length of ids; that no
-// white space or control character is in them is what every server takes.
+// Names and ids that the APIs accept. The documentation limits the length of ids; every
+// server accepts ids without white space and control characters. The patterns are compiled
+// on first use, since compiling them costs more than the rest of the package's start.
 var (
-	toolPattern   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-	chatIDPattern = regexp.MustCompile(`^[!-~]{1,40}$`)
-	callIDPattern = regexp.MustCompile(`^[!-~]{1,64}$`)
+	toolPattern   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) }) //nolint:gochecknoglobals // a compiled table
+	chatIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[!-~]{1,40}$`) })         //nolint:gochecknoglobals // a compiled table
+	callIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[!-~]{1,64}$`) })         //nolint:gochecknoglobals // a compiled table
 )
 
-// bounds are those of the provider's API.
+// bounds returns the rules for names and ids of the provider's API.
 func (p *Provider) bounds() llm.NameRules {
-	b := llm.NameRules{Tool: toolPattern, ID: callIDPattern, Prefix: "call_"}
+	b := llm.NameRules{Tool: toolPattern(), ID: callIDPattern(), Prefix: "call_"}
 	if p.api == Chat {
-		b.ID = chatIDPattern
+		b.ID = chatIDPattern()
 	}
 	return b
 }

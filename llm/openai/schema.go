@@ -1,18 +1,15 @@
 package openai
 
 import (
-	"regexp"
 	"slices"
 
 	"github.com/weir-run/weir/llm"
 )
 
-var namePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-
-// schemaName is what an answer's schema is called: its title where that is a
-// name the API takes.
+// schemaName returns the name of an answer's schema: its title if the API accepts that as
+// a name.
 func schemaName(schema map[string]any) string {
-	if title, _ := schema["title"].(string); namePattern.MatchString(title) {
+	if title, _ := schema["title"].(string); toolPattern().MatchString(title) {
 		return title
 	}
 	return "answer"

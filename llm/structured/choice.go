@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -88,18 +89,21 @@ func chosen(v any, member string, names []string) (string, error) {
 	return "", fmt.Errorf("%s is none of: %s", quoteShort(jsonText(v)), strings.Join(names, ", "))
 }
 
-// label is what models write before the name alone.
-var label = regexp.MustCompile(`(?i)^(the\s+)?(final\s+)?(category|answer|label|intent|class|classification|result|output)(\s+is)?\s*[:=]\s*`)
+// label matches what models write before a name that should stand alone. It is compiled on
+// first use.
+var label = sync.OnceValue(func() *regexp.Regexp { //nolint:gochecknoglobals // a compiled table
+	return regexp.MustCompile(`(?i)^(the\s+)?(final\s+)?(category|answer|label|intent|class|classification|result|output)(\s+is)?\s*[:=]\s*`)
+})
 
 // named is the name that a text is.
 func named(text, member string, names []string) (string, error) {
 	text = unfenced(bare(text))
-	for _, as := range []string{text, label.ReplaceAllString(trimmed(text), ""), strings.TrimLeft(strings.TrimPrefix(text, member), ":= ")} {
+	for _, as := range []string{text, label().ReplaceAllString(trimmed(text), ""), strings.TrimLeft(strings.TrimPrefix(text, member), ":= ")} {
 		if name, ok := match(as, names); ok {
 			return name, nil
 		}
 	}
-	switch fold(trimmed(label.ReplaceAllString(trimmed(text), ""))) {
+	switch fold(trimmed(label().ReplaceAllString(trimmed(text), ""))) {
 	case "none", "null", "none of these", "none of them", "none of the above", "none of the categories", "no category", "n/a":
 		return "", ErrNone
 	}
