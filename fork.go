@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/node"
@@ -93,12 +92,12 @@ func (w *Weir) PlanFork(ctx context.Context, run string, o ForkOptions) (*ForkPl
 	}
 	f := runner.ForkOptions{ID: o.ID, Origin: o.Origin, By: o.By, At: o.At, From: o.From, Breaks: o.Breaks}
 	if f.ID == "" {
-		f.ID = newID()
+		f.ID = runner.NewID()
 	}
 	if f.Origin == "" {
 		f.Origin = "fork"
 	}
-	if err := errors.Join(checkName("run id", o.ID), checkOrigin(f.Origin)); err != nil {
+	if err := errors.Join(runner.CheckName("run id", o.ID), runner.CheckOrigin(f.Origin)); err != nil {
 		return nil, err
 	}
 	if err := checkFork(to.Flow, start, &o); err != nil {
@@ -111,7 +110,7 @@ func (w *Weir) PlanFork(ctx context.Context, run string, o ForkOptions) (*ForkPl
 		return nil, err
 	}
 	if !reflect.DeepEqual(from.Flow.Context, to.Flow.Context) {
-		s := mainSettings(to.Flow, o.Model)
+		s := runner.SettingsFor(to.Flow, o.Model)
 		if was, ok := runner.MainSettings(start); ok && o.Model == "" && from.Flow.Context.Model == to.Flow.Context.Model {
 			s.Provider, s.Model = was.Provider, was.Model
 		}
@@ -181,7 +180,7 @@ func forkInputs(from, to *Flow, was engine.Values, given map[string]any) (engine
 	for _, name := range sortedKeys(given) {
 		all[name] = given[name]
 	}
-	return inputsOf(to, all)
+	return runner.CheckInputs(to, all)
 }
 
 // isDefaultInput reports whether a value is what the flow gives the input by itself.
@@ -228,7 +227,7 @@ type RerunOptions struct {
 // Rerun starts a run of the same flow, as it was then, with the same inputs,
 // first state, model and user as another. It shares nothing with it.
 func (w *Weir) Rerun(ctx context.Context, run string, o RerunOptions) (*Run, error) {
-	if err := checkName("run id", o.ID); err != nil {
+	if err := runner.CheckName("run id", o.ID); err != nil {
 		return nil, err
 	}
 	p, err := w.programOf(ctx, run)
@@ -241,10 +240,10 @@ func (w *Weir) Rerun(ctx context.Context, run string, o RerunOptions) (*Run, err
 	}
 	b := runner.StartOptions{
 		ID: o.ID, State: start.State, User: start.User, Origin: "rerun", Targets: start.Targets, Breaks: o.Breaks,
-		Settings: mainSettings(p.Flow, ""), Folder: start.Folder,
+		Settings: runner.SettingsFor(p.Flow, ""), Folder: start.Folder,
 	}
 	if b.ID == "" {
-		b.ID = newID()
+		b.ID = runner.NewID()
 	}
 	if s, ok := runner.MainSettings(start); ok {
 		b.Settings = s
@@ -260,14 +259,4 @@ func (w *Weir) Rerun(ctx context.Context, run string, o RerunOptions) (*Run, err
 		return nil, err
 	}
 	return &Run{ID: b.ID, w: w, exec: x}, nil
-}
-
-// mainSettings are the settings of the main context under a flow; model, where it
-// is not "", replaces the flow's.
-func mainSettings(f *Flow, model string) convo.Settings {
-	s := runner.SettingsOf(f)
-	if model != "" {
-		s.Provider, s.Model = runner.SplitModel(model)
-	}
-	return s
 }

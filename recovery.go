@@ -23,11 +23,7 @@ type Blocked = runner.Blocked
 // Blocked lists the unfinished runs that this process does not continue, and why. It
 // is empty where Options.Recover is not set.
 func (w *Weir) Blocked() []Blocked {
-	out := w.local.Blocked()
-	if w.recovery != nil {
-		out = append(out, w.recovery.blockedSessions()...)
-	}
-	return out
+	return append(w.local.Blocked(), w.sessions.Blocked()...)
 }
 
 // Continue is Resume for whoever acts without a person who asks for it: a run that has
@@ -61,7 +57,7 @@ func (w *Weir) Missing(ctx context.Context, id string) ([]string, error) {
 func (w *Weir) programIfRunnable(ctx context.Context, id string) (*runner.Program, error) {
 	p, err := w.programOf(ctx, id)
 	if invalid, ok := errors.AsType[*flow.Invalid](err); ok {
-		return nil, missingTypes(id, invalid)
+		return nil, runner.MissingTypes(id, invalid)
 	}
 	if err != nil {
 		return nil, err
@@ -83,15 +79,6 @@ func (w *Weir) programIfRunnable(ctx context.Context, id string) (*runner.Progra
 		return nil, &runner.Missing{Run: id, What: what}
 	}
 	return p, nil
-}
-
-// missingTypes says what a flow needs that does not load here.
-func missingTypes(run string, invalid *flow.Invalid) *runner.Missing {
-	m := &runner.Missing{Run: run}
-	for i := range invalid.Problems {
-		m.What = append(m.What, invalid.Problems[i].Message)
-	}
-	return m
 }
 
 // startOf is the first event of a run, nil where it has none.

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 )
 
@@ -256,41 +256,11 @@ func (w *Weir) Resume(ctx context.Context, id string) (*Run, error) {
 	return &Run{ID: id, w: w, exec: x}, nil
 }
 
-// startFunc starts a run.
-type startFunc func(ctx context.Context, p *runner.Program, b runner.StartOptions) (*runner.Execution, error)
-
-// startPendingRound starts a round whose process died before its first commit: the
-// message that it begins with is still kept. It returns nil for any other run.
-func (w *Weir) startPendingRound(ctx context.Context, id string, start startFunc) (*Run, error) {
-	r, err := w.store.Run(ctx, id)
-	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", id, err)
-	}
-	if r.Commits > 0 || r.Session == "" {
-		return nil, nil
-	}
-	q, err := w.store.RoundMessage(ctx, id)
-	if err != nil || q.Value == nil { // it has been started since
-		return nil, err
-	}
-	row, err := w.store.Session(ctx, r.Session)
-	if err != nil {
-		return nil, err
-	}
-	f, err := w.FlowByFingerprint(ctx, r.Fingerprint)
-	if err != nil {
-		return nil, fmt.Errorf("flow %s of run %s: %w", r.Flow, id, err)
-	}
-	p, err := w.program(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	b, err := w.roundBeginning(ctx, f, &row, id, decodeQueuedInput(q.Value))
-	if err != nil {
-		return nil, err
-	}
-	x, err := start(ctx, p, b)
-	if err != nil {
+// startPendingRound starts a round that has no commit yet; see
+// session.Manager.StartPendingRound. It returns nil for any other run.
+func (w *Weir) startPendingRound(ctx context.Context, id string, start session.StartFunc) (*Run, error) {
+	x, err := w.sessions.StartPendingRound(ctx, id, start)
+	if x == nil || err != nil {
 		return nil, err
 	}
 	return &Run{ID: id, w: w, exec: x}, nil
@@ -447,16 +417,3 @@ func Output[T any](r Result, name string) (T, error) {
 }
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
-
-// inputsOf fills in defaults and checks what a run is given.
-func inputsOf(f *Flow, given map[string]any) (engine.Values, error) {
-	named := make(engine.Values, 0, len(given))
-	for _, k := range sortedKeys(given) {
-		named = append(named, engine.Named{Name: k, Value: given[k]})
-	}
-	out, err := node.CheckInputs(f.Inputs, named)
-	if err != nil {
-		return nil, &Error{Code: engine.CodeInput, Message: err.Error(), Permanent: true}
-	}
-	return out, nil
-}

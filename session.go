@@ -2,259 +2,158 @@ package weir
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
+	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 )
 
-// SessionOptions says which conversation is meant. The zero value is the active
-// one of the flow's name and nobody in particular.
-type SessionOptions struct {
-	// User is whose session it is, "" for nobody in particular. It and Thread fit on
-	// a line: at most 200 bytes, no control characters, no blanks at the ends.
-	User string
-	// Thread names one conversation of the user with the flow; "" is the active
-	// one, which is the newest unless another was activated since. One that has
-	// outlived the lifetime that its flow gives it (`ttl`) is active no more: it goes
-	// on where its thread or ID is given, until it is pruned.
-	Thread string
-	// ID is the session's own id; nothing else has to be given then.
-	ID string
-	// New makes a session where one is there already, and has it be the active
-	// one. With ID it is made under that id, which is to be free.
-	New bool
-}
+// The types of sessions; see package session.
+type (
+	// Session is a conversation with a flow over many runs, its rounds.
+	Session = session.Session
+	// SessionOptions select a session; the zero value is the active one without a user.
+	SessionOptions = session.OpenOptions
+	// SendOptions are options of one message.
+	SendOptions = session.SendOptions
+	// Reply is what follows a message: a round, or the rest of the round that it answered.
+	Reply = session.Reply
+	// ReplyState is the result of a Reply.
+	ReplyState = session.ReplyState
+	// QueuedMessage is a message to a session that no round has taken.
+	QueuedMessage = session.QueuedMessage
+	// StalledError reports that a session cannot continue in this process for now.
+	StalledError = session.StalledError
+	// WaitingError reports that a round waits for something that a message does not answer.
+	WaitingError = session.WaitingError
+	// Message is one message of a conversation.
+	Message = convo.Message
+)
 
-// Session is a conversation with a flow over many runs, its rounds. Its
-// messages are in the store: two values of one session, in one process or two,
-// are the same session.
-type Session struct {
-	ID, User, Flow, Thread string
-
-	w    *Weir
-	flow *Flow
-}
-
-// Session finds a conversation with the flow or begins one. It is known by the
-// user and the flow's name, so that it goes on after the flow was changed; what
-// rounds run is f as it is now. With an ID, f may be nil: the session goes on
-// with the flow of its last round. store.ErrNotFound says that there is no
-// session of that id.
+// Session finds a session with the flow, or starts one. A session is found by its user
+// and the name of the flow, so that it continues after the flow was edited; its next
+// round runs f. With SessionOptions.ID, f may be nil: the session continues with the flow
+// of its last round. The error is store.ErrNotFound if there is no session with that id.
 func (w *Weir) Session(ctx context.Context, f *Flow, o SessionOptions) (*Session, error) {
-	w.preloadMessageCounter()
-	if o.ID == "" || o.New {
-		if err := o.checkNames(); err != nil {
-			return nil, err
-		}
-	}
-	if f != nil {
-		if _, err := w.program(ctx, f); err != nil {
-			return nil, err
-		}
-		if err := w.checkTakesMessages(f); err != nil {
-			return nil, err
-		}
-	}
-	if o.ID != "" && !o.New {
-		return w.sessionByID(ctx, f, o)
-	}
-	if f == nil {
-		return nil, &Error{Code: engine.CodeInput, Message: "a session without an id is one with a flow, and none is given", Permanent: true}
-	}
-	if !o.New {
-		row, err := w.store.FindSession(ctx, o.User, f.Name, o.Thread)
-		switch {
-		case err == nil && o.Thread == "" && hasExpired(&row): // another begins
-		case err == nil || !errors.Is(err, store.ErrNotFound):
-			return w.session(&row, f), err
-		}
-	}
-	return w.newSession(ctx, f, o)
+	return w.sessions.Open(ctx, f, o)
 }
 
-// newSession makes one, unless somebody was faster with the same thread.
-func (w *Weir) newSession(ctx context.Context, f *Flow, o SessionOptions) (*Session, error) {
-	n := store.NewSession{ID: o.ID, User: o.User, Flow: f.Name, Thread: o.Thread, Now: time.Now()}
-	if n.ID == "" {
-		n.ID = newID()
-	}
-	if ttl := f.Session.TTL; ttl > 0 {
-		n.Expires = n.Now.Add(ttl)
-	}
-	err := w.store.CreateSession(ctx, n)
-	if errors.Is(err, store.ErrExists) && !o.New {
-		row, err := w.store.FindSession(ctx, o.User, f.Name, o.Thread)
-		return w.session(&row, f), err
-	}
-	if err != nil {
-		return nil, fmt.Errorf("new session of flow %s: %w", f.Name, err)
-	}
-	row, err := w.store.Session(ctx, n.ID)
-	return w.session(&row, f), err
-}
-
-// hasExpired reports whether a session has outlived its lifetime and nothing goes on
-// in it: it may be deleted at any time.
-func hasExpired(row *store.Session) bool {
-	return !row.Expires.IsZero() && !time.Now().Before(row.Expires) && row.Holder == "" && row.Queued == 0
-}
-
-// sessionByID is the session of an id, held to whose it is said to be.
-func (w *Weir) sessionByID(ctx context.Context, f *Flow, o SessionOptions) (*Session, error) {
-	row, err := w.store.Session(ctx, o.ID)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case o.User != "" && o.User != row.User:
-		return nil, fmt.Errorf("session %s of user %q: %w", o.ID, o.User, store.ErrNotFound)
-	case f != nil && f.Name != row.Flow:
-		return nil, &Error{
-			Code: engine.CodeInput, Permanent: true,
-			Message: fmt.Sprintf("session %s is one with flow %s, and this is flow %s", o.ID, row.Flow, f.Name),
-			Hint:    "a session continues with the flow of its name; start another session for this flow",
-		}
-	case f == nil:
-		if f, err = w.flowOfSession(ctx, &row); err != nil {
-			return nil, err
-		}
-	}
-	return w.session(&row, f), nil
-}
-
-func (w *Weir) session(row *store.Session, f *Flow) *Session {
-	return &Session{ID: row.ID, User: row.User, Flow: row.Flow, Thread: row.Thread, w: w, flow: f}
-}
-
-// flowOfSession is the flow of a session's last round.
-func (w *Weir) flowOfSession(ctx context.Context, row *store.Session) (*Flow, error) {
-	for id := row.ID; id != ""; {
-		rounds, err := w.store.Runs(ctx, store.Filter{Session: id, Limit: 1})
-		if err != nil {
-			return nil, err
-		}
-		if len(rounds) > 0 {
-			return w.FlowOf(ctx, rounds[0].ID)
-		}
-		s, err := w.store.Session(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		id = s.Parent
-	}
-	return nil, &Error{
-		Code: engine.CodeInput, Permanent: true,
-		Message: fmt.Sprintf("session %s has had no round, so that nobody knows which file flow %s is", row.ID, row.Flow),
-		Hint:    "name the flow",
-	}
-}
-
-// checkTakesMessages refuses a flow that has no use for a message.
-func (w *Weir) checkTakesMessages(f *Flow) error {
-	if _, ok := messageInput(f); ok || w.mayAskQuestions(&f.Graph) {
-		return nil
-	}
-	return &Error{
-		Code: engine.CodeInput, Permanent: true,
-		Message: fmt.Sprintf("flow %s takes no message: it has no input for one and asks nothing", f.Name),
-		Hint:    "declare an input named message: `inputs: {message: {type: text, required: true}}`",
-	}
-}
-
-// mayAskQuestions reports whether a node of the graph may ask a person something.
-func (w *Weir) mayAskQuestions(g *flow.Graph) bool {
-	for _, n := range g.Nodes {
-		if n.Type == "userInput" || n.Uses != nil || len(n.Runs) > 0 || w.customTypes[n.Type] || n.Body != nil && w.mayAskQuestions(n.Body) {
-			return true
-		}
-	}
-	return false
-}
-
-// messageInput is the input that a round's message goes to: the one named
-// message, else the only one that is required and a text or message.
-func messageInput(f *Flow) (flow.Input, bool) {
-	var only flow.Input
-	n := 0
-	for _, in := range f.Inputs {
-		said := in.Type == flow.TypeText || in.Type == flow.TypeMessage
-		switch {
-		case in.Name == messageName && (said || in.Type == flow.TypeAny):
-			return in, true
-		case in.Required && said:
-			only = in
-			n++
-		}
-	}
-	return only, n == 1
-}
-
-// messageName is the input that takes the message of a round. A flow that has
-// none for it is asked nothing of the kind; its run keeps the message under that
-// name until its first question is answered with it.
-const messageName = "message"
-
-// Info is the session as it stands.
-func (s *Session) Info(ctx context.Context) (store.Session, error) {
-	return s.w.store.Session(ctx, s.ID)
-}
-
-// Messages returns the history at positions from up to to, which is not
-// included. All of it can be read for ever, also what no view shows any more.
-func (s *Session) Messages(ctx context.Context, from, to int) ([]store.SessionMessage, error) {
-	return s.w.store.SessionMessages(ctx, s.ID, from, to)
-}
-
-// Rounds lists the session's runs, the newest first, at most limit of them; 0 is
-// 100. Those before a run that is named are listed with before.
-func (s *Session) Rounds(ctx context.Context, before string, limit int) ([]store.Run, error) {
-	return s.w.store.Runs(ctx, store.Filter{Session: s.ID, Before: before, Limit: limit})
-}
-
-// Fork begins another session with the first at messages of this one, -1 for all
-// of them. Nothing is copied, and neither sees what the other continues with. The
-// active session of the user stays the active one; see Activate.
-func (s *Session) Fork(ctx context.Context, at int) (*Session, error) {
-	row, err := s.Info(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if at < 0 {
-		at = row.Length
-	}
-	if at > row.Length {
-		return nil, &Error{
-			Code: engine.CodeInput, Permanent: true,
-			Message: fmt.Sprintf("session %s has %d messages, and cannot be forked at %d", s.ID, row.Length, at),
-			Hint:    "give how many of its messages the fork begins with",
-		}
-	}
-	n := store.NewSession{ID: newID(), User: s.User, Flow: s.Flow, Parent: s.ID, ParentLength: at, Now: time.Now()}
-	if s.flow != nil && s.flow.Session.TTL > 0 {
-		n.Expires = n.Now.Add(s.flow.Session.TTL)
-	}
-	if err := s.w.store.CreateSession(ctx, n); err != nil {
-		return nil, fmt.Errorf("fork session %s: %w", s.ID, err)
-	}
-	row, err = s.w.store.Session(ctx, n.ID)
-	return s.w.session(&row, s.flow), err
-}
-
-// Activate has the session be the one that is meant where no thread is named.
-func (s *Session) Activate(ctx context.Context) error {
-	return s.w.store.ActivateSession(ctx, s.ID)
-}
-
-// WithFlow is the session with another flow of the same name, as after an edit.
-func (s *Session) WithFlow(ctx context.Context, f *Flow) (*Session, error) {
-	return s.w.Session(ctx, f, SessionOptions{ID: s.ID})
-}
-
-// Sessions lists sessions, the newest first.
+// Sessions lists sessions, newest first.
 func (w *Weir) Sessions(ctx context.Context, f store.SessionFilter) ([]store.Session, error) {
-	return w.store.Sessions(ctx, f)
+	return w.sessions.List(ctx, f)
+}
+
+// FindSession returns the id of the one session whose id begins with prefix. The error is
+// store.ErrNotFound if there is none.
+func (w *Weir) FindSession(ctx context.Context, prefix string) (string, error) {
+	return w.sessions.Find(ctx, prefix)
+}
+
+// ForkSession is Session.Fork by id. It returns the id of the new session.
+func (w *Weir) ForkSession(ctx context.Context, id string, at int) (string, error) {
+	s, err := w.sessions.Fork(ctx, id, at)
+	if err != nil {
+		return "", err
+	}
+	return s.ID, nil
+}
+
+// DeleteSession is Session.Delete by id. A zero Now means the present.
+func (w *Weir) DeleteSession(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error) {
+	return w.sessions.Delete(ctx, id, e)
+}
+
+// QueuedMessages is Session.QueuedMessages by id.
+func (w *Weir) QueuedMessages(ctx context.Context, session string) ([]QueuedMessage, error) {
+	return w.sessions.QueuedMessages(ctx, session)
+}
+
+// Unqueue removes a message that no round has taken yet, by its id, and returns the
+// session it was sent to. A sender that waits for it gets the status cancelled. The error
+// is store.ErrNotFound if there is no such message, and runner.ErrStatus if a round has
+// taken it.
+func (w *Weir) Unqueue(ctx context.Context, message string) (session string, err error) {
+	return w.sessions.Unqueue(ctx, message)
+}
+
+// ContinueSession drives a session in this process whose senders have died: its round, if
+// no process executes it, and the messages in its queue, each with the flow it was sent
+// with. It returns a Reply for each; none if there is nothing to do. A message that
+// cannot be taken stays in the queue, and its Reply ends with an error. Another process
+// may do the same at the same time: each message is still taken once.
+func (w *Weir) ContinueSession(ctx context.Context, id string) ([]*Reply, error) {
+	return w.sessions.Continue(ctx, id)
+}
+
+// newSessions makes the manager of sessions.
+func (w *Weir) newSessions(recover bool) *session.Manager {
+	return session.NewManager(session.Options{
+		Store: w.store, Runs: sessionRuns{w}, Local: w.local, Models: w.models, Logger: w.logger,
+		CustomTypes: w.customTypes, Deleted: w.deleteTrajectories, CountTokens: w.store.Capabilities().CountTokens,
+		Recover: recover && w.store.Capabilities().Sessions != nil,
+	})
+}
+
+// sessionRuns implements session.Runs.
+type sessionRuns struct{ w *Weir }
+
+// Program implements session.Runs.
+func (r sessionRuns) Program(ctx context.Context, f *Flow) (*runner.Program, error) {
+	return r.w.program(ctx, f)
+}
+
+// Flow implements session.Runs.
+func (r sessionRuns) Flow(ctx context.Context, fingerprint string) (*Flow, error) {
+	return r.w.FlowByFingerprint(ctx, fingerprint)
+}
+
+// RecordedProgram implements session.Runs.
+func (r sessionRuns) RecordedProgram(ctx context.Context, run string) (*runner.Program, error) {
+	return r.w.programForReading(ctx, run)
+}
+
+// CheckRequirements implements session.Runs.
+func (r sessionRuns) CheckRequirements(ctx context.Context, f *Flow, run string) error {
+	p, err := r.w.program(ctx, f)
+	if err != nil {
+		return err
+	}
+	if what := r.w.missing(p, nil, nil); len(what) > 0 {
+		return &runner.Missing{Run: run, What: what}
+	}
+	return nil
+}
+
+// Continue implements session.Runs.
+func (r sessionRuns) Continue(ctx context.Context, run string) (*runner.Execution, error) {
+	return executionOf(r.w.Continue(ctx, run))
+}
+
+// Do implements session.Runs.
+func (r sessionRuns) Do(ctx context.Context, run string, c runner.Command) (*runner.Execution, error) {
+	return executionOf(r.w.do(ctx, run, c))
+}
+
+// Cancel implements session.Runs.
+func (r sessionRuns) Cancel(ctx context.Context, run, by, reason string) error {
+	_, err := r.w.Cancel(ctx, run, by, reason)
+	return err
+}
+
+// executionOf returns the execution of a run, nil if there is none.
+func executionOf(r *Run, err error) (*runner.Execution, error) {
+	if r == nil {
+		return nil, err
+	}
+	return r.execution(), err
+}
+
+// onlyText returns the only output of a run if it is a text.
+func onlyText(outputs engine.Values) (text string, ok bool) {
+	if len(outputs) == 1 {
+		text, ok = outputs[0].Value.(string)
+	}
+	return text, ok
 }

@@ -113,37 +113,6 @@ func (w *Weir) newTrajectoryBuilder() *trajectoryBuilder {
 	return t
 }
 
-// agentsBefore are the sub-agents that a session has when a round begins that works
-// with some.
-func (w *Weir) agentsBefore(ctx context.Context, f *Flow, row *store.Session) ([]string, error) {
-	if row.Rounds <= 1 || len(follow.AgentsOf(f, nil)) == 0 {
-		return nil, nil
-	}
-	rounds := store.Filter{Session: row.ID, Limit: 16}
-	for {
-		page, err := w.store.Runs(ctx, rounds)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range page { // the newest first; one that had no agents does not say
-			if r.Round >= row.Rounds || r.Commits == 0 {
-				continue
-			}
-			start, err := runner.JournaledStart(ctx, w.store, r.ID)
-			if err != nil {
-				return nil, err
-			}
-			if len(start.Agents) > 0 {
-				return start.Agents, nil
-			}
-		}
-		if len(page) < rounds.Limit {
-			return nil, nil
-		}
-		rounds.Before = page[len(page)-1].ID
-	}
-}
-
 // records are those of all agents and rounds, in order.
 func (t *trajectoryBuilder) records() []trajectory.Record {
 	var out []trajectory.Record

@@ -2,14 +2,12 @@ package weir
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,9 +19,9 @@ import (
 	"github.com/weir-run/weir/node/builtin/safehttp"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/sandbox"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/memory"
-	"github.com/weir-run/weir/token"
 	"github.com/weir-run/weir/tool"
 	"github.com/weir-run/weir/trajectory"
 )
@@ -113,21 +111,19 @@ type Options struct {
 
 // Weir runs flows in this process.
 type Weir struct {
-	store          *store.Full
-	catalogue      *node.Catalogue
-	local          *runner.Local
-	tools          *tool.Set
-	logger         *slog.Logger
-	models         *llm.Catalogue
-	customTypes    map[string]bool // node types beside the built-in ones
-	drivers        *sessionDrivers
-	messageCounter func() token.Counter // nil where the store keeps no counts
+	store       *store.Full
+	catalogue   *node.Catalogue
+	local       *runner.Local
+	tools       *tool.Set
+	logger      *slog.Logger
+	models      *llm.Catalogue
+	customTypes map[string]bool // node types beside the built-in ones
+	sessions    *session.Manager
 	// providers are the names of those that are configured; replays, that one answers for
 	// all.
 	providers map[string]bool
 	replays   bool
 	secret    func(name string) (string, bool)
-	recovery  *sessionRecovery // nil where nothing is recovered
 	// trajectories is where they are kept beside the journal, nil for nowhere.
 	trajectories trajectory.Storage
 
@@ -166,12 +162,10 @@ func Open(o Options) (*Weir, error) {
 		o.Secrets = func(name string) (string, bool) { return os.LookupEnv("WEIR_SECRET_" + name) }
 	}
 	w := &Weir{store: store.Complete(o.Store), catalogue: c, logger: o.Logger, models: o.Models, customTypes: make(map[string]bool), programs: make(map[string]*runner.Program), recordedPrograms: make(map[string]*runner.Program)}
-	w.drivers = newSessionDrivers(w)
 	w.secret, w.replays, w.providers = o.Secrets, o.Replay != nil, make(map[string]bool, len(o.Providers))
 	for name := range o.Providers {
 		w.providers[name] = true
 	}
-	w.installMessageCounter()
 	for _, t := range o.Types {
 		w.customTypes[t.Spec().Name] = true
 	}
@@ -205,9 +199,7 @@ func Open(o Options) (*Weir, error) {
 		ro.Program = w.programIfRunnable
 	}
 	w.local = runner.NewLocal(ro)
-	if ro.Program != nil {
-		w.recovery = newSessionRecovery(w)
-	}
+	w.sessions = w.newSessions(ro.Program != nil)
 	return w, nil
 }
 
@@ -236,10 +228,7 @@ func (w *Weir) installTools(o *Options) error {
 // then they are cancelled. What has ended by then is kept, and the runs are given back
 // at once, so that another process can continue them.
 func (w *Weir) Close(ctx context.Context) error {
-	if w.recovery != nil {
-		w.recovery.close()
-	}
-	w.drivers.close()
+	w.sessions.Close()
 	return errors.Join(w.local.Close(ctx), w.store.Close())
 }
 
@@ -274,7 +263,7 @@ type Start struct {
 
 // Start runs a flow and returns at once.
 func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
-	if err := errors.Join(checkName("run id", s.ID), checkName("user", s.User)); err != nil {
+	if err := errors.Join(runner.CheckName("run id", s.ID), runner.CheckName("user", s.User)); err != nil {
 		return nil, err
 	}
 	p, err := w.program(ctx, f)
@@ -296,21 +285,21 @@ func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
 func newBeginning(f *Flow, s Start) (b runner.StartOptions, err error) {
 	b = runner.StartOptions{ID: s.ID, User: s.User, Parent: s.parent, Origin: s.Origin, Targets: s.Targets, Breaks: s.Breaks}
 	if b.ID == "" {
-		b.ID = newID()
+		b.ID = runner.NewID()
 	}
 	if b.Origin == "" {
 		b.Origin = "go"
 	}
-	if err := errors.Join(checkOrigin(b.Origin), checkNodes(f, s.Targets), checkBreaks(f, s.Breaks)); err != nil {
+	if err := errors.Join(runner.CheckOrigin(b.Origin), checkNodes(f, s.Targets), checkBreaks(f, s.Breaks)); err != nil {
 		return b, err
 	}
-	if b.Inputs, err = inputsOf(f, s.Inputs); err != nil {
+	if b.Inputs, err = runner.CheckInputs(f, s.Inputs); err != nil {
 		return b, err
 	}
 	if b.State, err = valuesOf(s.State); err != nil {
 		return b, fmt.Errorf("state %w", err)
 	}
-	b.Settings = mainSettings(f, s.Model)
+	b.Settings = runner.SettingsFor(f, s.Model)
 	return b, nil
 }
 
@@ -321,18 +310,6 @@ func checkNodes(f *Flow, ids []string) error {
 		}
 	}
 	return nil
-}
-
-// newID makes a run id: time first, so that ids sort by age, then chance.
-func newID() string {
-	const digits = "0123456789abcdefghjkmnpqrstvwxyz"
-	t := uint64(time.Now().UnixMilli())
-	var b [9]byte
-	for i := len(b) - 1; i >= 0; i-- {
-		b[i] = digits[t&31]
-		t >>= 5
-	}
-	return string(b[:]) + strings.ToLower(rand.Text()[:7])
 }
 
 // DefaultPath is where the command line keeps its record, below dir.

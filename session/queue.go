@@ -1,4 +1,4 @@
-package weir
+package session
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
@@ -22,12 +23,12 @@ type QueuedMessage struct {
 
 // QueuedMessages lists the messages that wait for a round, the next first.
 func (s *Session) QueuedMessages(ctx context.Context) ([]QueuedMessage, error) {
-	return s.w.QueuedMessages(ctx, s.ID)
+	return s.m.QueuedMessages(ctx, s.ID)
 }
 
 // QueuedMessages is Session.QueuedMessages by id.
-func (w *Weir) QueuedMessages(ctx context.Context, session string) ([]QueuedMessage, error) {
-	list, err := w.store.Queue(ctx, session)
+func (m *Manager) QueuedMessages(ctx context.Context, session string) ([]QueuedMessage, error) {
+	list, err := m.store.Queue(ctx, session)
 	if err != nil {
 		return nil, err
 	}
@@ -39,23 +40,23 @@ func (w *Weir) QueuedMessages(ctx context.Context, session string) ([]QueuedMess
 	return out, nil
 }
 
-// ContinueSession has this process drive a session whose senders are gone: its round,
+// Continue has this process drive a session whose senders are gone: its round,
 // where no process executes it, and the messages that wait in its queue, each with the
 // flow that it was sent with. The turns say what becomes of them; there are none where
 // nothing is to be done. A message that cannot be taken stays in the queue, and its turn
 // ends with an error that says why. Another process may do the same at the same time:
 // each message still has one turn.
-func (w *Weir) ContinueSession(ctx context.Context, id string) ([]*Reply, error) {
-	row, err := w.store.Session(ctx, id)
+func (m *Manager) Continue(ctx context.Context, id string) ([]*Reply, error) {
+	row, err := m.store.Session(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	list, err := w.store.Queue(ctx, id)
+	list, err := m.store.Queue(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if row.Holder != "" {
-		q, err := w.store.RoundMessage(ctx, row.Holder)
+		q, err := m.store.RoundMessage(ctx, row.Holder)
 		switch {
 		case err == nil:
 			list = append([]store.QueuedMessage{q}, list...)
@@ -65,13 +66,13 @@ func (w *Weir) ContinueSession(ctx context.Context, id string) ([]*Reply, error)
 	}
 	var turns []*Reply
 	for i := range list {
-		f, err := w.flowOfMessage(ctx, &row, &list[i])
+		f, err := m.flowOfMessage(ctx, &row, &list[i])
 		if err != nil {
 			return turns, fmt.Errorf("session %s: message %s: %w", id, list[i].ID, err)
 		}
-		t := newReply(w.session(&row, f), list[i].ID, SendOptions{By: list[i].By})
+		t := newReply(m.session(&row, f), list[i].ID, SendOptions{By: list[i].By})
 		t.recovered = true
-		if t, err = w.drivers.add(t); err != nil {
+		if t, err = m.drivers.add(t); err != nil {
 			return turns, err
 		}
 		turns = append(turns, t)
@@ -81,23 +82,23 @@ func (w *Weir) ContinueSession(ctx context.Context, id string) ([]*Reply, error)
 
 // flowOfMessage is the flow that a message was sent with, else that of the session's
 // last round.
-func (w *Weir) flowOfMessage(ctx context.Context, row *store.Session, q *store.QueuedMessage) (*Flow, error) {
+func (m *Manager) flowOfMessage(ctx context.Context, row *store.Session, q *store.QueuedMessage) (*flow.Flow, error) {
 	if fp := decodeQueuedInput(q.Value).flow; fp != "" {
-		return w.FlowByFingerprint(ctx, fp)
+		return m.runs.Flow(ctx, fp)
 	}
-	return w.flowOfSession(ctx, row)
+	return m.flowOfSession(ctx, row)
 }
 
 // Unqueue takes a message back that waits for a round, by its id, and returns
 // the session it was sent to; who waits for it is told that it is cancelled.
 // store.ErrNotFound says that there is no such message, and runner.ErrStatus
 // that a round has taken it.
-func (w *Weir) Unqueue(ctx context.Context, message string) (session string, err error) {
-	q, err := w.store.FindQueued(ctx, message)
+func (m *Manager) Unqueue(ctx context.Context, message string) (session string, err error) {
+	q, err := m.store.FindQueued(ctx, message)
 	if err == nil && q.TakenBy == "" {
-		err = w.store.RemoveQueued(ctx, message)
+		err = m.store.RemoveQueued(ctx, message)
 		if errors.Is(err, store.ErrNotFound) { // taken a moment ago, or taken back
-			q, err = w.store.FindQueued(ctx, message)
+			q, err = m.store.FindQueued(ctx, message)
 		}
 	}
 	switch {

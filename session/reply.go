@@ -1,4 +1,4 @@
-package weir
+package session
 
 import (
 	"context"
@@ -38,7 +38,7 @@ type Reply struct {
 	changed     chan struct{} // closed and made anew when there is another part
 	done        chan struct{}
 	endLength   int // the session's length after
-	result      Result
+	result      runner.Result
 	err         error
 	state       *ReplyState
 }
@@ -46,7 +46,7 @@ type Reply struct {
 // ReplyState is how far a turn has come.
 type ReplyState struct {
 	// Result is that of the run: its Usage is of the whole run.
-	Result
+	runner.Result
 	Session string `json:"session"`
 	Round   int    `json:"round"`
 	Message string `json:"message"` // the id
@@ -112,14 +112,14 @@ func (t *Reply) readState(ctx context.Context) (ReplyState, error) {
 	if t.run == "" {
 		return s, nil
 	}
-	w := t.Session.w
-	r, err := w.store.Run(ctx, t.run)
+	m := t.Session.m
+	r, err := m.store.Run(ctx, t.run)
 	if err != nil {
 		return s, err
 	}
 	s.Round = r.Round
 	from := t.startLength
-	for c, err := range w.store.Commits(ctx, t.run, t.firstCommit) {
+	for c, err := range m.store.Commits(ctx, t.run, t.firstCommit) {
 		if err != nil {
 			return s, err
 		}
@@ -226,10 +226,10 @@ func manifestOf(o map[string]any) *convo.Manifest {
 // Items yields the events of the turn, and those of its child runs, and live output
 // between them until it ends, as Run.Events does. It never slows the round down. Of a
 // round that another process drives there are events alone.
-func (t *Reply) Items(ctx context.Context) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
+func (t *Reply) Items(ctx context.Context) iter.Seq2[runner.Item, error] {
+	return func(yield func(runner.Item, error) bool) {
 		cursor := ""
-		seen := func(item Item, err error) bool {
+		seen := func(item runner.Item, err error) bool {
 			if c := item.Cursor(); c != "" {
 				cursor = c
 			}
@@ -238,7 +238,7 @@ func (t *Reply) Items(ctx context.Context) iter.Seq2[Item, error] {
 		for n := 0; ; n++ {
 			x, elsewhere, ok := t.execution(ctx, n)
 			if err := ctx.Err(); err != nil && !ok {
-				yield(Item{}, err)
+				yield(runner.Item{}, err)
 				return
 			}
 			if !ok {
@@ -261,7 +261,7 @@ func (t *Reply) Items(ctx context.Context) iter.Seq2[Item, error] {
 }
 
 // yieldAll yields items; more is false where no more are wanted.
-func yieldAll(items iter.Seq2[Item, error], yield func(Item, error) bool) (more bool) {
+func yieldAll(items iter.Seq2[runner.Item, error], yield func(runner.Item, error) bool) (more bool) {
 	for item, err := range items {
 		if !yield(item, err) {
 			return false
@@ -298,9 +298,9 @@ func (t *Reply) execution(ctx context.Context, n int) (x *runner.Execution, run 
 }
 
 // remoteItems yields the events of a run that another process drives, until the turn is done.
-func (t *Reply) remoteItems(ctx context.Context, run string, cursor *string, yield func(Item, error) bool) bool {
+func (t *Reply) remoteItems(ctx context.Context, run string, cursor *string, yield func(runner.Item, error) bool) bool {
 	for ended := false; ; {
-		if !yieldAll(t.Session.w.local.ReadJournals(ctx, run, *cursor, t.afterEvent), yield) {
+		if !yieldAll(t.Session.m.local.ReadJournals(ctx, run, *cursor, t.afterEvent), yield) {
 			return false
 		}
 		if ended {
@@ -311,7 +311,7 @@ func (t *Reply) remoteItems(ctx context.Context, run string, cursor *string, yie
 			ended = true
 		case <-time.After(maxPollInterval):
 		case <-ctx.Done():
-			yield(Item{}, ctx.Err())
+			yield(runner.Item{}, ctx.Err())
 			return false
 		}
 	}
@@ -320,11 +320,11 @@ func (t *Reply) remoteItems(ctx context.Context, run string, cursor *string, yie
 // Cancel stops the turn: a message that waits is taken back, a round that goes
 // on is cancelled, and when it returns that is durable. Wait for the end.
 func (t *Reply) Cancel(ctx context.Context, reason string) error {
-	w := t.Session.w
+	m := t.Session.m
 	if t.Run() == "" {
-		err := w.store.RemoveQueued(ctx, t.Message)
+		err := m.store.RemoveQueued(ctx, t.Message)
 		if err == nil {
-			w.drivers.complete(t, Result{Status: engine.Cancelled}, nil)
+			m.drivers.complete(t, runner.Result{Status: engine.Cancelled}, nil)
 			return nil
 		}
 		if !errors.Is(err, store.ErrNotFound) {
@@ -338,8 +338,7 @@ func (t *Reply) Cancel(ctx context.Context, reason string) error {
 			return ctx.Err()
 		}
 	}
-	_, err := w.Cancel(ctx, t.Run(), t.opts.By, reason)
-	return err
+	return m.runs.Cancel(ctx, t.Run(), t.opts.By, reason)
 }
 
 // runAssigned is closed when the turn has the run that it goes to, or another part.

@@ -1,4 +1,4 @@
-package weir
+package session
 
 import (
 	"cmp"
@@ -24,39 +24,39 @@ const (
 	maxPollInterval = 50 * time.Millisecond
 )
 
-// sessionDrivers are those of the sessions that messages were sent to from here and
+// drivers are those of the sessions that messages were sent to from here and
 // have not had their turn.
-type sessionDrivers struct {
-	w       *Weir
+type drivers struct {
+	m       *Manager
 	ctx     context.Context //nolint:containedctx // ends when the Weir closes
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
 	mu     sync.Mutex
-	byID   map[string]*sessionDriver
+	byID   map[string]*driver
 	closed bool
 }
 
-// sessionDriver drives the rounds of one session, whoever's message has its turn,
+// driver drives the rounds of one session, whoever's message has its turn,
 // until the messages from here have had theirs. In each process there is at most
 // one; those of several agree through the store, in which one round at a time
 // holds the session.
-type sessionDriver struct {
-	w       *Weir
+type driver struct {
+	m       *Manager
 	id      string
-	flow    *Flow             // guarded by conductors.mu
+	flow    *flow.Flow        // guarded by conductors.mu
 	replies map[string]*Reply // by message; guarded by conductors.mu
 	wake    chan struct{}
 }
 
-func newSessionDrivers(w *Weir) *sessionDrivers {
-	c := &sessionDrivers{w: w, byID: make(map[string]*sessionDriver)}
+func newDrivers(m *Manager) *drivers {
+	c := &drivers{m: m, byID: make(map[string]*driver)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
 // close ends all waiting; what was sent stays in the store.
-func (cs *sessionDrivers) close() {
+func (cs *drivers) close() {
 	cs.mu.Lock()
 	cs.closed = true
 	cs.mu.Unlock()
@@ -66,7 +66,7 @@ func (cs *sessionDrivers) close() {
 
 // add has a turn wait for its message. Where another of this process waits for
 // the same, both are told.
-func (cs *sessionDrivers) add(t *Reply) (*Reply, error) {
+func (cs *drivers) add(t *Reply) (*Reply, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.closed {
@@ -74,7 +74,7 @@ func (cs *sessionDrivers) add(t *Reply) (*Reply, error) {
 	}
 	c := cs.byID[t.Session.ID]
 	if c == nil {
-		c = &sessionDriver{w: cs.w, id: t.Session.ID, replies: make(map[string]*Reply), wake: make(chan struct{}, 1)}
+		c = &driver{m: cs.m, id: t.Session.ID, replies: make(map[string]*Reply), wake: make(chan struct{}, 1)}
 		cs.byID[c.id] = c
 		cs.running.Go(func() { c.run(cs.ctx) })
 	}
@@ -92,14 +92,14 @@ func (cs *sessionDrivers) add(t *Reply) (*Reply, error) {
 
 // watchRun ends a turn that no message began when its run comes to rest, wherever that
 // is.
-func (cs *sessionDrivers) watchRun(t *Reply) error {
+func (cs *drivers) watchRun(t *Reply) error {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.closed {
 		return runner.ErrClosed
 	}
 	cs.running.Go(func() {
-		c := sessionDriver{w: cs.w, id: t.Session.ID}
+		c := driver{m: cs.m, id: t.Session.ID}
 		var failing time.Time
 		for cs.ctx.Err() == nil {
 			ended, err := c.awaitRun(cs.ctx, t)
@@ -112,7 +112,7 @@ func (cs *sessionDrivers) watchRun(t *Reply) error {
 				failing = time.Now()
 			}
 			if err != nil && time.Since(failing) >= retryTimeoutFor(err) {
-				cs.complete(t, Result{Run: t.Run()}, err)
+				cs.complete(t, runner.Result{Run: t.Run()}, err)
 				return
 			}
 			select {
@@ -120,26 +120,26 @@ func (cs *sessionDrivers) watchRun(t *Reply) error {
 			case <-cs.ctx.Done():
 			}
 		}
-		cs.complete(t, Result{}, runner.ErrClosed)
+		cs.complete(t, runner.Result{}, runner.ErrClosed)
 	})
 	return nil
 }
 
 // awaitRun waits for the run of a turn, resuming it where no process drives it.
-func (c *sessionDriver) awaitRun(ctx context.Context, t *Reply) (ended bool, err error) {
-	x := c.w.local.Held(t.Run())
+func (c *driver) awaitRun(ctx context.Context, t *Reply) (ended bool, err error) {
+	x := c.m.local.Held(t.Run())
 	if x == nil {
 		if ended, err := c.completeIfAtRest(ctx, t); ended || err != nil {
 			return ended, err
 		}
-		on, err := c.w.Continue(ctx, t.Run())
+		on, err := c.m.runs.Continue(ctx, t.Run())
 		if err != nil {
 			if isHandledElsewhere(err) {
 				err = nil
 			}
 			return false, err
 		}
-		x = on.execution()
+		x = on
 	}
 	t.attachIfNew(t.Run(), x)
 	r, err := x.Wait(ctx)
@@ -150,7 +150,7 @@ func (c *sessionDriver) awaitRun(ctx context.Context, t *Reply) (ended bool, err
 }
 
 // complete ends a turn.
-func (cs *sessionDrivers) complete(t *Reply, r Result, err error) {
+func (cs *drivers) complete(t *Reply, r runner.Result, err error) {
 	cs.mu.Lock()
 	if c := cs.byID[t.Session.ID]; c != nil && c.replies[t.Message] == t {
 		delete(c.replies, t.Message)
@@ -168,8 +168,8 @@ func (cs *sessionDrivers) complete(t *Reply, r Result, err error) {
 
 // pendingReplies lists the turns that have not ended. Where there are none the
 // conductor is forgotten: the next message makes another.
-func (c *sessionDriver) pendingReplies() []*Reply {
-	cs := c.w.drivers
+func (c *driver) pendingReplies() []*Reply {
+	cs := c.m.drivers
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if len(c.replies) == 0 {
@@ -183,9 +183,9 @@ func (c *sessionDriver) pendingReplies() []*Reply {
 	return out
 }
 
-func (c *sessionDriver) replyTo(message string) (*Reply, *Flow) {
-	c.w.drivers.mu.Lock()
-	defer c.w.drivers.mu.Unlock()
+func (c *driver) replyTo(message string) (*Reply, *flow.Flow) {
+	c.m.drivers.mu.Lock()
+	defer c.m.drivers.mu.Unlock()
 	return c.replies[message], c.flow
 }
 
@@ -219,7 +219,7 @@ func (e *StalledError) Unwrap() error { return e.Err }
 // run drives the session until the turns from here have ended. An error of the store
 // withdraws no message: the same is tried again, and an error that stays is reported
 // to those who wait.
-func (c *sessionDriver) run(ctx context.Context) {
+func (c *driver) run(ctx context.Context) {
 	pause := minPollInterval
 	var failing time.Time // since when every step has failed
 	for len(c.pendingReplies()) > 0 {
@@ -238,7 +238,7 @@ func (c *sessionDriver) run(ctx context.Context) {
 			}
 		case failing.IsZero():
 			failing = time.Now()
-			c.w.logger.Warn("session: trying again", "session", c.id, "error", err)
+			c.m.logger.Warn("session: trying again", "session", c.id, "error", err)
 		}
 		if err != nil && !moved && time.Since(failing) >= retryTimeoutFor(err) {
 			c.failPending(&StalledError{Session: c.id, Err: err})
@@ -274,7 +274,7 @@ func retryTimeoutFor(err error) time.Duration {
 			return 0
 		}
 	}
-	if e, ok := errors.AsType[*Error](err); ok && e.Permanent {
+	if e, ok := errors.AsType[*engine.Error](err); ok && e.Permanent {
 		return 0
 	}
 	if _, ok := errors.AsType[*flow.Invalid](err); ok {
@@ -287,16 +287,16 @@ func retryTimeoutFor(err error) time.Duration {
 }
 
 // failPending ends all turns with an error. Their messages stay where they are.
-func (c *sessionDriver) failPending(err error) {
+func (c *driver) failPending(err error) {
 	for _, t := range c.pendingReplies() {
-		c.w.drivers.complete(t, Result{}, err)
+		c.m.drivers.complete(t, runner.Result{}, err)
 	}
 }
 
 // step does the next thing that can be done in the session; moved is false where
 // that is for others to do.
-func (c *sessionDriver) step(ctx context.Context) (moved bool, err error) {
-	row, err := c.w.store.Session(ctx, c.id)
+func (c *driver) step(ctx context.Context) (moved bool, err error) {
+	row, err := c.m.store.Session(ctx, c.id)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, fmt.Errorf("%w: %w", errSessionDeleted, err)
 	}
@@ -306,7 +306,7 @@ func (c *sessionDriver) step(ctx context.Context) (moved bool, err error) {
 	if row.Holder != "" {
 		return c.driveRound(ctx, &row)
 	}
-	q, err := c.w.store.NextQueued(ctx, c.id)
+	q, err := c.m.store.NextQueued(ctx, c.id)
 	if errors.Is(err, store.ErrNotFound) {
 		return c.completeTakenReplies(ctx)
 	}
@@ -317,19 +317,19 @@ func (c *sessionDriver) step(ctx context.Context) (moved bool, err error) {
 }
 
 // beginNextRound has the message that waits first be the next round.
-func (c *sessionDriver) beginNextRound(ctx context.Context, row *store.Session, q *store.QueuedMessage) (moved bool, err error) {
+func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *store.QueuedMessage) (moved bool, err error) {
 	t, f := c.replyTo(q.ID)
 	said := decodeQueuedInput(q.Value)
 	if t != nil {
 		f = t.Session.flow
 	}
-	if err := c.w.checkCanStartRound(f, said); err != nil {
+	if err := c.m.checkCanStartRound(f, said); err != nil {
 		if t == nil || t.recovered {
 			return false, c.blockedError(q, err)
 		}
-		return true, c.reject(t, err, c.w.store.RemoveQueued(ctx, q.ID))
+		return true, c.reject(t, err, c.m.store.RemoveQueued(ctx, q.ID))
 	}
-	p, err := c.w.program(ctx, f)
+	p, err := c.m.runs.Program(ctx, f)
 	if err != nil {
 		return false, err
 	}
@@ -337,10 +337,10 @@ func (c *sessionDriver) beginNextRound(ctx context.Context, row *store.Session, 
 	if n.Origin == "" {
 		n.Origin = "session:" + row.ID
 	}
-	now, took, err := c.w.store.StartRound(ctx, q.ID, n)
+	now, took, err := c.m.store.StartRound(ctx, q.ID, n)
 	if errors.Is(err, store.ErrExists) && took.TakenBy == "" { // not the message, but a run of that id
-		n.ID = newID()
-		now, _, err = c.w.store.StartRound(ctx, q.ID, n)
+		n.ID = runner.NewID()
+		now, _, err = c.m.store.StartRound(ctx, q.ID, n)
 	}
 	switch {
 	case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNotFound):
@@ -355,14 +355,14 @@ func (c *sessionDriver) beginNextRound(ctx context.Context, row *store.Session, 
 // roundID is the id of the round that a message begins: the message's own where
 // that was made as runs' ids are, so that the store keeps one for both.
 func roundID(message string) string {
-	if len(message) == len(newID()) && strings.Trim(message, "0123456789abcdefghijklmnopqrstuvwxyz") == "" {
+	if len(message) == len(runner.NewID()) && strings.Trim(message, "0123456789abcdefghijklmnopqrstuvwxyz") == "" {
 		return message
 	}
-	return newID()
+	return runner.NewID()
 }
 
 // extendExpiry puts off when the session may be deleted.
-func (c *sessionDriver) extendExpiry(ctx context.Context, row *store.Session, f *Flow) {
+func (c *driver) extendExpiry(ctx context.Context, row *store.Session, f *flow.Flow) {
 	ttl := f.Session.TTL
 	if ttl == 0 && row.Expires.IsZero() {
 		return
@@ -374,26 +374,26 @@ func (c *sessionDriver) extendExpiry(ctx context.Context, row *store.Session, f 
 			return // not worth a write
 		}
 	}
-	if err := c.w.store.ExpireSession(ctx, row.ID, at); err != nil {
-		c.w.logger.Warn("put off the end of a session", "session", row.ID, "error", err)
+	if err := c.m.store.ExpireSession(ctx, row.ID, at); err != nil {
+		c.m.logger.Warn("put off the end of a session", "session", row.ID, "error", err)
 	}
 }
 
 // blockedError is the error that a message which is not of a sender of this process cannot
 // begin its round.
-func (c *sessionDriver) blockedError(q *store.QueuedMessage, err error) error {
-	return &Error{
+func (c *driver) blockedError(q *store.QueuedMessage, err error) error {
+	return &engine.Error{
 		Code: engine.CodeInput, Permanent: true,
 		Message: fmt.Sprintf("message %s of %s has its turn, and flow cannot take it: %v", q.ID, cmp.Or(q.By, "nobody"), err),
 		Hint:    "take it back with `" + engine.CommandLine("sessions", "unqueue", q.ID) + "`, or send with a flow that takes it",
 	}
 }
 
-// checkCanStartRound checks that a round of a flow can begin with a message.
-func (w *Weir) checkCanStartRound(f *Flow, said *queuedInput) error {
-	b, err := newBeginning(f, said.startOptions(f))
+// checkCanStartRound checks that a round of a flow can start with a message.
+func (m *Manager) checkCanStartRound(f *flow.Flow, said *queuedInput) error {
+	b, err := said.startOptions(f)
 	if err == nil && f.Session.MaxTokens > 0 {
-		_, err = w.counterOf(b.Settings)
+		_, err = m.counterOf(b.Settings)
 	}
 	return err
 }
@@ -401,10 +401,10 @@ func (w *Weir) checkCanStartRound(f *Flow, said *queuedInput) error {
 // reject tells the sender of a message that cannot be taken, once it has been taken
 // back: unqueued is what that came to. A message that no longer waits is not refused:
 // whatever has taken it says what became of it.
-func (c *sessionDriver) reject(t *Reply, why, unqueued error) error {
+func (c *driver) reject(t *Reply, why, unqueued error) error {
 	switch {
 	case unqueued == nil:
-		c.w.drivers.complete(t, Result{}, why)
+		c.m.drivers.complete(t, runner.Result{}, why)
 	case !errors.Is(unqueued, store.ErrNotFound) && !errors.Is(unqueued, store.ErrNotQueued) && !errors.Is(unqueued, store.ErrSessionAdvanced):
 		return unqueued
 	}
@@ -412,16 +412,16 @@ func (c *sessionDriver) reject(t *Reply, why, unqueued error) error {
 }
 
 // startRound starts the run of a round that the store has begun, and sees it through.
-func (c *sessionDriver) startRound(ctx context.Context, f *Flow, row *store.Session, run, message string, said *queuedInput) (moved bool, err error) {
-	p, err := c.w.program(ctx, f)
+func (c *driver) startRound(ctx context.Context, f *flow.Flow, row *store.Session, run, message string, said *queuedInput) (moved bool, err error) {
+	p, err := c.m.runs.Program(ctx, f)
 	if err != nil {
 		return false, err
 	}
-	b, err := c.w.roundBeginning(ctx, f, row, run, said)
+	b, err := c.m.roundBeginning(ctx, f, row, run, said)
 	if err != nil {
 		return false, err
 	}
-	x, err := c.w.local.Start(ctx, p, b)
+	x, err := c.m.local.Start(ctx, p, b)
 	if errors.Is(err, store.ErrOwned) {
 		return false, nil // somebody else starts it
 	}
@@ -441,31 +441,31 @@ func (c *sessionDriver) startRound(ctx context.Context, f *Flow, row *store.Sess
 
 // answerFirstQuestion answers the first question of a flow that has no input for a message with
 // the message that began the round.
-func (c *sessionDriver) answerFirstQuestion(ctx context.Context, t *Reply, f *Flow, row *store.Session, r Result, said *queuedInput) (Result, error) {
+func (c *driver) answerFirstQuestion(ctx context.Context, t *Reply, f *flow.Flow, row *store.Session, r runner.Result, said *queuedInput) (runner.Result, error) {
 	if _, ok := messageInput(f); ok {
 		return r, nil
 	}
-	now, err := c.w.store.Run(ctx, r.Run)
+	now, err := c.m.store.Run(ctx, r.Run)
 	if err != nil {
 		return r, err
 	}
-	a, err := c.w.answerTo(ctx, row, &now, said)
+	a, err := c.m.answerTo(ctx, row, &now, said)
 	if err != nil {
 		return r, err
 	}
-	run, err := c.w.Answer(ctx, r.Run, a.interrupt, a.value, row.User)
+	x, err := c.m.runs.Do(ctx, r.Run, runner.Answer(a.interrupt, a.value, row.User))
 	if err != nil {
 		return r, err
 	}
 	if t != nil {
-		t.attach(r.Run, run.execution(), 0, 0, 0)
+		t.attach(r.Run, x, 0, 0, 0)
 	}
-	return run.Wait(ctx)
+	return x.Wait(ctx)
 }
 
 // completeReply tells the sender how far the round has come. An error that ended its
 // execution here is no end of the round, which is resumed with the next step.
-func (c *sessionDriver) completeReply(ctx context.Context, t *Reply, r Result, err error) error {
+func (c *driver) completeReply(ctx context.Context, t *Reply, r runner.Result, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -478,14 +478,14 @@ func (c *sessionDriver) completeReply(ctx context.Context, t *Reply, r Result, e
 	if t == nil {
 		return nil
 	}
-	row, err := c.w.store.Session(ctx, c.id)
+	row, err := c.m.store.Session(ctx, c.id)
 	if err != nil {
 		return err
 	}
 	t.mu.Lock()
 	t.endLength = row.Length
 	t.mu.Unlock()
-	c.w.drivers.complete(t, r, nil)
+	c.m.drivers.complete(t, r, nil)
 	return nil
 }
 
@@ -501,12 +501,12 @@ func isHandledElsewhere(err error) bool {
 }
 
 // driveRound sees to the round that is going on.
-func (c *sessionDriver) driveRound(ctx context.Context, row *store.Session) (moved bool, err error) {
+func (c *driver) driveRound(ctx context.Context, row *store.Session) (moved bool, err error) {
 	run := row.Holder
-	if x := c.w.local.Held(run); x != nil {
+	if x := c.m.local.Held(run); x != nil {
 		return true, c.awaitRound(ctx, run, x)
 	}
-	r, err := c.w.store.Run(ctx, run)
+	r, err := c.m.store.Run(ctx, run)
 	if err != nil {
 		return false, err
 	}
@@ -518,20 +518,20 @@ func (c *sessionDriver) driveRound(ctx context.Context, row *store.Session) (mov
 	case r.Head.Status.Ended():
 		return false, nil // the session is being given back
 	}
-	on, err := c.w.Continue(ctx, run)
+	on, err := c.m.runs.Continue(ctx, run)
 	if isHandledElsewhere(err) {
 		return c.pollRemoteRound(ctx, &r)
 	}
 	if err != nil {
 		return false, err
 	}
-	return true, c.awaitRound(ctx, run, on.execution())
+	return true, c.awaitRound(ctx, run, on)
 }
 
 // restartRound starts a round that was begun by a process that has died since, or
 // has not come to it yet.
-func (c *sessionDriver) restartRound(ctx context.Context, row *store.Session, r *store.Run) (moved bool, err error) {
-	q, err := c.w.store.RoundMessage(ctx, r.ID)
+func (c *driver) restartRound(ctx context.Context, row *store.Session, r *store.Run) (moved bool, err error) {
+	q, err := c.m.store.RoundMessage(ctx, r.ID)
 	if err != nil {
 		return false, err
 	}
@@ -540,7 +540,7 @@ func (c *sessionDriver) restartRound(ctx context.Context, row *store.Session, r 
 	}
 	_, f := c.replyTo(q.ID)
 	if f.Fingerprint() != r.Fingerprint {
-		if f, err = c.w.FlowByFingerprint(ctx, r.Fingerprint); err != nil {
+		if f, err = c.m.runs.Flow(ctx, r.Fingerprint); err != nil {
 			return false, err
 		}
 	}
@@ -548,7 +548,7 @@ func (c *sessionDriver) restartRound(ctx context.Context, row *store.Session, r 
 }
 
 // awaitRound waits for a round that this process has come to drive.
-func (c *sessionDriver) awaitRound(ctx context.Context, run string, x *runner.Execution) error {
+func (c *driver) awaitRound(ctx context.Context, run string, x *runner.Execution) error {
 	t, err := c.replyOfRun(ctx, run)
 	if err != nil {
 		return err
@@ -561,8 +561,8 @@ func (c *sessionDriver) awaitRound(ctx context.Context, run string, x *runner.Ex
 }
 
 // replyOfRun is the turn whose message a round took, nil where it is not of here.
-func (c *sessionDriver) replyOfRun(ctx context.Context, run string) (*Reply, error) {
-	q, err := c.w.store.RoundMessage(ctx, run)
+func (c *driver) replyOfRun(ctx context.Context, run string) (*Reply, error) {
+	q, err := c.m.store.RoundMessage(ctx, run)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
@@ -571,7 +571,7 @@ func (c *sessionDriver) replyOfRun(ctx context.Context, run string) (*Reply, err
 }
 
 // pollRemoteRound looks at a round that another process drives.
-func (c *sessionDriver) pollRemoteRound(ctx context.Context, r *store.Run) (bool, error) {
+func (c *driver) pollRemoteRound(ctx context.Context, r *store.Run) (bool, error) {
 	t, err := c.replyOfRun(ctx, r.ID)
 	if err != nil {
 		return false, err

@@ -1,4 +1,4 @@
-package weir
+package session
 
 import (
 	"context"
@@ -28,10 +28,10 @@ const (
 	blockedRetryInterval = 30 * time.Second
 )
 
-// sessionRecovery continues sessions whose processes left messages in the queue, or a
+// recovery continues sessions whose processes left messages in the queue, or a
 // round that was begun and has no commit.
-type sessionRecovery struct {
-	w      *Weir
+type recovery struct {
+	m      *Manager
 	ctx    context.Context //nolint:containedctx // ends when the Weir closes
 	cancel context.CancelFunc
 	loop   sync.WaitGroup
@@ -41,36 +41,34 @@ type sessionRecovery struct {
 }
 
 type blockedSession struct {
-	Blocked
+	runner.Blocked
 	until time.Time
 }
 
-func newSessionRecovery(w *Weir) *sessionRecovery {
-	s := &sessionRecovery{w: w, blocked: make(map[string]blockedSession)}
+func newRecovery(m *Manager) *recovery {
+	s := &recovery{m: m, blocked: make(map[string]blockedSession)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if w.store.Capabilities().Sessions != nil {
-		s.loop.Go(func() { s.run(w.store) })
-	}
+	s.loop.Go(s.run)
 	return s
 }
 
-func (s *sessionRecovery) close() {
+func (s *recovery) close() {
 	s.cancel()
 	s.loop.Wait()
 }
 
 // blockedSessions is what Blocked tells of sessions.
-func (s *sessionRecovery) blockedSessions() []Blocked {
+func (s *recovery) blockedSessions() []runner.Blocked {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []Blocked
+	var out []runner.Blocked
 	for _, id := range slices.Sorted(maps.Keys(s.blocked)) {
 		out = append(out, s.blocked[id].Blocked)
 	}
 	return out
 }
 
-func (s *sessionRecovery) run(from store.SessionStore) {
+func (s *recovery) run() {
 	clock := time.NewTimer(0)
 	defer clock.Stop()
 	for {
@@ -79,18 +77,18 @@ func (s *sessionRecovery) run(from store.SessionStore) {
 			return
 		case <-clock.C:
 		}
-		if err := s.sweep(from); err != nil && s.ctx.Err() == nil {
-			s.w.logger.Warn("list sessions with messages", "error", err)
+		if err := s.sweep(); err != nil && s.ctx.Err() == nil {
+			s.m.logger.Warn("list sessions with messages", "error", err)
 		}
 		clock.Reset(recoveryInterval - recoveryInterval/4 + rand.N(recoveryInterval/2))
 	}
 }
 
 // sweep continues the sessions that may be continued here.
-func (s *sessionRecovery) sweep(from store.SessionStore) error {
+func (s *recovery) sweep() error {
 	continued, seen := 0, map[string]bool{}
 	for after := ""; continued < maxSessionsPerSweep; {
-		ids, err := from.PendingSessions(s.ctx, after, 2*maxSessionsPerSweep)
+		ids, err := s.m.store.PendingSessions(s.ctx, after, 2*maxSessionsPerSweep)
 		if err != nil {
 			return err
 		}
@@ -119,8 +117,8 @@ func (s *sessionRecovery) sweep(from store.SessionStore) error {
 
 // mayContinue reports whether a session is to be looked at: nothing drives it here, and it was
 // not refused a moment ago.
-func (s *sessionRecovery) mayContinue(id string) bool {
-	if s.w.drivers.drives(id) {
+func (s *recovery) mayContinue(id string) bool {
+	if s.m.drivers.drives(id) {
 		return false
 	}
 	s.mu.Lock()
@@ -129,8 +127,8 @@ func (s *sessionRecovery) mayContinue(id string) bool {
 	return !ok || time.Now().After(b.until)
 }
 
-func (s *sessionRecovery) block(id string, err error) {
-	b := Blocked{Session: id, Poisoned: errors.Is(err, runner.ErrPoisoned), Err: err}
+func (s *recovery) block(id string, err error) {
+	b := runner.Blocked{Session: id, Poisoned: errors.Is(err, runner.ErrPoisoned), Err: err}
 	if m, ok := errors.AsType[*runner.Missing](err); ok {
 		b.Missing, b.Run = m.What, m.Run
 	}
@@ -139,7 +137,7 @@ func (s *sessionRecovery) block(id string, err error) {
 	s.blocked[id] = blockedSession{b, time.Now().Add(blockedRetryInterval)}
 }
 
-func (s *sessionRecovery) removeUnseen(seen map[string]bool) {
+func (s *recovery) removeUnseen(seen map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.blocked, func(id string, _ blockedSession) bool { return !seen[id] })
@@ -147,23 +145,23 @@ func (s *sessionRecovery) removeUnseen(seen map[string]bool) {
 
 // continueSession has this process drive a session until the messages that wait in it have had
 // their turn.
-func (s *sessionRecovery) continueSession(id string) (joined bool, err error) {
-	row, err := s.w.store.Session(s.ctx, id)
+func (s *recovery) continueSession(id string) (joined bool, err error) {
+	row, err := s.m.store.Session(s.ctx, id)
 	if err != nil {
 		return false, err
 	}
-	list, err := s.w.store.Queue(s.ctx, id)
+	list, err := s.m.store.Queue(s.ctx, id)
 	if err != nil {
 		return false, err
 	}
 	if row.Holder != "" {
-		now, err := s.w.store.Run(s.ctx, row.Holder)
+		now, err := s.m.store.Run(s.ctx, row.Holder)
 		if err != nil {
 			return false, err
 		}
 		switch status := now.Head.Status; {
 		case status == engine.Pending && now.Commits == 0:
-			first, err := s.w.store.RoundMessage(s.ctx, row.Holder)
+			first, err := s.m.store.RoundMessage(s.ctx, row.Holder)
 			if err != nil {
 				return false, err
 			}
@@ -171,7 +169,7 @@ func (s *sessionRecovery) continueSession(id string) (joined bool, err error) {
 		case status == engine.Running: // the run is continued first, and the queue after it
 			return false, nil
 		}
-		if now.Owner != "" && now.Owner != s.w.local.Owner() && time.Now().Before(now.Until) && !runner.OwnerDead(now.Owner) {
+		if now.Owner != "" && now.Owner != s.m.local.Owner() && time.Now().Before(now.Until) && !runner.OwnerDead(now.Owner) {
 			return false, nil
 		}
 	}
@@ -181,7 +179,7 @@ func (s *sessionRecovery) continueSession(id string) (joined bool, err error) {
 	if err := s.checkRequirements(&row, &list[0]); err != nil {
 		return false, err
 	}
-	turns, err := s.w.ContinueSession(s.ctx, id)
+	turns, err := s.m.Continue(s.ctx, id)
 	for _, t := range turns {
 		s.loop.Go(func() { s.watchReply(id, t) })
 	}
@@ -189,7 +187,7 @@ func (s *sessionRecovery) continueSession(id string) (joined bool, err error) {
 }
 
 // watchReply notes why a message cannot have its turn.
-func (s *sessionRecovery) watchReply(id string, t *Reply) {
+func (s *recovery) watchReply(id string, t *Reply) {
 	select {
 	case <-t.Done():
 	case <-s.ctx.Done():
@@ -203,30 +201,24 @@ func (s *sessionRecovery) watchReply(id string, t *Reply) {
 	}
 }
 
-// checkRequirements reports what this process lacks for the round of a message.
-func (s *sessionRecovery) checkRequirements(row *store.Session, q *store.QueuedMessage) error {
-	f, err := s.w.flowOfMessage(s.ctx, row, q)
+// checkRequirements returns a *runner.Missing if this process lacks something that the
+// round of a message needs.
+func (s *recovery) checkRequirements(row *store.Session, q *store.QueuedMessage) error {
+	f, err := s.m.flowOfMessage(s.ctx, row, q)
 	if invalid, ok := errors.AsType[*flow.Invalid](err); ok {
-		return missingTypes(q.TakenBy, invalid)
+		return runner.MissingTypes(q.TakenBy, invalid)
 	}
 	if err != nil {
 		return err
 	}
-	p, err := s.w.program(s.ctx, f)
-	if err != nil {
-		return err
-	}
-	if what := s.w.missing(p, nil, nil); len(what) > 0 {
-		return &runner.Missing{Run: q.TakenBy, What: what}
-	}
-	return nil
+	return s.m.runs.CheckRequirements(s.ctx, f, q.TakenBy)
 }
 
 // isSenderGone reports whether the process that sent a message will not begin its round.
-func (s *sessionRecovery) isSenderGone(q *store.QueuedMessage) bool {
+func (s *recovery) isSenderGone(q *store.QueuedMessage) bool {
 	sender := decodeQueuedInput(q.Value).sender
 	switch {
-	case sender == s.w.local.Owner(), sender != "" && runner.OwnerDead(sender):
+	case sender == s.m.local.Owner(), sender != "" && runner.OwnerDead(sender):
 		return true
 	default:
 		return time.Since(q.At) > senderTimeout
@@ -234,7 +226,7 @@ func (s *sessionRecovery) isSenderGone(q *store.QueuedMessage) bool {
 }
 
 // drives reports whether this process drives a session.
-func (cs *sessionDrivers) drives(id string) bool {
+func (cs *drivers) drives(id string) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	return cs.byID[id] != nil

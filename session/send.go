@@ -1,4 +1,4 @@
-package weir
+package session
 
 import (
 	"cmp"
@@ -18,9 +18,6 @@ import (
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
-
-// Message is an entry of a conversation.
-type Message = convo.Message
 
 // SendOptions of one message; the zero value works.
 type SendOptions struct {
@@ -92,7 +89,7 @@ func decodeQueuedInput(v engine.Value) *queuedInput {
 // round is going on (store.ErrBusy). Ending ctx later changes nothing: the round
 // goes on, and Wait of the turn says what comes of it.
 func (s *Session) Send(ctx context.Context, message any, o SendOptions) (*Reply, error) {
-	said := &queuedInput{inputs: o.Inputs, model: o.Model, origin: o.Origin, sender: s.w.local.Owner()}
+	said := &queuedInput{inputs: o.Inputs, model: o.Model, origin: o.Origin, sender: s.m.local.Owner()}
 	if s.flow != nil {
 		said.flow = s.flow.Fingerprint()
 	}
@@ -103,9 +100,9 @@ func (s *Session) Send(ctx context.Context, message any, o SendOptions) (*Reply,
 		said.inputs, _ = v.(map[string]any)
 	}
 	if err != nil {
-		return nil, &Error{Code: engine.CodeInput, Message: "the message cannot be kept: " + err.Error(), Permanent: true}
+		return nil, &engine.Error{Code: engine.CodeInput, Message: "the message cannot be kept: " + err.Error(), Permanent: true}
 	}
-	id := cmp.Or(o.ID, newID())
+	id := cmp.Or(o.ID, runner.NewID())
 	for {
 		t, err := s.send(ctx, id, said, o)
 		if !errors.Is(err, errSentConcurrently) || ctx.Err() != nil {
@@ -123,7 +120,7 @@ var errSentConcurrently = errors.New("the message was sent meanwhile")
 // senders at once, in any processes, one finds it free.
 func (s *Session) send(ctx context.Context, id string, said *queuedInput, o SendOptions) (*Reply, error) {
 	if o.ID != "" {
-		known, err := s.w.store.FindQueued(ctx, id)
+		known, err := s.m.store.FindQueued(ctx, id)
 		if err == nil {
 			return s.resend(ctx, &known, o)
 		}
@@ -144,7 +141,7 @@ func (s *Session) send(ctx context.Context, id string, said *queuedInput, o Send
 		ID: id, Session: s.ID, Value: said.encode(), By: cmp.Or(o.By, s.User), At: time.Now(), OnlyIfIdle: policy != flow.BusyQueue,
 	}
 	if !busy || !q.OnlyIfIdle {
-		_, err = s.w.store.Enqueue(ctx, q)
+		_, err = s.m.store.Enqueue(ctx, q)
 		busy = errors.Is(err, store.ErrBusy)
 	}
 	switch {
@@ -157,7 +154,7 @@ func (s *Session) send(ctx context.Context, id string, said *queuedInput, o Send
 	case err != nil:
 		return nil, fmt.Errorf("send to session %s: %w", s.ID, err)
 	}
-	return s.w.drivers.add(newReply(s, id, o))
+	return s.m.drivers.add(newReply(s, id, o))
 }
 
 // resend waits for a message that is known: in the session, or in the fork that
@@ -167,15 +164,15 @@ func (s *Session) resend(ctx context.Context, known *store.QueuedMessage, o Send
 	switch known.Session {
 	case s.ID:
 	case forkIDForMessage(s.ID, known.ID):
-		row, err := s.w.store.Session(ctx, known.Session)
+		row, err := s.m.store.Session(ctx, known.Session)
 		if err != nil {
 			return nil, err
 		}
-		in = s.w.session(&row, s.flow)
+		in = s.m.session(&row, s.flow)
 	default:
 		return nil, fmt.Errorf("message %s: %w, to session %s", known.ID, store.ErrExists, known.Session)
 	}
-	return s.w.drivers.add(newReply(in, known.ID, o))
+	return s.m.drivers.add(newReply(in, known.ID, o))
 }
 
 func busyError(row *store.Session) error {
@@ -191,23 +188,23 @@ func (s *Session) sendToFork(ctx context.Context, row *store.Session, q store.Qu
 	if ttl := s.flow.Session.TTL; ttl > 0 {
 		n.Expires = n.Now.Add(ttl)
 	}
-	err := s.w.store.CreateSession(ctx, n)
+	err := s.m.store.CreateSession(ctx, n)
 	if errors.Is(err, store.ErrExists) { // the message is known, or was taken back and is sent again
-		if _, err = s.w.store.FindQueued(ctx, q.ID); err == nil {
+		if _, err = s.m.store.FindQueued(ctx, q.ID); err == nil {
 			return nil, errSentConcurrently
 		}
 		if errors.Is(err, store.ErrNotFound) {
-			_, err = s.w.store.Enqueue(ctx, q)
+			_, err = s.m.store.Enqueue(ctx, q)
 		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("send in a fork of session %s: %w", s.ID, err)
 	}
-	other, err := s.w.store.Session(ctx, q.Session)
+	other, err := s.m.store.Session(ctx, q.Session)
 	if err != nil {
 		return nil, err
 	}
-	return s.w.drivers.add(newReply(s.w.session(&other, s.flow), q.ID, o))
+	return s.m.drivers.add(newReply(s.m.session(&other, s.flow), q.ID, o))
 }
 
 // forkIDForMessage is the id of the fork of a session that a message is said in while the
@@ -221,12 +218,12 @@ func forkIDForMessage(session, message string) string {
 // busy says that it has to wait its turn.
 func (s *Session) checkSend(ctx context.Context, row *store.Session, said *queuedInput) (busy bool, err error) {
 	if row.Holder != "" {
-		r, err := s.w.store.Run(ctx, row.Holder)
+		r, err := s.m.store.Run(ctx, row.Holder)
 		if err != nil {
 			return false, err
 		}
-		if r.Head.Status == engine.Paused && row.Queued == 0 && s.w.local.Held(row.Holder) == nil {
-			_, err := s.w.answerTo(ctx, row, &r, said)
+		if r.Head.Status == engine.Paused && row.Queued == 0 && s.m.local.Held(row.Holder) == nil {
+			_, err := s.m.answerTo(ctx, row, &r, said)
 			return false, err
 		}
 		return !r.Head.Status.Ended(), s.checkStartsRound(said)
@@ -239,24 +236,31 @@ func (s *Session) checkStartsRound(said *queuedInput) error {
 	if isEmptyMessage(said.message) {
 		return errEmptyMessage(s.ID)
 	}
-	return s.w.checkCanStartRound(s.flow, said)
+	return s.m.checkCanStartRound(s.flow, said)
 }
 
-// startOptions is what a round with this message begins with.
-func (m *queuedInput) startOptions(f *Flow) Start {
-	st := Start{Inputs: make(map[string]any, len(m.inputs)+1), Model: m.model, Origin: m.origin}
-	maps.Copy(st.Inputs, m.inputs)
+// startOptions returns the options of a round that starts with the message.
+func (m *queuedInput) startOptions(f *flow.Flow) (b runner.StartOptions, err error) {
+	if m.origin != "" {
+		if err := runner.CheckOrigin(m.origin); err != nil {
+			return b, err
+		}
+	}
+	inputs := make(map[string]any, len(m.inputs)+1)
+	maps.Copy(inputs, m.inputs)
 	in, ok := messageInput(f)
 	switch {
 	case !ok:
 	case in.Type == flow.TypeText:
-		st.Inputs[in.Name] = node.TextOf(m.message)
+		inputs[in.Name] = node.TextOf(m.message)
 	case in.Type == flow.TypeMessage:
-		st.Inputs[in.Name] = messageOf(m.message)
+		inputs[in.Name] = messageOf(m.message)
 	default:
-		st.Inputs[in.Name] = m.message
+		inputs[in.Name] = m.message
 	}
-	return st
+	b.Settings = runner.SettingsFor(f, m.model)
+	b.Inputs, err = runner.CheckInputs(f, inputs)
+	return b, err
 }
 
 // messageOf is what a person said as a message: a text becomes one of the person's.
@@ -268,13 +272,12 @@ func messageOf(said engine.Value) engine.Value {
 }
 
 // roundBeginning is the beginning of a round of the session as the store has begun it.
-func (w *Weir) roundBeginning(ctx context.Context, f *Flow, row *store.Session, run string, said *queuedInput) (runner.StartOptions, error) {
-	st := said.startOptions(f)
-	st.ID, st.User, st.Origin = run, row.User, cmp.Or(said.origin, "session:"+row.ID)
-	b, err := newBeginning(f, st)
+func (m *Manager) roundBeginning(ctx context.Context, f *flow.Flow, row *store.Session, run string, said *queuedInput) (runner.StartOptions, error) {
+	b, err := said.startOptions(f)
 	if err != nil {
 		return b, err
 	}
+	b.ID, b.User, b.Origin = run, row.User, cmp.Or(said.origin, "session:"+row.ID)
 	if _, ok := messageInput(f); !ok { // kept until a question is answered with it
 		b.Inputs = append(b.Inputs, engine.Named{Name: messageName, Value: said.message})
 	}
@@ -284,11 +287,11 @@ func (w *Weir) roundBeginning(ctx context.Context, f *Flow, row *store.Session, 
 		Allowances: sessionAccounts(f.Session.Spend, row.Usage),
 	}
 	if b.Round.MaxTokens > 0 {
-		if b.Round.Count, err = w.counterOf(b.Settings); err != nil {
+		if b.Round.Count, err = m.counterOf(b.Settings); err != nil {
 			return b, err
 		}
 	}
-	b.Agents, err = w.agentsBefore(ctx, f, row)
+	b.Agents, err = m.agentsBefore(ctx, f, row)
 	return b, err
 }
 
@@ -319,12 +322,12 @@ func (e *WaitingError) Error() string { return e.asError().Error() }
 // Unwrap is the error with its code and a hint.
 func (e *WaitingError) Unwrap() error { return e.asError() }
 
-func (e *WaitingError) asError() *Error {
+func (e *WaitingError) asError() *engine.Error {
 	var list []string
 	for _, i := range e.Interrupts {
 		list = append(list, strings.TrimSpace(fmt.Sprintf("%s (%s) %s", i.ID, i.Kind, i.Prompt)))
 	}
-	return &Error{
+	return &engine.Error{
 		Code: engine.CodeSessionWaits, Permanent: true,
 		Message: fmt.Sprintf("session %s waits for what a message does not answer: %s", e.Session, strings.Join(list, "; ")),
 		Hint:    fmt.Sprintf("answer run %s by the interrupt's id: `%s`", e.Run, engine.CommandLine("answer", e.Run, "INTERRUPT", "VALUE")),
@@ -333,7 +336,7 @@ func (e *WaitingError) asError() *Error {
 
 // answerTo is the message as an answer to the one question that a paused round
 // of the session waits for.
-func (w *Weir) answerTo(ctx context.Context, row *store.Session, r *store.Run, said *queuedInput) (answer, error) {
+func (m *Manager) answerTo(ctx context.Context, row *store.Session, r *store.Run, said *queuedInput) (answer, error) {
 	open := r.Head.Waiting
 	if len(open) != 1 || open[0].Kind != engine.AwaitInput {
 		return answer{}, &WaitingError{Session: row.ID, Run: r.ID, Interrupts: open}
@@ -377,15 +380,15 @@ func (s *Session) Answer(ctx context.Context, interrupt string, v any, o SendOpt
 	if row.Holder == "" {
 		return nil, fmt.Errorf("session %s: %s: %w", s.ID, interrupt, runner.ErrNoInterrupt)
 	}
-	r, err := s.w.store.Run(ctx, row.Holder)
+	r, err := s.m.store.Run(ctx, row.Holder)
 	if err != nil {
 		return nil, err
 	}
-	on, err := s.w.Answer(ctx, r.ID, interrupt, v, cmp.Or(o.By, s.User))
+	on, err := s.m.runs.Do(ctx, r.ID, runner.Answer(interrupt, v, cmp.Or(o.By, s.User)))
 	if err != nil {
 		return nil, err
 	}
 	t := newReply(s, "", o)
-	t.attach(r.ID, on.execution(), row.Length, r.Commits, r.Events)
-	return t, s.w.drivers.watchRun(t)
+	t.attach(r.ID, on, row.Length, r.Commits, r.Events)
+	return t, s.m.drivers.watchRun(t)
 }
