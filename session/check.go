@@ -19,17 +19,16 @@ func (o *OpenOptions) checkNames() error {
 	return nil
 }
 
-// errEmptyMessage refuses a message that says nothing.
+// errEmptyMessage is the error for an empty message.
 func errEmptyMessage(session string) error {
 	return &engine.Error{
 		Code: engine.CodeInput, Permanent: true,
 		Message: fmt.Sprintf("the message to session %s is empty", session),
-		Hint:    "say something; only an answer to a question may be empty",
+		Hint:    "send some text; only an answer to a question may be empty",
 	}
 }
 
-// isEmptyMessage reports whether a message has nothing in it that a model or person could
-// read: no text but blanks, and no parts either.
+// isEmptyMessage reports whether a message has no content: only blank text, and no parts.
 func isEmptyMessage(said engine.Value) bool {
 	switch v := said.(type) {
 	case nil:
@@ -53,7 +52,7 @@ func isEmptyMessage(said engine.Value) bool {
 	return false
 }
 
-// isBlank reports whether nothing of a text can be seen.
+// isBlank reports whether a text has no visible character.
 func isBlank(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsSpace(r) && !unicode.IsControl(r) && !unicode.Is(unicode.Cf, r) })
 }

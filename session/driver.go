@@ -17,18 +17,17 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// How long to wait before a session is looked at again that another process
-// holds, at first and at most.
+// The first and the longest pause before the driver reads a session again that another
+// process drives.
 const (
 	minPollInterval = 2 * time.Millisecond
 	maxPollInterval = 50 * time.Millisecond
 )
 
-// drivers are those of the sessions that messages were sent to from here and
-// have not had their turn.
+// drivers holds the drivers of all sessions that this process drives, by session.
 type drivers struct {
 	m       *Manager
-	ctx     context.Context //nolint:containedctx // ends when the Weir closes
+	ctx     context.Context //nolint:containedctx // ends when the Manager is closed
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
@@ -37,15 +36,15 @@ type drivers struct {
 	closed bool
 }
 
-// driver drives the rounds of one session, whoever's message has its turn,
-// until the messages from here have had theirs. In each process there is at most
-// one; those of several agree through the store, in which one round at a time
-// holds the session.
+// driver drives the rounds of one session, also those of other senders, until each message
+// that was sent from this process has its reply. A process has at most one driver for a
+// session. Drivers in several processes coordinate through the store, in which one round
+// at a time holds the session.
 type driver struct {
 	m       *Manager
 	id      string
-	flow    *flow.Flow        // guarded by conductors.mu
-	replies map[string]*Reply // by message; guarded by conductors.mu
+	flow    *flow.Flow        // guarded by drivers.mu
+	replies map[string]*Reply // by message; guarded by drivers.mu
 	wake    chan struct{}
 }
 
@@ -55,7 +54,7 @@ func newDrivers(m *Manager) *drivers {
 	return c
 }
 
-// close ends all waiting; what was sent stays in the store.
+// close ends all replies with runner.ErrClosed. Messages stay in the store.
 func (cs *drivers) close() {
 	cs.mu.Lock()
 	cs.closed = true
@@ -64,8 +63,8 @@ func (cs *drivers) close() {
 	cs.running.Wait()
 }
 
-// add has a turn wait for its message. Where another of this process waits for
-// the same, both are told.
+// add registers a reply and starts the driver of its session if there is none. If a reply
+// for the same message is registered, it returns that one.
 func (cs *drivers) add(t *Reply) (*Reply, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -90,8 +89,8 @@ func (cs *drivers) add(t *Reply) (*Reply, error) {
 	return t, nil
 }
 
-// watchRun ends a turn that no message began when its run comes to rest, wherever that
-// is.
+// watchRun completes a reply that no message started when its run has ended or paused, in
+// whatever process that is.
 func (cs *drivers) watchRun(t *Reply) error {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -125,7 +124,7 @@ func (cs *drivers) watchRun(t *Reply) error {
 	return nil
 }
 
-// awaitRun waits for the run of a turn, resuming it where no process drives it.
+// awaitRun waits for the run of a reply. It continues the run if no process executes it.
 func (c *driver) awaitRun(ctx context.Context, t *Reply) (ended bool, err error) {
 	x := c.m.local.Held(t.Run())
 	if x == nil {
@@ -149,7 +148,7 @@ func (c *driver) awaitRun(ctx context.Context, t *Reply) (ended bool, err error)
 	return err == nil, c.completeReply(ctx, t, r, err)
 }
 
-// complete ends a turn.
+// complete sets the result of a reply.
 func (cs *drivers) complete(t *Reply, r runner.Result, err error) {
 	cs.mu.Lock()
 	if c := cs.byID[t.Session.ID]; c != nil && c.replies[t.Message] == t {
@@ -166,8 +165,8 @@ func (cs *drivers) complete(t *Reply, r runner.Result, err error) {
 	}
 }
 
-// pendingReplies lists the turns that have not ended. Where there are none the
-// conductor is forgotten: the next message makes another.
+// pendingReplies lists the replies that are not complete. If there are none it unregisters
+// the driver; the next message makes another one.
 func (c *driver) pendingReplies() []*Reply {
 	cs := c.m.drivers
 	cs.mu.Lock()
@@ -183,45 +182,45 @@ func (c *driver) pendingReplies() []*Reply {
 	return out
 }
 
+// replyTo returns the reply to a message, nil if the message was sent elsewhere, and the
+// newest flow of the driver.
 func (c *driver) replyTo(message string) (*Reply, *flow.Flow) {
 	c.m.drivers.mu.Lock()
 	defer c.m.drivers.mu.Unlock()
 	return c.replies[message], c.flow
 }
 
-// How long a session driver tries again after an error before it reports it to those
-// who wait, and how long it pauses between two tries at most. What is not found may
-// be a run or flow that another process deletes; it is looked for again for a shorter
-// time.
+// How long a driver retries after an error before it reports it, and its longest pause
+// between two tries. What is not found may be a run or flow that another process is
+// deleting; it is retried for a shorter time.
 const (
 	retryTimeout         = 30 * time.Second
 	notFoundRetryTimeout = time.Second
 	maxRetryInterval     = time.Second
 )
 
-// StalledError says that a session cannot go on in this process for now. The messages
-// that wait in its queue stay there and keep their turn: a process that can drive the
-// session, or the next message sent to it, continues with them.
+// StalledError reports that a session cannot continue in this process for now. Its queued
+// messages keep their order: a process that can drive the session continues with them, and
+// so does the next message that is sent to it.
 type StalledError struct {
 	Session string
-	// Err is what keeps the session from going on.
+	// Err is why the session cannot continue.
 	Err error
 }
 
 // Error names the session and the cause.
 func (e *StalledError) Error() string {
-	return fmt.Sprintf("session %s cannot go on: %v; messages that wait stay in its queue", e.Session, e.Err)
+	return fmt.Sprintf("session %s cannot continue: %v; its messages stay in the queue", e.Session, e.Err)
 }
 
 // Unwrap returns the cause.
 func (e *StalledError) Unwrap() error { return e.Err }
 
-// run drives the session until the turns from here have ended. An error of the store
-// withdraws no message: the same is tried again, and an error that stays is reported
-// to those who wait.
+// run drives the session until all replies are complete. An error of the store removes no
+// message: the driver retries, and reports an error that lasts.
 func (c *driver) run(ctx context.Context) {
 	pause := minPollInterval
-	var failing time.Time // since when every step has failed
+	var failing time.Time // since when all steps have failed
 	for len(c.pendingReplies()) > 0 {
 		moved, err := c.step(ctx)
 		switch {
@@ -231,7 +230,7 @@ func (c *driver) run(ctx context.Context) {
 		case errors.Is(err, errSessionDeleted):
 			c.failPending(err)
 			continue
-		case moved || err == nil: // a step may have done a part before it failed
+		case moved || err == nil: // a step may do a part before it fails
 			failing = time.Time{}
 			if moved {
 				pause = minPollInterval
@@ -261,11 +260,11 @@ func (c *driver) run(ctx context.Context) {
 	}
 }
 
-// errSessionDeleted: the session has been deleted, and its messages with it.
+// errSessionDeleted: the session was deleted, and its messages with it.
 var errSessionDeleted = errors.New("the session was deleted")
 
-// retryTimeoutFor is how long a step that fails with an error is tried again: not at all
-// where the error follows from what is stored or configured.
+// retryTimeoutFor returns how long a step that fails with this error is retried; 0 if the
+// error follows from what is stored or configured.
 func retryTimeoutFor(err error) time.Duration {
 	for _, lasting := range []error{
 		store.ErrCorrupt, store.ErrNewerVersion, store.ErrClosed, store.ErrFull, runner.ErrDependenciesChanged, runner.ErrStatus, runner.ErrClosed,
@@ -286,15 +285,15 @@ func retryTimeoutFor(err error) time.Duration {
 	return retryTimeout
 }
 
-// failPending ends all turns with an error. Their messages stay where they are.
+// failPending completes all replies with an error. Their messages stay in the queue.
 func (c *driver) failPending(err error) {
 	for _, t := range c.pendingReplies() {
 		c.m.drivers.complete(t, runner.Result{}, err)
 	}
 }
 
-// step does the next thing that can be done in the session; moved is false where
-// that is for others to do.
+// step does the next thing that the session needs. moved is false if another process has
+// to do it.
 func (c *driver) step(ctx context.Context) (moved bool, err error) {
 	row, err := c.m.store.Session(ctx, c.id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -316,7 +315,7 @@ func (c *driver) step(ctx context.Context) (moved bool, err error) {
 	return c.beginNextRound(ctx, &row, &q)
 }
 
-// beginNextRound has the message that waits first be the next round.
+// beginNextRound starts a round with the first message in the queue.
 func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *store.QueuedMessage) (moved bool, err error) {
 	t, f := c.replyTo(q.ID)
 	said := decodeQueuedInput(q.Value)
@@ -344,7 +343,7 @@ func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *stor
 	}
 	switch {
 	case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNotFound):
-		return true, nil // somebody was faster
+		return true, nil // another process was faster
 	case err != nil:
 		return false, err
 	}
@@ -352,8 +351,8 @@ func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *stor
 	return c.startRound(ctx, f, &now, n.ID, q.ID, said)
 }
 
-// roundID is the id of the round that a message begins: the message's own where
-// that was made as runs' ids are, so that the store keeps one for both.
+// roundID returns the id of the round that a message starts: the id of the message if it
+// has the form of run ids, so that the store keeps one string for both.
 func roundID(message string) string {
 	if len(message) == len(runner.NewID()) && strings.Trim(message, "0123456789abcdefghijklmnopqrstuvwxyz") == "" {
 		return message
@@ -361,7 +360,7 @@ func roundID(message string) string {
 	return runner.NewID()
 }
 
-// extendExpiry puts off when the session may be deleted.
+// extendExpiry moves the time after which the session may be deleted.
 func (c *driver) extendExpiry(ctx context.Context, row *store.Session, f *flow.Flow) {
 	ttl := f.Session.TTL
 	if ttl == 0 && row.Expires.IsZero() {
@@ -371,7 +370,7 @@ func (c *driver) extendExpiry(ctx context.Context, row *store.Session, f *flow.F
 	if ttl > 0 {
 		at = time.Now().Add(ttl)
 		if d := at.Sub(row.Expires); d >= 0 && d < ttl/100 && !row.Expires.IsZero() {
-			return // not worth a write
+			return // less than 1 % later: not worth a write
 		}
 	}
 	if err := c.m.store.ExpireSession(ctx, row.ID, at); err != nil {
@@ -379,13 +378,13 @@ func (c *driver) extendExpiry(ctx context.Context, row *store.Session, f *flow.F
 	}
 }
 
-// blockedError is the error that a message which is not of a sender of this process cannot
-// begin its round.
+// blockedError reports that a message that was sent by another process cannot start its
+// round.
 func (c *driver) blockedError(q *store.QueuedMessage, err error) error {
 	return &engine.Error{
 		Code: engine.CodeInput, Permanent: true,
-		Message: fmt.Sprintf("message %s of %s has its turn, and flow cannot take it: %v", q.ID, cmp.Or(q.By, "nobody"), err),
-		Hint:    "take it back with `" + engine.CommandLine("sessions", "unqueue", q.ID) + "`, or send with a flow that takes it",
+		Message: fmt.Sprintf("message %s of %s is next in the queue, and the flow cannot take it: %v", q.ID, cmp.Or(q.By, "nobody"), err),
+		Hint:    "remove it with `" + engine.CommandLine("sessions", "unqueue", q.ID) + "`, or send with a flow that takes it",
 	}
 }
 
@@ -398,9 +397,9 @@ func (m *Manager) checkCanStartRound(f *flow.Flow, said *queuedInput) error {
 	return err
 }
 
-// reject tells the sender of a message that cannot be taken, once it has been taken
-// back: unqueued is what that came to. A message that no longer waits is not refused:
-// whatever has taken it says what became of it.
+// reject completes a reply with an error after its message was removed from the queue;
+// unqueued is the error of the removal. A message that is not in the queue any more was
+// taken by a round, whose result is the reply.
 func (c *driver) reject(t *Reply, why, unqueued error) error {
 	switch {
 	case unqueued == nil:
@@ -411,7 +410,7 @@ func (c *driver) reject(t *Reply, why, unqueued error) error {
 	return nil
 }
 
-// startRound starts the run of a round that the store has begun, and sees it through.
+// startRound starts the run of a round that exists in the store, and waits for it.
 func (c *driver) startRound(ctx context.Context, f *flow.Flow, row *store.Session, run, message string, said *queuedInput) (moved bool, err error) {
 	p, err := c.m.runs.Program(ctx, f)
 	if err != nil {
@@ -423,7 +422,7 @@ func (c *driver) startRound(ctx context.Context, f *flow.Flow, row *store.Sessio
 	}
 	x, err := c.m.local.Start(ctx, p, b)
 	if errors.Is(err, store.ErrOwned) {
-		return false, nil // somebody else starts it
+		return false, nil // another process starts it
 	}
 	if err != nil {
 		return false, err
@@ -439,8 +438,8 @@ func (c *driver) startRound(ctx context.Context, f *flow.Flow, row *store.Sessio
 	return true, c.completeReply(ctx, t, r, err)
 }
 
-// answerFirstQuestion answers the first question of a flow that has no input for a message with
-// the message that began the round.
+// answerFirstQuestion answers the first question of a round with the message that started
+// it, if the flow has no input for messages.
 func (c *driver) answerFirstQuestion(ctx context.Context, t *Reply, f *flow.Flow, row *store.Session, r runner.Result, said *queuedInput) (runner.Result, error) {
 	if _, ok := messageInput(f); ok {
 		return r, nil
@@ -463,8 +462,8 @@ func (c *driver) answerFirstQuestion(ctx context.Context, t *Reply, f *flow.Flow
 	return x.Wait(ctx)
 }
 
-// completeReply tells the sender how far the round has come. An error that ended its
-// execution here is no end of the round, which is resumed with the next step.
+// completeReply completes a reply with the result of its round. An error that ended only
+// the execution in this process does not complete it; the next step continues the round.
 func (c *driver) completeReply(ctx context.Context, t *Reply, r runner.Result, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -489,8 +488,8 @@ func (c *driver) completeReply(ctx context.Context, t *Reply, r runner.Result, e
 	return nil
 }
 
-// isHandledElsewhere reports whether another process has done what was to be done, or
-// goes on with the run: the session is looked at again.
+// isHandledElsewhere reports whether another process has done the work or executes the
+// run. The driver reads the session again.
 func isHandledElsewhere(err error) bool {
 	for _, is := range []error{store.ErrOwned, store.ErrFenced, store.ErrSessionAdvanced, store.ErrNotQueued, runner.ErrNoInterrupt} {
 		if errors.Is(err, is) {
@@ -500,7 +499,7 @@ func isHandledElsewhere(err error) bool {
 	return false
 }
 
-// driveRound sees to the round that is going on.
+// driveRound continues the current round of the session.
 func (c *driver) driveRound(ctx context.Context, row *store.Session) (moved bool, err error) {
 	run := row.Holder
 	if x := c.m.local.Held(run); x != nil {
@@ -516,7 +515,7 @@ func (c *driver) driveRound(ctx context.Context, row *store.Session) (moved bool
 	case r.Head.Status == engine.Paused:
 		return c.answerPausedRound(ctx, row, &r)
 	case r.Head.Status.Ended():
-		return false, nil // the session is being given back
+		return false, nil // the session is about to be released
 	}
 	on, err := c.m.runs.Continue(ctx, run)
 	if isHandledElsewhere(err) {
@@ -528,15 +527,15 @@ func (c *driver) driveRound(ctx context.Context, row *store.Session) (moved bool
 	return true, c.awaitRound(ctx, run, on)
 }
 
-// restartRound starts a round that was begun by a process that has died since, or
-// has not come to it yet.
+// restartRound starts a round that has no commit: the process that created it has died, or
+// has not started it yet.
 func (c *driver) restartRound(ctx context.Context, row *store.Session, r *store.Run) (moved bool, err error) {
 	q, err := c.m.store.RoundMessage(ctx, r.ID)
 	if err != nil {
 		return false, err
 	}
 	if q.Value == nil {
-		return false, nil // it has been started since
+		return false, nil // another process has started it
 	}
 	_, f := c.replyTo(q.ID)
 	if f.Fingerprint() != r.Fingerprint {
@@ -547,7 +546,7 @@ func (c *driver) restartRound(ctx context.Context, row *store.Session, r *store.
 	return c.startRound(ctx, f, row, r.ID, q.ID, decodeQueuedInput(q.Value))
 }
 
-// awaitRound waits for a round that this process has come to drive.
+// awaitRound waits for a round that this process executes.
 func (c *driver) awaitRound(ctx context.Context, run string, x *runner.Execution) error {
 	t, err := c.replyOfRun(ctx, run)
 	if err != nil {
@@ -560,7 +559,8 @@ func (c *driver) awaitRound(ctx context.Context, run string, x *runner.Execution
 	return c.completeReply(ctx, t, r, err)
 }
 
-// replyOfRun is the turn whose message a round took, nil where it is not of here.
+// replyOfRun returns the reply whose message started a round, nil if the message was sent
+// elsewhere.
 func (c *driver) replyOfRun(ctx context.Context, run string) (*Reply, error) {
 	q, err := c.m.store.RoundMessage(ctx, run)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -570,7 +570,7 @@ func (c *driver) replyOfRun(ctx context.Context, run string) (*Reply, error) {
 	return t, nil
 }
 
-// pollRemoteRound looks at a round that another process drives.
+// pollRemoteRound reads the state of a round that another process executes.
 func (c *driver) pollRemoteRound(ctx context.Context, r *store.Run) (bool, error) {
 	t, err := c.replyOfRun(ctx, r.ID)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// answerPausedRound answers the question that the round waits for with the first message
-// that fits it.
+// answerPausedRound answers the question of the round with the first queued message that
+// fits it.
 func (c *driver) answerPausedRound(ctx context.Context, row *store.Session, r *store.Run) (moved bool, err error) {
 	if moved, err = c.reanswerFirstQuestion(ctx, row, r); moved || err != nil {
 		return moved, err
@@ -29,7 +29,7 @@ func (c *driver) answerPausedRound(ctx context.Context, row *store.Session, r *s
 		if err == nil {
 			return c.answerRound(ctx, row, r, q, a)
 		}
-		// The round may have moved on since it was read: then the message may fit.
+		// RefuseQueued keeps the message if the round has changed since it was read.
 		t, _ := c.replyTo(q.ID)
 		if t != nil && t.recovered {
 			c.m.drivers.complete(t, runner.Result{}, &StalledError{Session: c.id, Err: err})
@@ -43,7 +43,8 @@ func (c *driver) answerPausedRound(ctx context.Context, row *store.Session, r *s
 	return moved, nil
 }
 
-// reanswerFirstQuestion is open for a round whose process died before it had answered.
+// reanswerFirstQuestion is answerFirstQuestion for a round whose process died before it
+// had answered.
 func (c *driver) reanswerFirstQuestion(ctx context.Context, row *store.Session, r *store.Run) (moved bool, err error) {
 	f, err := c.m.runs.Flow(ctx, r.Fingerprint)
 	if err != nil {
@@ -81,9 +82,9 @@ func (c *driver) reanswerFirstQuestion(ctx context.Context, row *store.Session, 
 	return true, c.awaitRound(ctx, r.ID, on)
 }
 
-// answerRound answers the round's question with a message, and sees the round through.
-// The commit that answers takes the message out of the queue, so that it is given
-// once wherever a process dies.
+// answerRound answers the question of a round with a queued message, and waits for the
+// round. The commit that applies the answer also removes the message from the queue, so
+// that a crash at any point cannot repeat or lose it.
 func (c *driver) answerRound(ctx context.Context, row *store.Session, r *store.Run, q *store.QueuedMessage, a answer) (moved bool, err error) {
 	on, err := c.m.runs.Do(ctx, r.ID, runner.AnswerQueued(a.interrupt, a.value, answeredBy(q), q.ID))
 	t, _ := c.replyTo(q.ID)
@@ -102,13 +103,13 @@ func (c *driver) answerRound(ctx context.Context, row *store.Session, r *store.R
 	return true, c.completeReply(ctx, t, result, err)
 }
 
-// answeredBy is who answered, and with which message.
+// answeredBy names who answered and with which message, for the record.
 func answeredBy(q *store.QueuedMessage) string {
 	return strings.TrimSpace(q.By + " (message " + q.ID + ")")
 }
 
-// completeTakenReplies ends the turns whose messages others have taken, as far as their rounds
-// have come.
+// completeTakenReplies completes the replies to messages that other processes have taken,
+// if their rounds have ended or paused.
 func (c *driver) completeTakenReplies(ctx context.Context) (moved bool, err error) {
 	turns := make(map[string]*Reply)
 	var waits []string
@@ -124,7 +125,7 @@ func (c *driver) completeTakenReplies(ctx context.Context) (moved bool, err erro
 	for _, message := range taken {
 		q, err := c.m.store.FindQueued(ctx, message)
 		switch {
-		case errors.Is(err, store.ErrNotFound): // taken back
+		case errors.Is(err, store.ErrNotFound): // removed from the queue
 			c.m.drivers.complete(turns[message], runner.Result{Status: engine.Cancelled}, nil)
 			delete(turns, message)
 			moved = true
@@ -147,7 +148,8 @@ func (c *driver) completeTakenReplies(ctx context.Context) (moved bool, err erro
 	return moved, nil
 }
 
-// completeIfAtRest ends a turn whose round rests and is not driven here.
+// completeIfAtRest completes a reply whose round has ended or paused and is not executed
+// by this process.
 func (c *driver) completeIfAtRest(ctx context.Context, t *Reply) (bool, error) {
 	r, err := c.m.store.Run(ctx, t.Run())
 	if err != nil {

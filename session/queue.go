@@ -16,12 +16,12 @@ import (
 type QueuedMessage struct {
 	ID, By string
 	At     time.Time
-	// Message is what was said, and Origin what said it, "" for a call from Go.
+	// Message is the content. Origin is what sent it; "" is a call from Go.
 	Message engine.Value
 	Origin  string
 }
 
-// QueuedMessages lists the messages that wait for a round, the next first.
+// QueuedMessages lists the messages that no round has taken, in order.
 func (s *Session) QueuedMessages(ctx context.Context) ([]QueuedMessage, error) {
 	return s.m.QueuedMessages(ctx, s.ID)
 }
@@ -40,12 +40,11 @@ func (m *Manager) QueuedMessages(ctx context.Context, session string) ([]QueuedM
 	return out, nil
 }
 
-// Continue has this process drive a session whose senders are gone: its round,
-// where no process executes it, and the messages that wait in its queue, each with the
-// flow that it was sent with. The turns say what becomes of them; there are none where
-// nothing is to be done. A message that cannot be taken stays in the queue, and its turn
-// ends with an error that says why. Another process may do the same at the same time:
-// each message still has one turn.
+// Continue drives a session whose senders have died: its round, if no process executes it,
+// and the messages in its queue, each with the flow it was sent with. It returns a Reply
+// for each; none if there is nothing to do. A message that cannot be taken stays in the
+// queue, and its Reply ends with an error. Another process may do the same at the same
+// time: each message is still taken once.
 func (m *Manager) Continue(ctx context.Context, id string) ([]*Reply, error) {
 	row, err := m.store.Session(ctx, id)
 	if err != nil {
@@ -80,7 +79,7 @@ func (m *Manager) Continue(ctx context.Context, id string) ([]*Reply, error) {
 	return turns, nil
 }
 
-// flowOfMessage is the flow that a message was sent with, else that of the session's
+// flowOfMessage returns the flow that a message was sent with, else that of the session's
 // last round.
 func (m *Manager) flowOfMessage(ctx context.Context, row *store.Session, q *store.QueuedMessage) (*flow.Flow, error) {
 	if fp := decodeQueuedInput(q.Value).flow; fp != "" {
@@ -89,15 +88,15 @@ func (m *Manager) flowOfMessage(ctx context.Context, row *store.Session, q *stor
 	return m.flowOfSession(ctx, row)
 }
 
-// Unqueue takes a message back that waits for a round, by its id, and returns
-// the session it was sent to; who waits for it is told that it is cancelled.
-// store.ErrNotFound says that there is no such message, and runner.ErrStatus
-// that a round has taken it.
+// Unqueue removes a message that no round has taken yet, by its id, and returns the
+// session it was sent to. A sender that waits for it gets the status cancelled. The error
+// is store.ErrNotFound if there is no such message, and runner.ErrStatus if a round has
+// taken it.
 func (m *Manager) Unqueue(ctx context.Context, message string) (session string, err error) {
 	q, err := m.store.FindQueued(ctx, message)
 	if err == nil && q.TakenBy == "" {
 		err = m.store.RemoveQueued(ctx, message)
-		if errors.Is(err, store.ErrNotFound) { // taken a moment ago, or taken back
+		if errors.Is(err, store.ErrNotFound) { // taken or removed meanwhile
 			q, err = m.store.FindQueued(ctx, message)
 		}
 	}

@@ -16,23 +16,22 @@ import (
 )
 
 const (
-	// recoveryInterval is about how long passes between two looks at the sessions in
-	// which something waits.
+	// recoveryInterval is the average time between two sweeps.
 	recoveryInterval = time.Second
-	// maxSessionsPerSweep bounds how many sessions are continued in one look.
+	// maxSessionsPerSweep bounds how many sessions one sweep continues.
 	maxSessionsPerSweep = 32
-	// senderTimeout is how long a message waits for its sender where it is not known
-	// whether that process lives.
+	// senderTimeout is how long a message waits for its sender if it is unknown whether
+	// that process is alive.
 	senderTimeout = 5 * time.Second
-	// blockedRetryInterval is how long a session that cannot go on here is left alone.
+	// blockedRetryInterval is how long a session that cannot continue here is skipped.
 	blockedRetryInterval = 30 * time.Second
 )
 
-// recovery continues sessions whose processes left messages in the queue, or a
-// round that was begun and has no commit.
+// recovery continues sessions whose processes left messages in the queue, or a round that
+// was created and has no commit.
 type recovery struct {
 	m      *Manager
-	ctx    context.Context //nolint:containedctx // ends when the Weir closes
+	ctx    context.Context //nolint:containedctx // ends when the Manager is closed
 	cancel context.CancelFunc
 	loop   sync.WaitGroup
 
@@ -57,7 +56,7 @@ func (s *recovery) close() {
 	s.loop.Wait()
 }
 
-// blockedSessions is what Blocked tells of sessions.
+// blockedSessions lists the sessions that cannot continue here.
 func (s *recovery) blockedSessions() []runner.Blocked {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +83,7 @@ func (s *recovery) run() {
 	}
 }
 
-// sweep continues the sessions that may be continued here.
+// sweep continues the sessions that can continue in this process.
 func (s *recovery) sweep() error {
 	continued, seen := 0, map[string]bool{}
 	for after := ""; continued < maxSessionsPerSweep; {
@@ -115,8 +114,7 @@ func (s *recovery) sweep() error {
 	return nil
 }
 
-// mayContinue reports whether a session is to be looked at: nothing drives it here, and it was
-// not refused a moment ago.
+// mayContinue reports whether a session is neither driven by this process nor blocked.
 func (s *recovery) mayContinue(id string) bool {
 	if s.m.drivers.drives(id) {
 		return false
@@ -143,8 +141,8 @@ func (s *recovery) removeUnseen(seen map[string]bool) {
 	maps.DeleteFunc(s.blocked, func(id string, _ blockedSession) bool { return !seen[id] })
 }
 
-// continueSession has this process drive a session until the messages that wait in it have had
-// their turn.
+// continueSession drives a session in this process if no other process does; joined
+// reports whether it does.
 func (s *recovery) continueSession(id string) (joined bool, err error) {
 	row, err := s.m.store.Session(s.ctx, id)
 	if err != nil {
@@ -166,7 +164,7 @@ func (s *recovery) continueSession(id string) (joined bool, err error) {
 				return false, err
 			}
 			list = append([]store.QueuedMessage{first}, list...)
-		case status == engine.Running: // the run is continued first, and the queue after it
+		case status == engine.Running: // the runner recovers the run; the queue follows
 			return false, nil
 		}
 		if now.Owner != "" && now.Owner != s.m.local.Owner() && time.Now().Before(now.Until) && !runner.OwnerDead(now.Owner) {
@@ -186,7 +184,7 @@ func (s *recovery) continueSession(id string) (joined bool, err error) {
 	return len(turns) > 0, err
 }
 
-// watchReply notes why a message cannot have its turn.
+// watchReply marks the session as blocked if the reply ends with an error.
 func (s *recovery) watchReply(id string, t *Reply) {
 	select {
 	case <-t.Done():
@@ -214,7 +212,7 @@ func (s *recovery) checkRequirements(row *store.Session, q *store.QueuedMessage)
 	return s.m.runs.CheckRequirements(s.ctx, f, q.TakenBy)
 }
 
-// isSenderGone reports whether the process that sent a message will not begin its round.
+// isSenderGone reports whether the process that sent a message will not start its round.
 func (s *recovery) isSenderGone(q *store.QueuedMessage) bool {
 	sender := decodeQueuedInput(q.Value).sender
 	switch {

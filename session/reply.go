@@ -13,58 +13,60 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Reply is a message that was sent and what comes of it: a round, or the part of
-// a round that it answered.
+// Reply is what follows a message: a round, or the rest of the round that it answered. Its
+// methods may be called concurrently.
 type Reply struct {
-	// Session is where the message was said: a fork of the session that it was
-	// sent to where that was busy and `fork` says so.
+	// Session is where the message was added: a fork of the session it was sent to if that
+	// was busy and the policy is fork.
 	Session *Session
 	// Message is the id of the message.
 	Message string
 
 	opts SendOptions
-	// recovered: the message was sent by a process that is gone, so that nobody is
-	// told where it is refused; it stays in the queue instead.
+	// recovered: another process sent the message. If the message cannot be taken, it
+	// stays in the queue.
 	recovered bool
 
 	mu          sync.Mutex
 	run         string
-	startLength int // the session's length before
-	// executions are the executions that the turn takes, and after the number of the
-	// last event before it.
+	startLength int // length of the session before
+	// executions are the executions that the reply consists of, in order; nil stands for
+	// one in another process. afterEvent is the number of the last event before the first
+	// of them.
 	executions  []*runner.Execution
 	afterEvent  int64
-	firstCommit int64         // of the run's commits before the turn
-	changed     chan struct{} // closed and made anew when there is another part
+	firstCommit int64         // number of the run's commits before the reply
+	changed     chan struct{} // closed and replaced when an execution is added
 	done        chan struct{}
-	endLength   int // the session's length after
+	endLength   int // length of the session after
 	result      runner.Result
 	err         error
 	state       *ReplyState
 }
 
-// ReplyState is how far a turn has come.
+// ReplyState is the result of a reply.
 type ReplyState struct {
-	// Result is that of the run: its Usage is of the whole run.
+	// Result is that of the run; its Usage is that of the whole run.
 	runner.Result
 	Session string `json:"session"`
 	Round   int    `json:"round"`
 	Message string `json:"message"` // the id
-	// Text is what the assistant said last in the turn; where no model spoke, the
-	// round's output if it is one text.
+	// Text is the last text of the assistant in this reply. If no model answered, it is
+	// the output of the round if that is one text.
 	Text string `json:"text"`
-	// Messages are what the turn has added to the history.
+	// Messages are those that the reply added to the history.
 	Messages []store.SessionMessage `json:"messages"`
-	// Spent is what the turn has cost.
+	// Spent is what the reply cost.
 	Spent engine.Usage `json:"spent"`
-	// Started and Took say when; in JSON Took is in nanoseconds.
+	// Started is the time of the first commit, and Took the time until the last one, in
+	// nanoseconds in JSON.
 	Started time.Time     `json:"began"`
 	Took    time.Duration `json:"took"`
-	// Omitted is how many of the session's first messages the round did not begin
-	// with: those that the flow's session caps leave out, or that were reset.
+	// Omitted is how many of the session's first messages were not part of the round's
+	// context, because of the flow's session limits or a reset.
 	Omitted int `json:"earlier,omitempty"`
-	// SentTokens is how many tokens the last call of a model was sent, as the provider
-	// counted them, and View what of the history it was not given; nil is nothing.
+	// SentTokens is the size of the last model request, as the provider counted it. View
+	// says which messages it omitted; nil means none.
 	SentTokens int             `json:"sent,omitempty"`
 	View       *convo.Manifest `json:"view,omitempty"`
 }
@@ -73,18 +75,18 @@ func newReply(s *Session, id string, o SendOptions) *Reply {
 	return &Reply{Session: s, Message: id, opts: o, changed: make(chan struct{}), done: make(chan struct{})}
 }
 
-// Run is the id of the run that the message went to, "" while it has to wait.
+// Run returns the id of the run that took the message, "" while it is queued.
 func (t *Reply) Run() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.run
 }
 
-// Done is closed when the turn has ended.
+// Done is closed when the reply is complete.
 func (t *Reply) Done() <-chan struct{} { return t.done }
 
-// Wait returns when the round has ended or waits for somebody. Ending ctx ends
-// the wait and not the round.
+// Wait waits until the round has ended or waits for input. Cancelling ctx ends the wait,
+// not the round.
 func (t *Reply) Wait(ctx context.Context) (ReplyState, error) {
 	select {
 	case <-t.done:
@@ -106,7 +108,7 @@ func (t *Reply) Wait(ctx context.Context) (ReplyState, error) {
 	return *t.state, nil
 }
 
-// readState reads what the turn has left in the record.
+// readState reads the result from the store.
 func (t *Reply) readState(ctx context.Context) (ReplyState, error) {
 	s := ReplyState{Result: t.result, Session: t.Session.ID, Message: t.Message}
 	if t.run == "" {
@@ -149,8 +151,8 @@ func (t *Reply) readState(ctx context.Context) (ReplyState, error) {
 	return s, err
 }
 
-// messages are what the turn's run has added to the history from a position on. They
-// are next to each other: rounds that came later are not read.
+// messages returns the messages that the run of the reply added from a position on. They
+// are consecutive; later rounds are not read.
 func (t *Reply) messages(ctx context.Context, from int) (out []store.SessionMessage, err error) {
 	for n := 16; from < t.endLength; n *= 2 {
 		said, err := t.Session.Messages(ctx, from, min(from+n, t.endLength))
@@ -168,7 +170,7 @@ func (t *Reply) messages(ctx context.Context, from int) (out []store.SessionMess
 	return out, nil
 }
 
-// onlyText is the one output of a flow, if it is text.
+// onlyText returns the only output of a flow if it is a text.
 func onlyText(outputs engine.Values) (text string, ok bool) {
 	if len(outputs) == 1 {
 		text, ok = outputs[0].Value.(string)
@@ -176,7 +178,7 @@ func onlyText(outputs engine.Values) (text string, ok bool) {
 	return text, ok
 }
 
-// addEvent takes what one event says of models.
+// addEvent adds what an event says about model calls.
 func (s *ReplyState) addEvent(e engine.Event) {
 	done, ok := e.(*engine.EffectCompleted)
 	if !ok {
@@ -193,12 +195,12 @@ func (s *ReplyState) addEvent(e engine.Event) {
 	}
 }
 
-// epochOf is where the history begins that a round begins with.
+// epochOf returns the position at which the context of a round begins.
 func epochOf(body any) int {
 	switch b := body.(type) {
 	case *convo.Change:
 		return b.Epoch
-	case map[string]any: // as it is read from a store
+	case map[string]any: // as decoded from a store
 		n, _ := b["epoch"].(int64)
 		return int(n)
 	}
@@ -223,9 +225,9 @@ func manifestOf(o map[string]any) *convo.Manifest {
 	return m
 }
 
-// Items yields the events of the turn, and those of its child runs, and live output
-// between them until it ends, as Run.Events does. It never slows the round down. Of a
-// round that another process drives there are events alone.
+// Items yields the events of the reply and of its child runs, with live output between
+// them, until the reply is complete; see runner.Item. It never slows the round down. For a
+// round that another process executes it yields events only.
 func (t *Reply) Items(ctx context.Context) iter.Seq2[runner.Item, error] {
 	return func(yield func(runner.Item, error) bool) {
 		cursor := ""
@@ -260,7 +262,7 @@ func (t *Reply) Items(ctx context.Context) iter.Seq2[runner.Item, error] {
 	}
 }
 
-// yieldAll yields items; more is false where no more are wanted.
+// yieldAll yields items; more is false if the consumer stopped or an error was yielded.
 func yieldAll(items iter.Seq2[runner.Item, error], yield func(runner.Item, error) bool) (more bool) {
 	for item, err := range items {
 		if !yield(item, err) {
@@ -270,8 +272,8 @@ func yieldAll(items iter.Seq2[runner.Item, error], yield func(runner.Item, error
 	return true
 }
 
-// execution is the n-th execution of the turn once there is one; ok is false where
-// there will be none. An execution that is nil is of another process: of run.
+// execution waits for the n-th execution of the reply; ok is false if there will be none.
+// A nil execution belongs to another process, and run is its run.
 func (t *Reply) execution(ctx context.Context, n int) (x *runner.Execution, run string, ok bool) {
 	for {
 		t.mu.Lock()
@@ -297,7 +299,8 @@ func (t *Reply) execution(ctx context.Context, n int) (x *runner.Execution, run 
 	}
 }
 
-// remoteItems yields the events of a run that another process drives, until the turn is done.
+// remoteItems yields the events of a run that another process executes, until the reply is
+// complete.
 func (t *Reply) remoteItems(ctx context.Context, run string, cursor *string, yield func(runner.Item, error) bool) bool {
 	for ended := false; ; {
 		if !yieldAll(t.Session.m.local.ReadJournals(ctx, run, *cursor, t.afterEvent), yield) {
@@ -317,8 +320,8 @@ func (t *Reply) remoteItems(ctx context.Context, run string, cursor *string, yie
 	}
 }
 
-// Cancel stops the turn: a message that waits is taken back, a round that goes
-// on is cancelled, and when it returns that is durable. Wait for the end.
+// Cancel removes a queued message, or cancels the round that took it. When it returns,
+// that is durable; Wait returns the result.
 func (t *Reply) Cancel(ctx context.Context, reason string) error {
 	m := t.Session.m
 	if t.Run() == "" {
@@ -330,7 +333,7 @@ func (t *Reply) Cancel(ctx context.Context, reason string) error {
 		if !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		select { // it was taken a moment ago
+		select { // a round has just taken it
 		case <-t.runAssigned():
 		case <-t.done:
 			return nil
@@ -341,7 +344,7 @@ func (t *Reply) Cancel(ctx context.Context, reason string) error {
 	return m.runs.Cancel(ctx, t.Run(), t.opts.By, reason)
 }
 
-// runAssigned is closed when the turn has the run that it goes to, or another part.
+// runAssigned is closed when the reply has a run, or another execution.
 func (t *Reply) runAssigned() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -364,7 +367,9 @@ func (t *Reply) attachIfNew(run string, x *runner.Execution) {
 	}
 }
 
-// attach notes an execution that the turn takes, nil for one of another process.
+// attach adds an execution of the reply's run, nil for one in another process. from, first
+// and after are set once: the length of the session, the commits and the events before the
+// reply.
 func (t *Reply) attach(run string, x *runner.Execution, from int, first, after int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

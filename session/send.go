@@ -19,32 +19,33 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// SendOptions of one message; the zero value works.
+// SendOptions are options of one message; the zero value works.
 type SendOptions struct {
-	// ID names the message among all messages of the store, so that sending it
-	// twice is sending it once; "" makes one.
+	// ID identifies the message among all messages of the store: sending it again returns
+	// the same Reply. "" generates one.
 	ID string
-	// By is who says it, for the record; the session's user.
+	// By is recorded as the sender; "" is the session's user.
 	By string
-	// Busy is what to do while a round is going on, in place of what the flow
-	// says: flow.BusyQueue, flow.BusyReject or flow.BusyFork.
+	// Busy is what to do while a round is running, in place of the flow's setting:
+	// flow.BusyQueue, flow.BusyReject or flow.BusyFork.
 	Busy string
-	// Inputs are the flow's inputs beside the message.
+	// Inputs are inputs of the flow beside the message.
 	Inputs map[string]any
 	// Model replaces the flow's model for the round: "provider/model".
 	Model string
-	// Origin says what started the round, as Start.Origin; "session:" and its id.
+	// Origin is recorded as what started the round: KIND or KIND:NAME. "" is "session:ID".
 	Origin string
 }
 
-// queuedInput is a message as the queue keeps it.
+// queuedInput is a message in the form in which the queue keeps it.
 type queuedInput struct {
 	message engine.Value
 	inputs  map[string]any
 	model   string
 	origin  string
-	// flow is the fingerprint of the flow that the message was sent to, and process who
-	// sent it, as an owner of runs: so that another process can begin its round.
+	// flow is the fingerprint of the flow that the message was sent to, and sender the
+	// process that sent it, as an owner of runs. With them another process can start the
+	// round.
 	flow, sender string
 }
 
@@ -79,15 +80,16 @@ func decodeQueuedInput(v engine.Value) *queuedInput {
 	return m
 }
 
-// Send says something in the session: a text, a Message, or, where the session
-// waits for an answer, any value that fits the question. When it returns, the
-// message is durable and has its turn: a round, which begins as soon as those
-// before it have ended, or the rest of the round that it answers. A message is
-// not kept that says nothing or that a flow cannot take (input_invalid), that does not fit the one
-// question that the session waits for (runner.ErrAnswer), that comes where the
-// session waits for something else (a *WaitsError), or, as Busy says, while a
-// round is going on (store.ErrBusy). Ending ctx later changes nothing: the round
-// goes on, and Wait of the turn says what comes of it.
+// Send sends a message: a text, a Message, or, if the session waits for an answer, any
+// value that fits the question. When Send returns, the message is durable. It starts a
+// round as soon as the earlier messages have been answered, or answers the round that
+// waits.
+//
+// A message is refused, and not kept, if it is empty or the flow cannot take it
+// (input_invalid), if it does not fit the question that the session waits for
+// (runner.ErrAnswer), if the session waits for something else (a *WaitingError), or, with
+// the policy reject, while a round is running (store.ErrBusy). Cancelling ctx after Send
+// has returned changes nothing; Reply.Wait returns the result.
 func (s *Session) Send(ctx context.Context, message any, o SendOptions) (*Reply, error) {
 	said := &queuedInput{inputs: o.Inputs, model: o.Model, origin: o.Origin, sender: s.m.local.Owner()}
 	if s.flow != nil {
@@ -111,13 +113,13 @@ func (s *Session) Send(ctx context.Context, message any, o SendOptions) (*Reply,
 	}
 }
 
-// errSentConcurrently: another sender has just kept a message of the same id, here or in
-// a fork; looking again finds it.
+// errSentConcurrently: another sender has just stored a message with the same id, here or
+// in a fork. A retry finds it.
 var errSentConcurrently = errors.New("the message was sent meanwhile")
 
-// send keeps a message where its sender wants it and has it wait for its turn. Whether
-// the session is free is decided by the write that keeps the message, so that of many
-// senders at once, in any processes, one finds it free.
+// send stores a message and registers its reply. The write that stores the message also
+// decides whether the session is idle, so that exactly one of many concurrent senders, in
+// any processes, finds it idle.
 func (s *Session) send(ctx context.Context, id string, said *queuedInput, o SendOptions) (*Reply, error) {
 	if o.ID != "" {
 		known, err := s.m.store.FindQueued(ctx, id)
@@ -157,8 +159,8 @@ func (s *Session) send(ctx context.Context, id string, said *queuedInput, o Send
 	return s.m.drivers.add(newReply(s, id, o))
 }
 
-// resend waits for a message that is known: in the session, or in the fork that
-// was made for it because the session was busy.
+// resend returns the reply to a message that is stored: in the session, or in the fork
+// that was made for it while the session was busy.
 func (s *Session) resend(ctx context.Context, known *store.QueuedMessage, o SendOptions) (*Reply, error) {
 	in := s
 	switch known.Session {
@@ -179,9 +181,8 @@ func busyError(row *store.Session) error {
 	return fmt.Errorf("session %s: round %d is going on: %w", row.ID, row.Rounds, store.ErrBusy)
 }
 
-// sendToFork makes a fork of the session whose first message it is, in one write. It
-// does not become the active session: the user's next message goes where it went
-// before.
+// sendToFork creates a fork of the session together with its first message, in one write.
+// The fork does not become the active session.
 func (s *Session) sendToFork(ctx context.Context, row *store.Session, q store.QueuedMessage, o SendOptions) (*Reply, error) {
 	q.Session, q.OnlyIfIdle = forkIDForMessage(s.ID, q.ID), false
 	n := store.NewSession{ID: q.Session, User: s.User, Flow: s.Flow, Parent: s.ID, ParentLength: row.Length, Now: q.At, FirstMessage: &q}
@@ -189,7 +190,7 @@ func (s *Session) sendToFork(ctx context.Context, row *store.Session, q store.Qu
 		n.Expires = n.Now.Add(ttl)
 	}
 	err := s.m.store.CreateSession(ctx, n)
-	if errors.Is(err, store.ErrExists) { // the message is known, or was taken back and is sent again
+	if errors.Is(err, store.ErrExists) { // the message is stored, or was removed and is sent again
 		if _, err = s.m.store.FindQueued(ctx, q.ID); err == nil {
 			return nil, errSentConcurrently
 		}
@@ -207,15 +208,16 @@ func (s *Session) sendToFork(ctx context.Context, row *store.Session, q store.Qu
 	return s.m.drivers.add(newReply(s.m.session(&other, s.flow), q.ID, o))
 }
 
-// forkIDForMessage is the id of the fork of a session that a message is said in while the
-// session is busy: it follows from both, so that sending the message again finds it.
+// forkIDForMessage returns the id of the fork for a message that was sent while the
+// session was busy. It follows from both ids, so that sending the message again finds the
+// fork.
 func forkIDForMessage(session, message string) string {
 	sum := sha256.Sum256([]byte(session + "\x00" + message))
 	return strings.ToLower(base32.HexEncoding.EncodeToString(sum[:])[:26])
 }
 
-// checkSend checks that the message can be taken by what the session waits for now;
-// busy says that it has to wait its turn.
+// checkSend checks that what the session waits for now can take the message. busy reports
+// that the message must wait.
 func (s *Session) checkSend(ctx context.Context, row *store.Session, said *queuedInput) (busy bool, err error) {
 	if row.Holder != "" {
 		r, err := s.m.store.Run(ctx, row.Holder)
@@ -231,7 +233,7 @@ func (s *Session) checkSend(ctx context.Context, row *store.Session, said *queue
 	return row.Queued > 0, s.checkStartsRound(said)
 }
 
-// checkStartsRound checks that a round can begin with the message.
+// checkStartsRound checks that the message can start a round.
 func (s *Session) checkStartsRound(said *queuedInput) error {
 	if isEmptyMessage(said.message) {
 		return errEmptyMessage(s.ID)
@@ -263,7 +265,7 @@ func (m *queuedInput) startOptions(f *flow.Flow) (b runner.StartOptions, err err
 	return b, err
 }
 
-// messageOf is what a person said as a message: a text becomes one of the person's.
+// messageOf returns the content as a message: a text becomes a user message.
 func messageOf(said engine.Value) engine.Value {
 	if text, ok := said.(string); ok {
 		return map[string]any{"role": string(convo.User), "text": text}
@@ -271,14 +273,15 @@ func messageOf(said engine.Value) engine.Value {
 	return said
 }
 
-// roundBeginning is the beginning of a round of the session as the store has begun it.
+// roundBeginning returns the options with which the run of a round starts, for the session
+// as it is in the store.
 func (m *Manager) roundBeginning(ctx context.Context, f *flow.Flow, row *store.Session, run string, said *queuedInput) (runner.StartOptions, error) {
 	b, err := said.startOptions(f)
 	if err != nil {
 		return b, err
 	}
 	b.ID, b.User, b.Origin = run, row.User, cmp.Or(said.origin, "session:"+row.ID)
-	if _, ok := messageInput(f); !ok { // kept until a question is answered with it
+	if _, ok := messageInput(f); !ok { // kept to answer the first question
 		b.Inputs = append(b.Inputs, engine.Named{Name: messageName, Value: said.message})
 	}
 	b.Round = &runner.Round{
@@ -295,7 +298,8 @@ func (m *Manager) roundBeginning(ctx context.Context, f *flow.Flow, row *store.S
 	return b, err
 }
 
-// sessionAccounts are a session's budget, of which its rounds have spent used.
+// sessionAccounts returns the budget account of a session whose rounds have used this
+// much; nil without a budget.
 func sessionAccounts(s flow.SpendLimits, used engine.Usage) []engine.Account {
 	if s == (flow.SpendLimits{}) {
 		return nil
@@ -308,18 +312,18 @@ func sessionAccounts(s flow.SpendLimits, used engine.Usage) []engine.Account {
 	return []engine.Account{a}
 }
 
-// WaitingError says that the session's round waits for something that a message
+// WaitingError reports that the round of the session waits for something that a message
 // does not answer.
 type WaitingError struct {
 	Session, Run string
-	// Interrupts are what it waits for.
+	// Interrupts are what the round waits for.
 	Interrupts []engine.Interrupt
 }
 
 // Error names what the round waits for.
 func (e *WaitingError) Error() string { return e.asError().Error() }
 
-// Unwrap is the error with its code and a hint.
+// Unwrap returns the error with its code and a hint.
 func (e *WaitingError) Unwrap() error { return e.asError() }
 
 func (e *WaitingError) asError() *engine.Error {
@@ -334,8 +338,8 @@ func (e *WaitingError) asError() *engine.Error {
 	}
 }
 
-// answerTo is the message as an answer to the one question that a paused round
-// of the session waits for.
+// answerTo returns the message as an answer to the one question that a paused round waits
+// for.
 func (m *Manager) answerTo(ctx context.Context, row *store.Session, r *store.Run, said *queuedInput) (answer, error) {
 	open := r.Head.Waiting
 	if len(open) != 1 || open[0].Kind != engine.AwaitInput {
@@ -354,7 +358,7 @@ type answer struct {
 	value     engine.Value
 }
 
-// convertToAnswer is what was said as a value that fits a question.
+// convertToAnswer converts a message into a value that fits the schema of a question.
 func convertToAnswer(schema map[string]any, said engine.Value) (engine.Value, error) {
 	err := node.CheckAnswer(schema, said)
 	if err == nil {
@@ -370,8 +374,8 @@ func convertToAnswer(schema map[string]any, said engine.Value) (engine.Value, er
 	return node.ParseAnswer(schema, text)
 }
 
-// Answer resolves what the session's round waits for, by the interrupt's id:
-// approvals, events, one of several questions. The turn is the rest of the round.
+// Answer resolves an interrupt of the session's round by its id: an approval, an event, or
+// one of several questions. The Reply is the rest of the round.
 func (s *Session) Answer(ctx context.Context, interrupt string, v any, o SendOptions) (*Reply, error) {
 	row, err := s.Info(ctx)
 	if err != nil {

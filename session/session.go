@@ -12,27 +12,25 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// OpenOptions says which conversation is meant. The zero value is the active
-// one of the flow's name and nobody in particular.
+// OpenOptions select a session. The zero value is the active session without a user.
 type OpenOptions struct {
-	// User is whose session it is, "" for nobody in particular. It and Thread fit on
-	// a line: at most 200 bytes, no control characters, no blanks at the ends.
+	// User is the owner of the session; "" is no user. User and Thread are at most 200
+	// bytes, without control characters and without blanks at the ends.
 	User string
-	// Thread names one conversation of the user with the flow; "" is the active
-	// one, which is the newest unless another was activated since. One that has
-	// outlived the lifetime that its flow gives it (`ttl`) is active no more: it goes
-	// on where its thread or ID is given, until it is pruned.
+	// Thread names one of the user's conversations with the flow. "" selects the active
+	// one: the newest, unless another was activated since. A session whose lifetime (`ttl`
+	// of the flow) is over is not active; it continues when its thread or ID is given,
+	// until it is pruned.
 	Thread string
-	// ID is the session's own id; nothing else has to be given then.
+	// ID is the id of the session; nothing else is needed then.
 	ID string
-	// New makes a session where one is there already, and has it be the active
-	// one. With ID it is made under that id, which is to be free.
+	// New starts a session even if one exists, and makes it the active one. With ID, the
+	// new session gets that id, which must be free.
 	New bool
 }
 
-// Session is a conversation with a flow over many runs, its rounds. Its
-// messages are in the store: two values of one session, in one process or two,
-// are the same session.
+// Session is a conversation with a flow over many runs, its rounds. The store keeps its
+// messages: two values of one session, also in two processes, are the same session.
 type Session struct {
 	ID, User, Flow, Thread string
 
@@ -40,11 +38,10 @@ type Session struct {
 	flow *flow.Flow
 }
 
-// Session finds a conversation with the flow or begins one. It is known by the
-// user and the flow's name, so that it goes on after the flow was changed; what
-// rounds run is f as it is now. With an ID, f may be nil: the session goes on
-// with the flow of its last round. store.ErrNotFound says that there is no
-// session of that id.
+// Open finds a session with the flow, or starts one. A session is found by its user and
+// the name of the flow, so that it continues after the flow was edited; its next round
+// runs f. With OpenOptions.ID, f may be nil: the session continues with the flow of its
+// last round. The error is store.ErrNotFound if there is no session with that id.
 func (m *Manager) Open(ctx context.Context, f *flow.Flow, o OpenOptions) (*Session, error) {
 	m.preloadMessageCounter()
 	if o.ID == "" || o.New {
@@ -69,7 +66,7 @@ func (m *Manager) Open(ctx context.Context, f *flow.Flow, o OpenOptions) (*Sessi
 	if !o.New {
 		row, err := m.store.FindSession(ctx, o.User, f.Name, o.Thread)
 		switch {
-		case err == nil && o.Thread == "" && hasExpired(&row): // another begins
+		case err == nil && o.Thread == "" && hasExpired(&row): // start another one
 		case err == nil || !errors.Is(err, store.ErrNotFound):
 			return m.session(&row, f), err
 		}
@@ -77,7 +74,8 @@ func (m *Manager) Open(ctx context.Context, f *flow.Flow, o OpenOptions) (*Sessi
 	return m.newSession(ctx, f, o)
 }
 
-// newSession makes one, unless somebody was faster with the same thread.
+// newSession creates a session. If another caller has created one with the same thread
+// meanwhile, it returns that one.
 func (m *Manager) newSession(ctx context.Context, f *flow.Flow, o OpenOptions) (*Session, error) {
 	n := store.NewSession{ID: o.ID, User: o.User, Flow: f.Name, Thread: o.Thread, Now: time.Now()}
 	if n.ID == "" {
@@ -98,13 +96,13 @@ func (m *Manager) newSession(ctx context.Context, f *flow.Flow, o OpenOptions) (
 	return m.session(&row, f), err
 }
 
-// hasExpired reports whether a session has outlived its lifetime and nothing goes on
-// in it: it may be deleted at any time.
+// hasExpired reports whether the lifetime of a session is over and nothing runs or waits
+// in it. It may be deleted at any time.
 func hasExpired(row *store.Session) bool {
 	return !row.Expires.IsZero() && !time.Now().Before(row.Expires) && row.Holder == "" && row.Queued == 0
 }
 
-// sessionByID is the session of an id, held to whose it is said to be.
+// sessionByID finds a session by its id. It must have the user and flow that are given.
 func (m *Manager) sessionByID(ctx context.Context, f *flow.Flow, o OpenOptions) (*Session, error) {
 	row, err := m.store.Session(ctx, o.ID)
 	if err != nil {
@@ -131,7 +129,8 @@ func (m *Manager) session(row *store.Session, f *flow.Flow) *Session {
 	return &Session{ID: row.ID, User: row.User, Flow: row.Flow, Thread: row.Thread, m: m, flow: f}
 }
 
-// flowOfSession is the flow of a session's last round.
+// flowOfSession returns the flow of the last round of a session, or of the sessions it was
+// forked from.
 func (m *Manager) flowOfSession(ctx context.Context, row *store.Session) (*flow.Flow, error) {
 	for id := row.ID; id != ""; {
 		rounds, err := m.store.Runs(ctx, store.Filter{Session: id, Limit: 1})
@@ -153,12 +152,13 @@ func (m *Manager) flowOfSession(ctx context.Context, row *store.Session) (*flow.
 	}
 	return nil, &engine.Error{
 		Code: engine.CodeInput, Permanent: true,
-		Message: fmt.Sprintf("session %s has had no round, so that nobody knows which file flow %s is", row.ID, row.Flow),
+		Message: fmt.Sprintf("session %s has no round yet, so its version of flow %s is not known", row.ID, row.Flow),
 		Hint:    "name the flow",
 	}
 }
 
-// checkTakesMessages refuses a flow that has no use for a message.
+// checkTakesMessages returns an error for a flow that can neither take a message nor ask a
+// question.
 func (m *Manager) checkTakesMessages(f *flow.Flow) error {
 	if _, ok := messageInput(f); ok || m.mayAskQuestions(&f.Graph) {
 		return nil
@@ -180,8 +180,8 @@ func (m *Manager) mayAskQuestions(g *flow.Graph) bool {
 	return false
 }
 
-// messageInput is the input that a round's message goes to: the one named
-// message, else the only one that is required and a text or message.
+// messageInput returns the input that takes the message of a round: the one named message,
+// else the only required one of type text or message.
 func messageInput(f *flow.Flow) (flow.Input, bool) {
 	var only flow.Input
 	n := 0
@@ -198,31 +198,31 @@ func messageInput(f *flow.Flow) (flow.Input, bool) {
 	return only, n == 1
 }
 
-// messageName is the input that takes the message of a round. A flow that has
-// none for it is asked nothing of the kind; its run keeps the message under that
-// name until its first question is answered with it.
+// messageName is the input that takes the message of a round. If the flow has no input for
+// it, the run keeps the message under this name until it answers the first question with
+// it.
 const messageName = "message"
 
-// Info is the session as it stands.
+// Info reads the row of the session.
 func (s *Session) Info(ctx context.Context) (store.Session, error) {
 	return s.m.store.Session(ctx, s.ID)
 }
 
-// Messages returns the history at positions from up to to, which is not
-// included. All of it can be read for ever, also what no view shows any more.
+// Messages returns the messages of the history from position from to position to, which is
+// excluded. Messages that no view shows any more are included.
 func (s *Session) Messages(ctx context.Context, from, to int) ([]store.SessionMessage, error) {
 	return s.m.store.SessionMessages(ctx, s.ID, from, to)
 }
 
-// Rounds lists the session's runs, the newest first, at most limit of them; 0 is
-// 100. Those before a run that is named are listed with before.
+// Rounds lists the runs of the session, newest first: at most limit, or 100 if limit is 0.
+// With before, the id of a run, it lists those before that run.
 func (s *Session) Rounds(ctx context.Context, before string, limit int) ([]store.Run, error) {
 	return s.m.store.Runs(ctx, store.Filter{Session: s.ID, Before: before, Limit: limit})
 }
 
-// Fork begins another session with the first at messages of this one, -1 for all
-// of them. Nothing is copied, and neither sees what the other continues with. The
-// active session of the user stays the active one; see Activate.
+// Fork starts another session with the first at messages of this one; -1 means all.
+// Nothing is copied, and neither session sees the later messages of the other. The user's
+// active session does not change; see Activate.
 func (s *Session) Fork(ctx context.Context, at int) (*Session, error) {
 	row, err := s.Info(ctx)
 	if err != nil {
@@ -249,12 +249,12 @@ func (s *Session) Fork(ctx context.Context, at int) (*Session, error) {
 	return s.m.session(&row, s.flow), err
 }
 
-// Activate has the session be the one that is meant where no thread is named.
+// Activate makes the session the active one of its user and flow.
 func (s *Session) Activate(ctx context.Context) error {
 	return s.m.store.ActivateSession(ctx, s.ID)
 }
 
-// WithFlow is the session with another flow of the same name, as after an edit.
+// WithFlow returns the session with another flow of the same name, such as an edited one.
 func (s *Session) WithFlow(ctx context.Context, f *flow.Flow) (*Session, error) {
 	return s.m.Open(ctx, f, OpenOptions{ID: s.ID})
 }
