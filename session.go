@@ -88,11 +88,11 @@ func (w *Weir) ContinueSession(ctx context.Context, id string) ([]*Reply, error)
 }
 
 // newSessions makes the manager of sessions.
-func (w *Weir) newSessions(recover bool) *session.Manager {
+func (w *Weir) newSessions(recovers bool) *session.Manager {
 	return session.NewManager(session.Options{
 		Store: w.store, Runs: sessionRuns{w}, Local: w.local, Models: w.models, Logger: w.logger,
 		CustomTypes: w.customTypes, Deleted: w.deleteTrajectories, CountTokens: w.store.Capabilities().CountTokens,
-		Recover: recover && w.store.Capabilities().Sessions != nil,
+		Recover: recovers && w.store.Capabilities().Sessions != nil,
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	"github.com/weir-run/weir/convo"
-	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/runner"
@@ -163,9 +162,4 @@ func (m *Manager) counterOf(s convo.Settings) (convo.Counter, error) {
 		return nil, fmt.Errorf("count tokens of %s: %w", s.Model, err)
 	}
 	return c, nil
-}
-
-// inputError is an error of the caller that retrying does not fix.
-func inputError(message, hint string) error {
-	return &engine.Error{Code: engine.CodeInput, Permanent: true, Message: message, Hint: hint}
 }
