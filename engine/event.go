@@ -272,7 +272,7 @@ type ChildReported struct {
 // belong to the other run. Attempts that were executing start anew.
 type RunForked struct {
 	From string `json:"from"` // run id
-	// At is the number of the last shared event, and Then the time of its commit in Unix
+	// At is the number of the last shared event, and AtTime the time of its commit in Unix
 	// milliseconds. Timers continue with the time that remained then.
 	At     int64 `json:"at"`
 	AtTime int64 `json:"then,omitempty"`

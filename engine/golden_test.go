@@ -264,10 +264,35 @@ func (g *golden) replay() {
 		if err := r.Apply(e); err != nil && i < len(events)-1 {
 			g.t.Fatalf("replay: %v", err)
 		}
+		r = g.restored(r)
 	}
 	if a, b := g.summary(g.run), g.summary(r); a != b {
 		g.t.Errorf("the replay differs:\nlive     %s\nreplayed %s", a, b)
 	}
+}
+
+// restored returns the run after a snapshot and its restoration, where a snapshot can be
+// taken. The rest of a replay continues from there.
+func (g *golden) restored(r *engine.Run) *engine.Run {
+	g.t.Helper()
+	if r.Start == nil || !r.CanSnapshot() {
+		return r
+	}
+	data, err := r.Snapshot()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	again, err := engine.Restore("r", g.plan, data)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if a, b := g.summary(r), g.summary(again); a != b {
+		g.t.Fatalf("the restored run differs:\nwas %s\nis  %s", a, b)
+	}
+	if a, b := fmt.Sprint(r.Usage(), r.CommittedUsage(), r.SharedUsage(), r.Executing(), r.Events()), fmt.Sprint(again.Usage(), again.CommittedUsage(), again.SharedUsage(), again.Executing(), again.Events()); a != b {
+		g.t.Fatalf("the restored run differs:\nwas %s\nis  %s", a, b)
+	}
+	return again
 }
 
 // noopType does nothing; scenarios say what it did. With `say` it writes its

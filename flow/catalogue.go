@@ -70,7 +70,7 @@ type TypeSpec struct {
 	Summary, Doc string
 	// Category groups the catalogue: flow, context, model, data, io, control.
 	Category string
-	// Ports under default settings. Shape, if set, returns them for a node's own settings
+	// Ports under default settings. PortsFor, if set, returns them for a node's own settings
 	// (branches, categories). It must accept any settings: Check reports invalid ones.
 	Ports    Ports
 	PortsFor func(with map[string]any) Ports
@@ -78,7 +78,7 @@ type TypeSpec struct {
 	// names by its reference.
 	Uses *UseSpec
 	// Flows, if set, lists the flows that other settings name, which a node of the type may
-	// run as child runs. It must accept any settings, as Shape does.
+	// run as child runs. It must accept any settings, as PortsFor does.
 	Flows func(with map[string]any) []FlowRef
 	// Settings is the JSON Schema of `with`; unknown keys are errors. The keyword "x-weir"
 	// on a property marks its role: "template" (may contain {{ inputs.* state.* run.* }}),
@@ -146,7 +146,7 @@ type TypeSpec struct {
 }
 
 // UseSpec describes the nodes of a type that runs another flow. The functions are pure and
-// accept any settings, as Shape and Check.
+// accept any settings, as PortsFor and Check.
 type UseSpec struct {
 	// PortsFor returns the ports of a node that runs child.
 	PortsFor func(with map[string]any, child *Flow) Ports
