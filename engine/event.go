@@ -262,7 +262,7 @@ type ChildReported struct {
 	Run    string `json:"run,omitempty"`
 	Began  int    `json:"began,omitempty"`
 	Length int    `json:"length,omitempty"`
-	// Usage is the cumulative usage of the child and its own children. Raised has the
+	// Usage is the cumulative usage of the child and its own children. Increases are the
 	// increases that people made there to budgets of runs above: Max by "RUN|PATH".
 	Usage     Usage     `json:"usage,omitzero"`
 	Increases []Account `json:"raised,omitempty"`

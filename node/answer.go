@@ -11,8 +11,8 @@ import (
 // Schema is a compiled JSON Schema.
 type Schema = schema.Schema
 
-// CompileSchema compiles a JSON Schema (see schema.Compile). A nil schema accepts
-// text only, as the questions of userInput do.
+// CompileSchema compiles a JSON Schema (see schema.Compile). A nil schema accepts only
+// text, as the questions of userInput do.
 func CompileSchema(s map[string]any) (*Schema, error) {
 	if s == nil {
 		s = map[string]any{"type": "string"}
@@ -24,9 +24,8 @@ func CompileSchema(s map[string]any) (*Schema, error) {
 	return compiled, nil
 }
 
-// CheckAnswer reports why a value cannot be the answer to a question with this
-// schema; a nil schema asks for text. The runner refuses such an answer before
-// it is journaled.
+// CheckAnswer reports why a value cannot answer a question with this schema; a nil schema
+// requires text. The runner refuses such an answer before it is journaled.
 func CheckAnswer(form map[string]any, value engine.Value) error {
 	s, err := CompileSchema(form)
 	if err != nil {
@@ -35,9 +34,9 @@ func CheckAnswer(form map[string]any, value engine.Value) error {
 	return s.Check(value)
 }
 
-// ParseAnswer turns what a person typed into an answer: the text itself where
-// the schema takes it (a nil schema always does), else the value that the text
-// is JSON of. The error says what the question expects.
+// ParseAnswer converts a person's typed text to an answer: the text itself if the schema
+// accepts it (a nil schema always does), otherwise the JSON value that the text represents.
+// The error says what the question expects.
 func ParseAnswer(form map[string]any, text string) (engine.Value, error) {
 	s, err := CompileSchema(form)
 	if err != nil {

@@ -13,32 +13,31 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// approvalGate is where calls of tools wait for the leave of a person. What it decides
-// follows from the answers of the model and of people alone, and not from the
-// order in which parallel calls arrive: an attempt that is entered again decides
-// the same.
+// approvalGate holds tool calls until a person has approved them. Its decisions depend only
+// on the answers of the model and of people, not on the order in which parallel calls
+// arrive, so a re-entered attempt decides the same.
 type approvalGate struct {
 	c      *Ctx
-	prefix string // of the names of the effects that the calls are
+	prefix string // prefix of the effect names of the calls
 
-	mu sync.Mutex // parallel calls share what follows
-	// calls are those of the model's newest answer, said what was decided about
-	// them, by their index in the attempt.
+	mu sync.Mutex // parallel calls share the fields below
+	// calls are those of the model's newest answer; the decisions about them are keyed by
+	// their index in the attempt.
 	calls     []convo.Call
 	decisions map[int]callDecision
-	// earlierAnswers are people's answers about calls of the model's answers before,
-	// fresh those about its newest.
+	// earlierAnswers are people's answers about calls of earlier model answers, newAnswers
+	// those about calls of the newest.
 	earlierAnswers, newAnswers []tool.ApprovalAnswer
 }
 
-// callDecision is what becomes of a call: it is made where refusal and err are zero.
+// callDecision is the decision about a call, which is allowed if refusal and err are zero.
 type callDecision struct {
-	refusal string         // what the model is told in its place
-	note    convo.Metadata // whose leave it was, for the record
-	err     error          // ErrSuspended: it waits
+	refusal string         // the result that the model gets instead
+	note    convo.Metadata // who approved or refused, for the record
+	err     error          // ErrSuspended: the call waits
 }
 
-// setCalls is told of the model's newest answer.
+// setCalls sets the calls of the model's newest answer.
 func (g *approvalGate) setCalls(calls []convo.Call) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -46,8 +45,7 @@ func (g *approvalGate) setCalls(calls []convo.Call) {
 	g.earlierAnswers, g.newAnswers = append(g.earlierAnswers, g.newAnswers...), nil
 }
 
-// check decides about a call: whether it may be made, or a person has to answer
-// first.
+// check decides whether a call may be made, or a person has to answer first.
 func (g *approvalGate) check(index int, t *tool.Tool, call convo.Call, own bool) callDecision {
 	if t.Approve == "" || t.Approve == tool.ApproveNever {
 		return callDecision{}
@@ -64,9 +62,9 @@ func (g *approvalGate) check(index int, t *tool.Tool, call convo.Call, own bool)
 	return g.decisions[index]
 }
 
-// decide decides about the call at a place among those of one answer, whose
-// first has the given index, and about all others of its tool. With ApproveOnce
-// one question is open at a time: its answer may be one to those that follow.
+// decide decides about the call at an index of one answer, whose first call has the given
+// index, and about all other calls of its tool. With ApproveOnce one question is open at a
+// time, because its answer may apply to the following calls.
 func (g *approvalGate) decide(first int, calls []convo.Call, place int, t *tool.Tool, own bool) {
 	if g.decisions == nil {
 		g.decisions = make(map[int]callDecision)
@@ -75,7 +73,7 @@ func (g *approvalGate) decide(first int, calls []convo.Call, place int, t *tool.
 	for i, call := range calls {
 		made := call.Name == t.Name && (call.Arguments == "" || json.Valid([]byte(call.Arguments)))
 		if i != place && !made {
-			continue // another tool's, or one that the model is told is wrong
+			continue // a call of another tool, or an invalid call
 		}
 		if waits && t.Approve == tool.ApproveOnce {
 			g.decisions[first+i] = callDecision{err: ErrSuspended}
@@ -88,8 +86,8 @@ func (g *approvalGate) decide(first int, calls []convo.Call, place int, t *tool.
 	}
 }
 
-// ask decides about one call, by earlier answers or a person's to a question of
-// its own, which it returns.
+// ask decides about one call, from earlier answers or from a person's answer to its own
+// question, which it returns.
 func (g *approvalGate) ask(index int, t *tool.Tool, call convo.Call, earlier []tool.ApprovalAnswer, own bool) (callDecision, []tool.ApprovalAnswer) {
 	asked := tool.Call{Key: fmt.Sprintf("%s/%stool#%d", g.c.info.Path, g.prefix, index), Arguments: call.Arguments}
 	verdict, by := t.Verdict(asked, earlier)
@@ -113,7 +111,7 @@ func (g *approvalGate) ask(index int, t *tool.Tool, call convo.Call, earlier []t
 	return callDecision{refusal: by.DenialText(), note: approvalMetadata(by)}, answers
 }
 
-// approvalMetadata is what is kept of an answer with the result of the call it is about.
+// approvalMetadata is the part of an answer that is stored with the result of the call.
 func approvalMetadata(a tool.ApprovalAnswer) convo.Metadata {
 	note := map[string]any{"allowed": a.Allow}
 	if a.By != "" {
@@ -125,22 +123,22 @@ func approvalMetadata(a tool.ApprovalAnswer) convo.Metadata {
 	return convo.Metadata{"approval": note}
 }
 
-// questionName names the question about a call: by the call's place, and by
-// what is asked, so that no answer is ever taken for one to something else.
+// questionName names the question about a call by the call's position and content, so that
+// an answer never applies to another call.
 func questionName(index int, t *tool.Tool, call convo.Call) string {
 	sum := sha256.Sum256([]byte(t.Hash() + "\n" + call.Arguments))
 	return fmt.Sprintf("approve.%d.%s", index, hex.EncodeToString(sum[:4]))
 }
 
-// The answers to a question about a call, beside {"approve": ..., "reason": ...}.
+// The answers to a question about a call, besides {"approve": ..., "reason": ...}.
 const (
 	answerApprove = "approve"
 	answerReject  = "reject"
 )
 
-// approvalInterrupt is the interrupt that puts the question about a call. With
-// ApproveOnce it names the tool as it is defined now, so that leave holds for
-// the run.
+// approvalInterrupt returns the interrupt with the question about a call. With ApproveOnce
+// its Event names the tool in its present definition, so that an approval applies to the
+// run.
 func approvalInterrupt(t *tool.Tool, asked tool.Call, who string) engine.Interrupt {
 	q := t.ApprovalRequest(asked)
 	arguments := q.Arguments
@@ -150,7 +148,7 @@ func approvalInterrupt(t *tool.Tool, asked tool.Call, who string) engine.Interru
 	i := engine.Interrupt{Kind: engine.AwaitApproval, Prompt: fmt.Sprintf("%s asks to call %s with %s.", who, q.Tool, arguments)}
 	if t.Approve == tool.ApproveOnce {
 		i.Event = "tool:" + q.Hash
-		i.Prompt += fmt.Sprintf(" Leave holds for all further calls of %s in this run.", q.Tool)
+		i.Prompt += fmt.Sprintf(" The approval applies to all further calls of %s in this run.", q.Tool)
 	}
 	i.Prompt += fmt.Sprintf(" Answer %s, %s, or {\"approve\": false, \"reason\": \"...\"}.", answerApprove, answerReject)
 	i.Schema = map[string]any{"anyOf": []any{
@@ -166,8 +164,7 @@ func approvalInterrupt(t *tool.Tool, asked tool.Call, who string) engine.Interru
 	return i
 }
 
-// readApproval reads an answer. What does not say plainly that the call may be
-// made refuses it.
+// readApproval reads an answer. Everything except a clear approval refuses the call.
 func readApproval(v engine.Value) (allow bool, reason string) {
 	if o, ok := v.(map[string]any); ok {
 		reason, _ = o["reason"].(string)

@@ -7,15 +7,13 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// CallTool makes a tool call that no model has asked for, through a host that
-// LLMHost or LLMHostAs made. It is an effect as a model's call is, under the index
-// that it is given among those, and waits for a person's leave where the tool asks
-// for it.
+// CallTool makes a tool call on behalf of the node instead of a model, through a host from
+// LLMHost or LLMHostAs. It is an effect like a model's call, with the given index among
+// those, and waits for approval if the tool requires it.
 //
-// What the tool says went wrong is a failed result, which stays what it is in the
-// attempts that follow. With insist it is an error with the code tool_failed
-// instead, and a later attempt calls again. A person's refusal is a failed result
-// either way.
+// An error of the tool is a failed result, which later attempts reuse. With insist it is an
+// error with the code tool_failed instead, and a later attempt calls again. A refusal by a
+// person is a failed result in both cases.
 func CallTool(h llm.Host, index int, t *tool.Tool, call convo.Call, insist bool) (llm.ToolResult, error) {
 	if th, ok := h.(toolHost); ok {
 		th.byNode, th.insist = true, insist

@@ -7,9 +7,8 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// Coerce makes a value fit a port type by the coercions that flow.Assignable
-// lists, or says why it cannot. A value that fits is returned as it is; null
-// fits every type.
+// Coerce converts a value to a port type by the coercions that flow.Assignable lists, or
+// says why it cannot. A value that fits is returned unchanged; null fits every type.
 func Coerce(t flow.PortType, v engine.Value) (engine.Value, error) {
 	if v == nil || fitsType(t, v) {
 		return v, nil

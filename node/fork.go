@@ -7,17 +7,17 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// Forker is a Host that can make a context which shares the history of another,
-// at no cost for its length.
+// Forker is a Host that can create a context that shares the history of another, at a cost
+// that does not depend on its length.
 type Forker interface {
-	// Fork makes an isolated context from the snapshot that the node has of the
-	// context behind h; init is what creates it, as for New.
+	// Fork creates an isolated context from the node's snapshot of the context behind h;
+	// init is the creating change, as for New.
 	Fork(h engine.Handle, init convo.Change) (engine.Handle, error)
 }
 
-// ForkContext makes an isolated context that begins with the history of the
-// one behind h, as the node sees it, and the settings of init. Where the host
-// is no Forker the messages of the current epoch are copied.
+// ForkContext creates an isolated context with the history of the one behind h, as the node
+// sees it, and the settings of init. If the host is no Forker, the messages of the current
+// epoch are copied.
 func (c *Ctx) ForkContext(h engine.Handle, init convo.Change) (engine.Handle, error) {
 	if f, ok := c.host.(Forker); ok {
 		return f.Fork(h, init)

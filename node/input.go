@@ -10,8 +10,8 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// CheckInput normalises a value given for an input of a flow, or says why it
-// does not fit the input's type and schema.
+// CheckInput normalises a value for an input of a flow, or says why it does not fit the
+// input's type and schema.
 func CheckInput(in flow.Input, v any) (engine.Value, error) {
 	n, err := engine.Normalize(v)
 	if err != nil {
@@ -32,9 +32,8 @@ func CheckInput(in flow.Input, v any) (engine.Value, error) {
 	return n, nil
 }
 
-// CheckInputs holds what a flow is given against the inputs it declares, fills in
-// their defaults, and returns them in the declared order. The error names every
-// input that is missing, unknown or does not fit.
+// CheckInputs checks inputs against the declared ones, sets defaults, and returns them in
+// the declared order. The error names every input that is missing, unknown or invalid.
 func CheckInputs(declared []flow.Input, given engine.Values) (engine.Values, error) {
 	var out engine.Values
 	var problems []error

@@ -14,21 +14,20 @@ import (
 // LLMHost lets the LLM service make its calls as effects of this attempt.
 func (c *Ctx) LLMHost() llm.Host { return c.LLMHostAs("") }
 
-// LLMHostAs is LLMHost for work apart from the rest of the attempt, such as what is
-// done once the rest has failed: the names of its effects begin with prefix, and
-// are numbered by themselves, so that neither moves the numbers of the other. A
-// prefix ends with a dot, as "post.".
+// LLMHostAs is LLMHost for separate work of the attempt, such as the work after a failure:
+// the names of its effects have the prefix and are numbered separately, so that neither
+// shifts the numbers of the other. A prefix ends with a dot, as "post.".
 func (c *Ctx) LLMHostAs(prefix string) llm.Host {
 	return toolHost{llmHost: llmHost{c, prefix}, gate: &approvalGate{c: c, prefix: prefix}}
 }
 
-// llmHost is an llm.Host but for the tool calls, which toolHost makes.
+// llmHost is an llm.Host without tool calls, which toolHost adds.
 type llmHost struct {
 	c      *Ctx
-	prefix string // of the names of its effects
+	prefix string // prefix of its effect names
 }
 
-// Run is the id of the run.
+// Run returns the id of the run.
 func (h llmHost) Run() string { return h.c.info.Run }
 
 // MustCount reports whether a budget binds the node.
@@ -37,9 +36,8 @@ func (h llmHost) MustCount() bool {
 	return ok && b.Budgeted()
 }
 
-// ModelCall runs a model call as the next effect named "model", or by its
-// purpose. One of unknown
-// outcome is made again: asking twice changes nothing but the bill.
+// ModelCall runs a model call as the next effect named "model", or named by its purpose. A
+// call with an unknown outcome is repeated, which only costs more.
 func (h llmHost) ModelCall(
 	req *llm.Request, do func(ctx context.Context, key string) (*llm.Response, error),
 ) (*llm.Response, error) {
@@ -87,11 +85,11 @@ func (h llmHost) ModelCall(
 	return resp, err
 }
 
-// nativeField is where an effect's result keeps the blocks that only their
-// provider reads: as a text, since they go back to it byte for byte.
+// nativeField is the field of an effect's result with the blocks that only their provider
+// can read, as text, because they must be sent back byte for byte.
 const nativeField = "native"
 
-// recordedResponse is a model's answer as the journal keeps it.
+// recordedResponse converts a model's answer to its form in the journal.
 func recordedResponse(resp *llm.Response) (engine.Value, error) {
 	plain := *resp
 	plain.Message.Native = nil
@@ -102,7 +100,7 @@ func recordedResponse(resp *llm.Response) (engine.Value, error) {
 	return v, err
 }
 
-// readResponse is the answer that recordedResponse recorded.
+// readResponse reads the output of recordedResponse.
 func readResponse(v engine.Value) (*llm.Response, error) {
 	resp := new(llm.Response)
 	if err := decodeValue(v, resp); err != nil {
@@ -116,8 +114,8 @@ func readResponse(v engine.Value) (*llm.Response, error) {
 	return resp, nil
 }
 
-// ModelError gives a failed model call the form of the journal's errors; other
-// errors it returns as they are.
+// ModelError converts the error of a failed model call to the journal's form; other errors
+// are returned unchanged.
 func ModelError(err error) error {
 	var e *llm.Error
 	if !errors.As(err, &e) {
@@ -126,10 +124,10 @@ func ModelError(err error) error {
 	return &engine.Error{Code: e.Code, Message: e.Message, Permanent: !e.Retry}
 }
 
-// Emit streams a piece of a model's answer.
+// Emit sends a piece of a model's answer to observers.
 func (h llmHost) Emit(c llm.Chunk) { h.c.Emit(c) }
 
-// EngineUsage is what one model call cost.
+// EngineUsage returns the usage of one model call.
 func EngineUsage(u llm.Usage) *engine.Usage {
 	out := &engine.Usage{Calls: 1, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, CostMicros: u.CostMicros}
 	if u.Estimated {
@@ -138,8 +136,8 @@ func EngineUsage(u llm.Usage) *engine.Usage {
 	return out
 }
 
-// TotalUsage is what a call cost: its answer, if one came, and the tries before it. It
-// is nil where nothing was spent.
+// TotalUsage returns the usage of a call: its answer, if there is one, and the tries before
+// it. It is nil if nothing was spent.
 func TotalUsage(resp *llm.Response) *engine.Usage {
 	lost := EngineUsage(resp.RetryCost.Usage)
 	lost.Calls, lost.Estimated = resp.RetryCost.Tries, resp.RetryCost.Estimated
@@ -153,7 +151,7 @@ func TotalUsage(resp *llm.Response) *engine.Usage {
 	return lost
 }
 
-// ReserveOf is what a model call may spend at most.
+// ReserveOf returns the maximum that a model call may spend.
 func ReserveOf(req *llm.Request) *Reserve {
 	r := &Reserve{Usage: *EngineUsage(req.Estimate), OutputCost: req.OutputCost}
 	r.Estimated = r.Calls

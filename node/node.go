@@ -18,28 +18,28 @@ import (
 type Type interface {
 	// Spec describes the type; always the same pointer.
 	Spec() *flow.TypeSpec
-	// Prepare turns the settings of one node, already valid by the spec, into
-	// something that runs. It is called once per loaded flow and executes
-	// nothing; an error names the setting.
+	// Prepare converts the settings of one node, already validated by the spec, to an
+	// executable node. It is called once for each loaded flow and executes nothing. An
+	// error names the setting.
 	Prepare(with map[string]any) (Node, error)
 }
 
-// Node is a prepared node. Run may be called many times, also concurrently,
-// and again for the same attempt after a wait, a pull or a crash: it must do
-// everything outside through ctx, and return at once the error of any ctx call
-// that suspends (see ErrSuspended).
+// Node is a prepared node. Run may be called many times, also concurrently, and again for
+// the same attempt after a wait, a pull or a crash. It must perform every outside operation
+// through ctx, and return at once the error of any ctx call that suspends (see
+// ErrSuspended).
 type Node interface {
 	Run(ctx *Ctx) error
 }
 
-// NodeFunc is a function that is a Node.
+// NodeFunc is a function that implements Node.
 type NodeFunc func(ctx *Ctx) error
 
 // Run calls the function.
 func (f NodeFunc) Run(ctx *Ctx) error { return f(ctx) }
 
-// ErrSuspended is returned by the calls of Ctx that cannot be answered yet. A
-// node passes it on; its Run is called again from the top once they can be.
+// ErrSuspended is returned by calls of Ctx that cannot be answered yet. A node must return
+// it; its Run is called again from the top once the answer is available.
 var ErrSuspended = errors.New("node suspended")
 
 // Catalogue is an explicit list of node types. It implements flow.Catalogue.
@@ -48,7 +48,7 @@ type Catalogue struct {
 	specs  []*flow.TypeSpec
 }
 
-// NewCatalogue collects types; a name or alias used twice is an error.
+// NewCatalogue returns a catalogue of the types. A duplicate name or alias is an error.
 func NewCatalogue(types ...Type) (*Catalogue, error) {
 	c := &Catalogue{byName: make(map[string]Type)}
 	for _, t := range types {
@@ -70,10 +70,10 @@ func NewCatalogue(types ...Type) (*Catalogue, error) {
 	return c, nil
 }
 
-// Type returns the type of that name or alias, nil where there is none.
+// Type returns the type with that name or alias, nil if there is none.
 func (c *Catalogue) Type(name string) Type { return c.byName[name] }
 
-// Lookup returns the spec of that name or alias, nil where there is none.
+// Lookup returns the spec with that name or alias, nil if there is none.
 func (c *Catalogue) Lookup(name string) *flow.TypeSpec {
 	if t := c.byName[name]; t != nil {
 		return t.Spec()

@@ -8,22 +8,22 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// State is the run's state as one node sees it: the snapshot taken when the
-// node started, and the node's own changes, which nobody else sees before it
-// completes. It belongs to the node's goroutine.
+// State is the run's state as seen by one node: the snapshot of the node's start, and the
+// node's own changes, which are invisible to others until it completes. It belongs to the
+// node's goroutine.
 type State struct {
 	base     engine.State
 	reducers func(key string) flow.Reducer
-	changes  []engine.StateChange // in order; without a reducer one per key
-	// positions are where in changes those of a key are, made when there are many.
+	changes  []engine.StateChange // in order; without a reducer one for each key
+	// positions maps a key to its indexes in changes. It is built when there are many
+	// changes.
 	positions map[string][]int
 }
 
-// minIndexed is from how many changes on they are found by key and not by looking
-// through them.
+// minIndexed is the number of changes from which positions is used instead of a search.
 const minIndexed = 16
 
-// changesOf lists where the changes of a key are, in order.
+// changesOf lists the indexes of a key's changes, in order.
 func (s *State) changesOf(key string) []int {
 	if s.positions != nil || len(s.changes) >= minIndexed {
 		if s.positions == nil {
@@ -43,14 +43,13 @@ func (s *State) changesOf(key string) []int {
 	return out
 }
 
-// NewState is for those who run nodes. Reducers names the reducer of a key, ""
-// for none.
+// NewState is for runners. Reducers returns the reducer of a key, "" for none.
 func NewState(base engine.State, reducers func(key string) flow.Reducer) State {
 	return State{base: base, reducers: reducers}
 }
 
-// Get returns the value under key and whether there is one. Lists and objects
-// are the caller's own to change; null is a value.
+// Get returns the value under key and whether it exists. Lists and objects belong to the
+// caller and may be changed; null is a value.
 func (s *State) Get(key string) (engine.Value, bool) {
 	v, ok := s.base.Get(key)
 	for _, i := range s.changesOf(key) {
@@ -88,7 +87,7 @@ func (s *State) Keys() []string {
 	return keys
 }
 
-// All returns the whole state as a fresh map.
+// All returns the whole state in a new map.
 func (s *State) All() map[string]any {
 	m := make(map[string]any)
 	for _, k := range s.Keys() {
@@ -97,8 +96,8 @@ func (s *State) All() map[string]any {
 	return m
 }
 
-// Reducer names how what is written under a key combines with what is there,
-// flow.ReduceNone where it takes its place.
+// Reducer returns the reducer that combines writes to key with its present value;
+// flow.ReduceNone if a write replaces it.
 func (s *State) Reducer(key string) flow.Reducer {
 	if s.reducers == nil {
 		return flow.ReduceNone
@@ -106,11 +105,11 @@ func (s *State) Reducer(key string) flow.Reducer {
 	return s.reducers(key)
 }
 
-// Snapshot is the state as the node found it, without the node's changes. It
-// is immutable and costs nothing.
+// Snapshot returns the state as of the node's start, without the node's changes. It is
+// immutable and free.
 func (s *State) Snapshot() engine.State { return s.base }
 
-// Set writes one key; the key's reducer combines it with what is there.
+// Set writes one key; the key's reducer combines it with the present value.
 func (s *State) Set(key string, v engine.Value) error {
 	if err := s.checkRoom(1); err != nil {
 		return err
@@ -125,7 +124,7 @@ func (s *State) Set(key string, v engine.Value) error {
 
 // Update writes several keys; on an error none of them.
 //
-// More keys than MaxStateKeys are an error.
+// More than MaxStateKeys changes are an error.
 func (s *State) Update(values map[string]any) error {
 	if err := s.checkRoom(len(values)); err != nil {
 		return err
@@ -141,7 +140,7 @@ func (s *State) Update(values map[string]any) error {
 	return nil
 }
 
-// MaxStateKeys is how many changes to the state one node may make.
+// MaxStateKeys is the maximum number of state changes of one node.
 const MaxStateKeys = 100_000
 
 func (s *State) checkRoom(more int) error {
@@ -150,23 +149,23 @@ func (s *State) checkRoom(more int) error {
 	}
 	return &engine.Error{
 		Code: engine.CodeValue, Permanent: true,
-		Message: fmt.Sprintf("the node changes the state %d times, and %d is the limit", len(s.changes)+more, MaxStateKeys),
+		Message: fmt.Sprintf("the node changes the state %d times, and the limit is %d", len(s.changes)+more, MaxStateKeys),
 		Hint:    "put the entries into one object or list under one key",
 	}
 }
 
-// Delete removes a key; removing what is not there is no change.
+// Delete removes a key. Removing a missing key is no change.
 func (s *State) Delete(key string) {
 	if _, ok := s.Get(key); ok {
 		s.addChange(engine.StateChange{Key: key, Delete: true})
 	}
 }
 
-// Changes lists what the node wrote, for those who run nodes.
+// Changes returns the node's writes, for runners.
 func (s *State) Changes() []engine.StateChange { return s.changes }
 
-// addChange adds a change. It takes the place of an earlier one of its key, unless
-// the two combine.
+// addChange adds a change. It replaces an earlier change of its key, unless the two
+// combine.
 func (s *State) addChange(c engine.StateChange) {
 	if before := s.changesOf(c.Key); len(before) > 0 && s.reducers(c.Key) == flow.ReduceNone {
 		s.changes[before[0]] = c

@@ -4,13 +4,13 @@ import "github.com/weir-run/weir/engine"
 
 // StateChecker is a Host that knows the schemas of the state's keys.
 type StateChecker interface {
-	// CheckState says why a key of the state may not hold a value, nil where it may.
+	// CheckState says why a key of the state may not have a value, nil if it may.
 	CheckState(key string, v engine.Value) error
 }
 
-// CheckState says why a key of the state may not hold a value by its schema, nil where it
-// may. Schemas hold in any case when the node completes; a node that can do
-// something about it asks before.
+// CheckState says why a key of the state may not have a value by its schema, nil if it may.
+// Schemas are enforced when the node completes; a node that can correct a value checks
+// before.
 func (c *Ctx) CheckState(key string, v engine.Value) error {
 	if f, ok := c.host.(StateChecker); ok {
 		return f.CheckState(key, v)

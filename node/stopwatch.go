@@ -7,20 +7,20 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// Stopwatch measures how long a node has worked. What it waited for people,
-// timers or a process to drive the run is left out, and what several attempts
-// worked is added up. It belongs to the node's goroutine, and a node has one.
+// Stopwatch measures how long a node has worked, without waits for people, timers or a
+// process, and summed over its attempts. It belongs to the node's goroutine, and a node has
+// one.
 type Stopwatch struct {
 	c       *Ctx
-	elapsed int64     // microseconds, at the newest reading
-	read    time.Time // when that was, in this entry
+	elapsed int64     // microseconds, at the last reading
+	read    time.Time // time of the last reading in this entry
 }
 
-// Stopwatch begins to measure.
+// Stopwatch starts a stopwatch.
 func (c *Ctx) Stopwatch() *Stopwatch { return &Stopwatch{c: c, read: time.Now()} }
 
-// Elapsed is how long the node has worked so far. Each reading is an effect, so
-// that an attempt which is entered again is told the same.
+// Elapsed returns the working time of the node so far. Each reading is an effect, so that a
+// re-entered attempt reads the same values.
 func (s *Stopwatch) Elapsed() (time.Duration, error) {
 	v, err := s.c.Do(Effect{Name: "clock", Do: func(goContext, string) (Outcome, error) {
 		return Outcome{Value: s.elapsed + time.Since(s.read).Microseconds()}, nil

@@ -10,17 +10,17 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// toolHost is an llmHost that calls tools, with the leave of a person where
-// they ask for it.
+// toolHost is an llmHost that also calls tools, after approval by a person if they require
+// it.
 type toolHost struct {
 	llmHost
 	gate *approvalGate
-	// byNode: it is the node that calls, not a model. insist: what a tool says went
-	// wrong is a failure of the effect.
+	// byNode: the node makes the call, not a model. insist: an error of the tool fails the
+	// effect.
 	byNode, insist bool
 }
 
-// ModelCall tells the gate which calls an answer asks for.
+// ModelCall passes the calls of an answer to the approval gate.
 func (h toolHost) ModelCall(
 	req *llm.Request, do func(ctx context.Context, key string) (*llm.Response, error),
 ) (*llm.Response, error) {
@@ -31,11 +31,10 @@ func (h toolHost) ModelCall(
 	return resp, err
 }
 
-// ToolCall runs a tool call as the effect "tool" with its own ordinal, its
-// place in the turn, within the tool's limits. Where the tool asks for a
-// person's leave the call waits for it before it is an effect; one that is
-// refused is none. What a tool says went wrong is an answer for the model; only
-// what suspends or ends the attempt is an error.
+// ToolCall runs a tool call as the effect "tool" with its own ordinal, its index in the
+// turn, within the tool's limits. A call that requires approval waits for it before it
+// becomes an effect; a refused call never does. An error of the tool is an answer for the
+// model; only errors that suspend or end the attempt are returned.
 func (h toolHost) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
 	d := h.gate.check(index, t, call, h.byNode)
 	if d.err != nil || d.refusal != "" {
@@ -46,7 +45,7 @@ func (h toolHost) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolRe
 	return r, err
 }
 
-// call makes a call that needs no leave, or has it.
+// call makes a call that requires no approval, or has it.
 func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
 	unknown := UnknownAsk
 	if t.ReadOnly || t.Idempotent {
@@ -60,7 +59,7 @@ func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult
 			if err == nil {
 				return Outcome{Value: made.addTo(map[string]any{"text": text})}, nil
 			}
-			// A call that was cut off has no answer: its outcome is unknown.
+			// An interrupted call has no result: its outcome is unknown.
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 				return Outcome{}, err
 			}

@@ -9,18 +9,18 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// ArtifactsKey is where the recorded result of a tool call has the artifacts
-// that the tool declared.
+// ArtifactsKey is the key of a tool call's recorded result with the artifacts that the tool
+// declared.
 const ArtifactsKey = "artifacts"
 
-// declaredArtifacts gathers what one call of a tool declares.
+// declaredArtifacts collects the artifacts that one call of a tool declares.
 type declaredArtifacts struct {
 	mu     sync.Mutex
 	list   []any
 	closed bool
 }
 
-// add notes an artifact; what comes after the call has ended is too late.
+// add adds an artifact. It ignores artifacts declared after the call has ended.
 func (l *declaredArtifacts) add(a trajectory.Artifact) {
 	v, err := a.Value()
 	l.mu.Lock()
@@ -30,7 +30,7 @@ func (l *declaredArtifacts) add(a trajectory.Artifact) {
 	}
 }
 
-// addTo puts what was declared into a recorded result.
+// addTo adds the declared artifacts to a recorded result.
 func (l *declaredArtifacts) addTo(result map[string]any) engine.Value {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,25 +41,25 @@ func (l *declaredArtifacts) addTo(result map[string]any) engine.Value {
 	return result
 }
 
-// caller says for whom the node calls tools.
+// caller says whether a model or the node makes the call.
 func (c *Ctx) caller() tool.Caller {
 	i := c.info
 	return tool.Caller{Run: i.Run, Flow: i.Flow, User: i.User, Session: i.Session, Round: i.Round}
 }
 
-// TrajectoryRecorder keep what a node says of its work for the trajectory of its run. A
-// host that keeps none does not have them.
+// TrajectoryRecorder is a Host that records a node's additions to the trajectory of its
+// run.
 type TrajectoryRecorder interface {
-	// Declare notes an artifact with the effects before it; it is recorded when the
-	// attempt ends.
+	// Declare records an artifact together with the effects before it, when the attempt
+	// ends.
 	Declare(a trajectory.Artifact) error
-	// Trace makes an operation durable and does it. One that is recorded is not done
-	// again, and gives the node that it made.
+	// Trace makes an operation durable and performs it. A recorded operation is not
+	// repeated, and returns the node that it created.
 	Trace(op trajectory.Operation) (trajectory.ID, error)
 }
 
-// Declare says that the node found, used or made a piece of data, for the trajectory
-// of the run. An artifact that cannot be declared is an error.
+// Declare declares that the node found, used or made data, for the trajectory of the run.
+// An invalid artifact is an error.
 func (c *Ctx) Declare(a trajectory.Artifact) error {
 	if err := a.Check(); err != nil {
 		return err
@@ -70,16 +70,16 @@ func (c *Ctx) Declare(a trajectory.Artifact) error {
 	return nil
 }
 
-// Trajectory is the graph of what the agent does, to add to by hand. A node that
-// adds to it is not recorded by itself besides.
+// Trajectory returns the trajectory for manual additions. A node that adds to it is not
+// recorded automatically.
 func (c *Ctx) Trajectory() Trajectory { return Trajectory{c.host} }
 
-// Trajectory adds to the trajectory of a run. Each call is durable when it returns
-// and is not done again where the node is entered again.
+// Trajectory adds to the trajectory of a run. Each operation is durable when it returns,
+// and is not repeated when the node is re-entered.
 type Trajectory struct{ host Host }
 
-// ErrNoTrajectory: whoever runs the node keeps no trajectory.
-var ErrNoTrajectory = errors.New("no trajectory is kept here")
+// ErrNoTrajectory means that no trajectory is recorded here.
+var ErrNoTrajectory = errors.New("no trajectory is recorded here")
 
 func (t Trajectory) do(op trajectory.Operation) (trajectory.ID, error) {
 	r, ok := t.host.(TrajectoryRecorder)
@@ -89,22 +89,22 @@ func (t Trajectory) do(op trajectory.Operation) (trajectory.ID, error) {
 	return r.Trace(op)
 }
 
-// Add makes a node of the graph, with edges from its predecessors: nodes of the
-// round; where it names none, what this node of the flow added before, else what
-// the node follows from. By and At are filled in. The errors are those of
-// trajectory.Recorder.Add: a relation that does not follow from the types must be
-// given, a predecessor must be of this round.
+// Add creates a node of the graph, with edges from its predecessors, which are nodes of the
+// round; without any, they are what this node of the flow added before, or else what the
+// node follows from. By and At are set. The errors are those of trajectory.Recorder.Add: a
+// relation that does not follow from the types must be given, and a predecessor must be of
+// this round.
 func (t Trajectory) Add(n trajectory.NewNode) (trajectory.ID, error) {
 	return t.do(trajectory.Operation{Add: &n})
 }
 
-// Link makes an edge between two nodes of the round; see trajectory.Recorder.Link.
+// Link creates an edge between two nodes of the round; see trajectory.Recorder.Link.
 func (t Trajectory) Link(from, to trajectory.ID, relation trajectory.Relation) error {
 	_, err := t.do(trajectory.Operation{Link: &trajectory.Edge{Source: from, Target: to, Relationship: relation}})
 	return err
 }
 
-// Edit changes a node of the round; its history keeps what is replaced.
+// Edit changes a node of the round; its history keeps the replaced version.
 func (t Trajectory) Edit(id trajectory.ID, e trajectory.Edit) error {
 	_, err := t.do(trajectory.Operation{Edit: &trajectory.NodeEdit{ID: id, Edit: e}})
 	return err

@@ -11,8 +11,8 @@ type HTTPDoer interface {
 	Do(req *http.Request) (*http.Response, error)
 }
 
-// TextOf renders a value as text: strings as they are, objects with a "text"
-// member that is a message by that, nil as "", everything else as JSON.
+// TextOf renders a value as text: strings unchanged, message objects by their "text"
+// member, nil as "", everything else as JSON.
 func TextOf(v engine.Value) string {
 	switch t := v.(type) {
 	case nil:
@@ -31,8 +31,8 @@ func TextOf(v engine.Value) string {
 	return string(b)
 }
 
-// Lookup resolves the names that settings may read: inputs, state and run. It
-// implements expr.Vars.
+// Lookup resolves the names that settings may read: inputs, state and run. It implements
+// expr.Vars.
 func (c *Ctx) Lookup(name string) (any, bool) {
 	switch name {
 	case "inputs":
@@ -45,8 +45,8 @@ func (c *Ctx) Lookup(name string) (any, bool) {
 	return nil, false
 }
 
-// Secrets returns the names of Lookup with `secrets` beside them, for settings
-// marked secret, inside an effect.
+// Secrets returns the names of Lookup and also `secrets`, for settings marked secret,
+// inside an effect.
 func (c *Ctx) Secrets() SecretVars { return SecretVars{c} }
 
 // SecretVars implements expr.Vars with secrets.

@@ -110,7 +110,7 @@ queue: {capacity: 3, tools: true}
 		"tool: It is number 2 of those that wait; 1 more may be added.",
 		`tool: {"capacity":3,"waiting":["one","call the tool look with {\"at\":2}"]}`,
 		"tool: It is number 3 of those that wait; 0 more may be added.",
-		"tool: the queue is full: it takes 3 entries, and 3 wait in it; it has no room for 1 more. Nothing was added: do it now, or leave it",
+		"tool: the queue is full: its capacity is 3 entries, 3 are waiting, and 1 more do not fit. Nothing was added: do it now, or leave it",
 		`tool: there is no tool "jump"; there are: look`,
 		"tool: an entry must be one of say (an instruction), tool (a tool call) and flow (a flow that is run)",
 		`tool: the step cannot be read: json: unknown field "what"`,

@@ -9,8 +9,7 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// checkExecutor finds out whether there is anything to run code with, before a model is
-// paid to write some.
+// checkExecutor checks that code can be executed before a model is paid to write some.
 func (k *codeWriting) checkExecutor() error {
 	_, err := k.ctx.Do(node.Effect{
 		Name: "probe", Request: []any{k.Language, k.Executor},
@@ -28,8 +27,7 @@ func (k *codeWriting) checkExecutor() error {
 	return err
 }
 
-// analyseAll has the input looked at and, where that is said to be needed, the data:
-// by code that only reads.
+// analyseAll analyses the inputs and, if required, the data with code that only reads.
 func (k *codeWriting) analyseAll() error {
 	needed, hint, err := k.analyseInput()
 	if err != nil {
@@ -44,8 +42,7 @@ func (k *codeWriting) analyseAll() error {
 	return k.analyseData(hint)
 }
 
-// analyseInput asks whether the data has to be looked at. Without a usable answer
-// it has.
+// analyseInput asks whether the data must be analysed. Without a usable answer it must.
 func (k *codeWriting) analyseInput() (needed bool, hint string, err error) {
 	s := engine.Step{Number: stepInput, Attempt: k.round + 1, Status: engine.StepSuccess, Input: k.stepInput(nil)}
 	a, wrong, err := k.ask(stepInput, inputSystem, k.taskPrompt(), inputSchema(), "needs_analysis")
@@ -71,9 +68,9 @@ func (k *codeWriting) analyseInput() (needed bool, hint string, err error) {
 	return needed, textOf(o["hint"]), k.record(s)
 }
 
-// analyseData has code written that looks at the data, and runs it. What it does
-// to the context is dropped; what it prints are insights. Where it comes to nothing the work
-// goes on without.
+// analyseData generates and runs code that examines the data. Its changes to the context
+// are discarded; its output is the insights. If it fails, the work continues without
+// insights.
 func (k *codeWriting) analyseData(hint string) error {
 	s := engine.Step{Number: stepData, Attempt: k.round + 1, Status: engine.StepSuccess, Input: k.stepInput(map[string]any{"hint": hint})}
 	a, wrong, err := k.ask(stepData, dataSystem(k.Language), k.taskPrompt()+"\n\nWhat to find out: "+orNone(hint), nil)
@@ -108,8 +105,8 @@ func (k *codeWriting) analyseData(hint string) error {
 	return k.record(s)
 }
 
-// insightsOf is what code that looked at data has to say: the object it printed,
-// else all that it printed.
+// insightsOf returns the insights of data analysis code: the object that it printed, or
+// else its whole output.
 func insightsOf(r *Execution) engine.Value {
 	if r.Printed && len(r.Updates) > 0 {
 		if len(jsonText(r.Updates, nil, maxKept+1)) <= maxKept {
@@ -123,7 +120,7 @@ func insightsOf(r *Execution) engine.Value {
 	return shorten(r.Stdout, maxKept)
 }
 
-// stepInput is the input of an agent's step.
+// stepInput returns the input of an agent's step.
 func (k *codeWriting) stepInput(more map[string]any) map[string]any {
 	in := map[string]any{
 		"task": k.task(), "context_keys": texts(sortedKeys(k.state)), "inputs": texts(sortedKeys(k.inputs)),
@@ -136,7 +133,7 @@ func (k *codeWriting) stepInput(more map[string]any) map[string]any {
 	return in
 }
 
-// validate has the executor look at the code, without running it.
+// validate checks the code with the executor, without running it.
 func (k *codeWriting) validate() (ok bool, err error) {
 	s := engine.Step{Number: stepValidate, Attempt: k.round, Status: engine.StepSuccess, Code: k.code}
 	problems, micros, err := k.problems()
@@ -153,7 +150,7 @@ func (k *codeWriting) validate() (ok bool, err error) {
 	return len(problems) == 0, k.record(s)
 }
 
-// run runs the code. It returns nil where the code failed.
+// run runs the code. It returns nil if the code failed.
 func (k *codeWriting) run() (*Execution, error) {
 	s := k.executionStep(k.ctx, k.code, k.round)
 	r, err := k.execute(k.ctx, purposeRun, k.code, true)
@@ -176,7 +173,7 @@ func (k *codeWriting) run() (*Execution, error) {
 	return r, k.record(s)
 }
 
-// validateOutput asks whether what the code did is what was asked for.
+// validateOutput asks whether the result of the code fulfils the task.
 func (k *codeWriting) validateOutput(r *Execution) (ok bool, err error) {
 	changes := append(sortedKeys(r.Updates), r.Delete...)
 	s := engine.Step{
@@ -213,7 +210,8 @@ func (k *codeWriting) validateOutput(r *Execution) (ok bool, err error) {
 	return false, k.record(s)
 }
 
-// parseVerdict reads what a model says of an output, under the names that models give it.
+// parseVerdict reads a model's verdict on an output, under any of the names that models
+// use.
 func parseVerdict(o map[string]any) (valid, said bool) {
 	for _, name := range verdictNames() {
 		if v, ok := o[name].(bool); ok {
@@ -223,5 +221,5 @@ func parseVerdict(o map[string]any) (valid, said bool) {
 	return false, false
 }
 
-// verdictNames are the names under which models say whether an output is valid.
+// verdictNames are the names that models use for the validity of an output.
 func verdictNames() []string { return []string{"valid", "is_valid", "task_completed", "success", "ok"} }

@@ -14,9 +14,9 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// The breaker of an executor or a model opens where within breakerWindow there
-// were breakerFailures outages, and those were at least half of what was asked of
-// it. It lets one call through, to see, after breakerOpenTime.
+// The circuit breaker of an executor or a model opens when at least breakerFailures calls
+// within breakerWindow were outages, and those were at least half of the calls. After
+// breakerOpenTime it lets one trial call through.
 const (
 	breakerFailures = 5
 	breakerWindow   = 300 * time.Second
@@ -24,8 +24,8 @@ const (
 	breakerOpenTime = 60 * time.Second
 )
 
-// CircuitBreakers keep nodes from executors and models that fail again and again: one
-// breaker each, by name. They are shared by all runs of a process.
+// CircuitBreakers stop nodes from calling executors and models that fail repeatedly: one
+// breaker for each name. All runs of a process share them.
 type CircuitBreakers struct {
 	mu  sync.Mutex
 	all map[string]*breaker
@@ -39,7 +39,7 @@ type breaker struct {
 	until time.Time // when an open breaker lets a call through
 }
 
-// NewCircuitBreakers makes breakers that are closed.
+// NewCircuitBreakers returns closed breakers.
 func NewCircuitBreakers() *CircuitBreakers { return &CircuitBreakers{all: make(map[string]*breaker)} }
 
 func (b *CircuitBreakers) get(name string) *breaker {
@@ -78,23 +78,23 @@ func (c *breaker) setLastError(err error) {
 	c.last = err
 }
 
-// openError is the error of a call that an open breaker keeps back.
+// openError is the error of a call that an open breaker refuses.
 func (c *breaker) openError(name string) *engine.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := &engine.Error{
 		Code:    engine.CodeBreakerOpen,
-		Message: fmt.Sprintf("%s has failed %d times within %d seconds and is left alone", name, breakerFailures, int(breakerWindow.Seconds())),
+		Message: fmt.Sprintf("%s has failed %d times within %d seconds and is not called for now", name, breakerFailures, int(breakerWindow.Seconds())),
 		Hint:    "retry the node after " + c.until.UTC().Format(time.RFC3339),
 	}
 	if c.last != nil {
-		e.Message += "; the last time: " + c.last.Error()
+		e.Message += "; the last error: " + c.last.Error()
 	}
 	return e
 }
 
-// callGuarded makes a call unless the breaker of that name is open. The error is
-// then breaker_open.
+// callGuarded makes a call unless the breaker of that name is open, which is the error
+// breaker_open.
 func callGuarded[T any](b *CircuitBreakers, name string, call func() (T, error)) (T, error) {
 	if b == nil {
 		return call()
@@ -115,8 +115,8 @@ func callGuarded[T any](b *CircuitBreakers, name string, call func() (T, error))
 	return out, err
 }
 
-// isOutage reports whether an error says that an executor or a model is out of
-// order, and not that what was asked of it is wrong.
+// isOutage reports whether an error means that an executor or a model is out of order, as
+// opposed to an invalid request.
 func isOutage(err error) bool {
 	var s *sandbox.Error
 	var m *llm.Error

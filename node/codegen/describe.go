@@ -10,14 +10,13 @@ import (
 	"github.com/weir-run/weir/scrub"
 )
 
-// How much of values a model is told of.
+// Limits of what a model is shown of values.
 const (
 	maxNames = 100
 	maxDepth = 4
 )
 
-// describe says what values there are, a line each: names, types and sizes, and
-// nothing of what is in them.
+// describe lists values for a model, one a line: names, types and sizes, but no content.
 func describe(values map[string]any) string {
 	if len(values) == 0 {
 		return "(nothing)"
@@ -33,8 +32,7 @@ func describe(values map[string]any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// kind is the type of a value, down to a few levels; with sizes, how much of it
-// there is as well.
+// kind returns the type of a value, down to a few levels, optionally with sizes.
 func kind(v engine.Value, sizes bool, depth int) string {
 	switch t := v.(type) {
 	case nil:
@@ -93,7 +91,7 @@ func objectKind(o map[string]any, sizes bool, depth int) string {
 	return "object {" + strings.Join(parts, ", ") + "}"
 }
 
-// secretTexts are the texts in values whose names say that they are secret.
+// secretTexts returns the texts in values whose names mark them as secret.
 func secretTexts(values ...map[string]any) []string {
 	all := make([]any, len(values))
 	for i, v := range values {
@@ -102,7 +100,7 @@ func secretTexts(values ...map[string]any) []string {
 	return scrub.TextsUnderSecretNames(all...)
 }
 
-// redact takes texts out of what a model is shown.
+// redact removes secret texts from what a model is shown.
 func redact(text string, secrets []string) string {
 	var all scrub.Set
 	for _, s := range secrets {
@@ -111,7 +109,7 @@ func redact(text string, secrets []string) string {
 	return all.Scrub(text)
 }
 
-// redactValue is a value with texts taken out of it.
+// redactValue returns a value with secret texts removed.
 func redactValue(v engine.Value, secrets []string) engine.Value {
 	switch t := v.(type) {
 	case string:
@@ -132,7 +130,7 @@ func redactValue(v engine.Value, secrets []string) engine.Value {
 	return v
 }
 
-// jsonText is a value as a model is shown it, at most n bytes of it.
+// jsonText returns a value as JSON for a model, at most n bytes.
 func jsonText(v engine.Value, secrets []string, n int) string {
 	b, err := engine.AppendValue(nil, redactValue(v, secrets))
 	if err != nil {

@@ -10,37 +10,38 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// Execution is what one execution of code brought, as the journal keeps it.
+// Execution is the result of one execution of code, as recorded in the journal.
 type Execution struct {
-	// Updates and Delete are what the code did to the state: whole values by key.
+	// Updates and Delete are the changes to the state: whole values by key.
 	Updates map[string]any
 	Delete  []string
-	// Branch is what a decision decided.
+	// Branch is the branch that a decision chose.
 	Branch  string
 	Message string
-	// Printed: the update was printed.
+	// Printed says that the update was printed.
 	Printed bool
-	// Stdout and Stderr are what it wrote, without the line of its update.
+	// Stdout and Stderr are the output, without the line of the update.
 	Stdout, Stderr string
-	// Sandbox is the id of the sandbox, Micros how long it ran in microseconds.
+	// Sandbox is the id of the sandbox, Micros the duration in microseconds.
 	Sandbox string
 	Micros  int64
-	// Failure is the code's own error, where it is to be mended and not the node's.
+	// Failure is the error of generated code, which is repaired instead of failing the
+	// node.
 	Failure *engine.Error
 }
 
-// purpose tells executions apart in their effect's name.
+// The purposes of executions, which are part of the effect's name.
 const (
-	purposeRun     = "execute" // its result may become the node's
-	purposeAnalyse = "analyse" // it only reads
-	// purposeConfirm only show what code comes to.
+	purposeRun     = "execute" // the result may become that of the node
+	purposeAnalyse = "analyse" // the code only reads
+	// purposeConfirm only compares results.
 	purposeConfirm = "confirm"
 )
 
-// execute runs code as an effect. The code's own errors fail the effect, or are
-// its result where mend is set: then what is asked next follows from them, also
-// when the node is tried again. What keeps the sandbox from running code always
-// fails it. What is known of a failed execution comes with its error.
+// execute runs code as an effect. An error of the code fails the effect or, with repair, is
+// its result, so that the following request depends on it even in a later attempt. An error
+// of the sandbox always fails the effect. The known output of a failed execution is
+// returned with the error.
 func (j *Job) execute(ctx *node.Ctx, purpose, code string, mend bool) (*Execution, error) {
 	v, err := ctx.Do(node.Effect{
 		Name: purpose, Request: []any{j.Language, j.Executor, code}, Unknown: node.UnknownRetry,
@@ -70,7 +71,7 @@ func (j *Job) execute(ctx *node.Ctx, purpose, code string, mend bool) (*Executio
 	return r, err
 }
 
-// run runs the code in a sandbox. What it returns is never nil.
+// run runs the code in a sandbox. It never returns nil.
 func (j *Job) run(c context.Context, ctx *node.Ctx, purpose, code string) (*Execution, error) {
 	out := &Execution{}
 	x, err := j.executor(ctx.Executors())
@@ -95,13 +96,14 @@ func (j *Job) run(c context.Context, ctx *node.Ctx, purpose, code string) (*Exec
 	if err == nil && job.Decision && out.Branch == "" {
 		err = &sandbox.Error{
 			Code: engine.CodeBranchMissing, Message: "the code did not set branch_decision",
-			Hint: "set context['branch_decision'] on every way through the code",
+			Hint: "set context['branch_decision'] on every path through the code",
 		}
 	}
 	return out, err
 }
 
-// isCodeFault reports whether an error is the code's own, which other code may not make.
+// isCodeFault reports whether an error was caused by the code, so that other code may avoid
+// it.
 func isCodeFault(code string) bool {
 	switch code {
 	case engine.CodeSandboxUnavailable, engine.CodeSandboxFailed, engine.CodeBreakerOpen:
@@ -110,8 +112,8 @@ func isCodeFault(code string) bool {
 	return true
 }
 
-// value is r as an effect's result. What the code wrote stands in it as it is:
-// nothing of it can become a handle.
+// value converts r to an effect's result. The output of the code is stored verbatim:
+// nothing in it can become a handle.
 func (r *Execution) value() engine.Value {
 	set := r.Updates
 	if set == nil {
@@ -143,7 +145,7 @@ func (r *Execution) value() engine.Value {
 	return v
 }
 
-// readExecution reads what value wrote.
+// readExecution reads the output of value.
 func readExecution(v engine.Value) (*Execution, error) {
 	o, ok := v.(map[string]any)
 	if !ok {

@@ -18,23 +18,23 @@ import (
 
 // File is a file that code may read.
 type File struct {
-	// Name is how the code calls it.
+	// Name is the name of the file in the code.
 	Name string
-	// Path is where the flow says it is, from the folder of the flow's file.
+	// Path is the path in the flow, relative to the folder of the flow's file.
 	Path string
-	// Value is set in place of Path where a run says which file it is: an object
-	// {path}, with a path inside the folder of the flow's file, or {text} or
-	// {base64}, which hold what is in it. A text is a path.
+	// Value is set instead of Path if the run selects the file: an object {path}, with a
+	// path inside the folder of the flow's file, or {text} or {base64} with the content. A
+	// text is a path.
 	Value engine.Value
 }
 
-// mountFiles finds the files of a job. The function it returns removes those that
-// were written for it.
+// mountFiles finds the files of a job. The returned function removes the files that were
+// written for it.
 func mountFiles(ctx *node.Ctx, files []File) (mounted []sandbox.File, done func(), err error) {
 	folder := ""
 	done = func() {
 		if folder != "" {
-			_ = os.RemoveAll(folder) // what is left is in the folder for temporary files
+			_ = os.RemoveAll(folder) // remaining files are in the temporary folder
 		}
 	}
 	for _, f := range files {
@@ -57,17 +57,17 @@ func mountFiles(ctx *node.Ctx, files []File) (mounted []sandbox.File, done func(
 }
 
 func fileError(name string, err error) error {
-	hint := "paths are from the folder of the flow's file"
+	hint := "paths are relative to the folder of the flow's file"
 	var path *fs.PathError
 	if errors.As(err, &path) && errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("there is no file %s", path.Path)
+		err = fmt.Errorf("the file %s does not exist", path.Path)
 	}
 	return &engine.Error{
 		Code: engine.CodeInput, Permanent: true, Message: fmt.Sprintf("files.%s: %v", name, err), Hint: hint,
 	}
 }
 
-// resolve is where the file is, or what is in it where the run holds that.
+// resolve returns the path of the file, or its content if the run has it.
 func (f *File) resolve(folder string) (at string, content []byte, held bool, err error) {
 	if f.Value == nil {
 		at, err = realFile(joinInside(folder, f.Path))
@@ -100,7 +100,7 @@ func joinInside(folder, path string) string {
 	return filepath.Join(folder, path)
 }
 
-// realFile is the real path of a regular file.
+// realFile returns the real path of a regular file.
 func realFile(path string) (string, error) {
 	at, err := filepath.EvalSymlinks(path)
 	if err == nil {
@@ -119,7 +119,7 @@ func realFile(path string) (string, error) {
 	return at, nil
 }
 
-// realFileInside is existing for a path that a run gives: it stays in the folder.
+// realFileInside is realFile for a path from a run, which must be inside the folder.
 func realFileInside(folder, path string) (string, error) {
 	at, err := realFile(joinInside(folder, path))
 	if err != nil {
@@ -133,14 +133,13 @@ func realFileInside(folder, path string) (string, error) {
 		return "", err
 	}
 	if !strings.HasPrefix(at, strings.TrimSuffix(root, string(filepath.Separator))+string(filepath.Separator)) {
-		return "", fmt.Errorf("%s is not in the folder of the flow's file, and a path that a run gives stays there", path)
+		return "", fmt.Errorf("%s is not in the folder of the flow's file; paths from a run must be inside it", path)
 	}
 	return at, nil
 }
 
-// Declare says which files the code was given, for the trajectory of the run. What is
-// said follows from the settings and the inputs alone: a node that is entered again
-// says the same.
+// Declare records the files that the code was given, for the trajectory of the run. It
+// depends only on settings and inputs, so a re-entered node records the same.
 func (j *Job) Declare(ctx *node.Ctx) error {
 	for _, f := range j.Files {
 		if err := ctx.Declare(f.artifact()); err != nil {
@@ -150,7 +149,7 @@ func (j *Job) Declare(ctx *node.Ctx) error {
 	return nil
 }
 
-// artifact is the file by its path, else by the name that it came with.
+// artifact returns the file by its path, or else by its name.
 func (f *File) artifact() trajectory.Artifact {
 	name, attrs := f.Path, map[string]any{"as": f.Name}
 	switch v := f.Value.(type) {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// generate has the code written.
+// generate has a model generate the code.
 func (k *codeWriting) generate() (ok bool, err error) {
 	s := engine.Step{Number: stepGenerate, Attempt: k.round, Status: engine.StepSuccess}
 	more := map[string]any{"insights": k.insights}
@@ -44,8 +44,8 @@ func (k *codeWriting) generate() (ok bool, err error) {
 	return wrong == "", k.record(s)
 }
 
-// problems are what the executor finds in the code, as text, and how long that
-// took in microseconds.
+// problems returns the problems that the executor finds in the code, as text, and the
+// duration in microseconds.
 func (k *codeWriting) problems() (list []string, micros int64, err error) {
 	v, err := k.ctx.Do(node.Effect{
 		Name: "check", Request: []any{k.Language, k.Executor, k.code}, Unknown: node.UnknownRetry,
@@ -90,7 +90,7 @@ func problemText(p sandbox.Problem) string {
 	return p.Message
 }
 
-// err is the code's own failure, nil where there is none.
+// err returns the code's own failure, nil if there is none.
 func (r *Execution) err() error {
 	if r.Failure == nil {
 		return nil

@@ -10,12 +10,12 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// durationField is where a recorded answer keeps how long the call took, in
-// microseconds, so that an attempt which is entered again is told the same.
+// durationField is the field of a recorded answer with the duration of the call in
+// microseconds, so that a re-entered attempt reads the same value.
 const durationField = "us"
 
-// agentHost is the llm.Host of one agent's turn: it refuses calls of models that are out of
-// order, and knows which model was asked and how long it took.
+// agentHost is the llm.Host of one agent's turn. It refuses calls of models with an open
+// circuit breaker, and records the model and the duration.
 type agentHost struct {
 	llm.Host
 	breakers *CircuitBreakers
@@ -52,8 +52,7 @@ func (h *agentHost) ModelCall(
 	return resp, err
 }
 
-// Emit passes on what an agent says as its thinking: none of it is what the node
-// says.
+// Emit emits an agent's output as reasoning, because it is not output of the node.
 func (h *agentHost) Emit(c llm.Chunk) {
 	if c.Text != "" {
 		c = llm.Chunk{Effect: c.Effect, Reasoning: c.Text}
@@ -69,7 +68,7 @@ func (h *agentHost) Scope(contextID string) string {
 	return h.Run()
 }
 
-// totalUsage is what the calls cost, nil where there was none.
+// totalUsage returns the usage of the calls, nil if there was none.
 func (h *agentHost) totalUsage() *engine.Usage {
 	if h.usage.Calls == 0 {
 		return nil

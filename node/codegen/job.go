@@ -11,33 +11,33 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// Job is what a node says of the code it runs, whoever writes it.
+// Job describes the code that a node runs, whoever wrote it.
 type Job struct {
-	// Language is that of the code. Executor runs it; "" is the first that the
-	// process offers for the language.
+	// Language is the language of the code. Executor runs it; "" means the first executor
+	// of the process for the language.
 	Language, Executor string
-	// Timeout bounds one execution.
+	// Timeout limits one execution.
 	Timeout time.Duration
-	// Decision: the code decides between Branches.
+	// Decision says that the code chooses one of Branches.
 	Decision bool
 	Branches []string
-	// Files are what the code may read, by the names it calls them by.
+	// Files are the files that the code may read, with their names in the code.
 	Files []File
-	// CircuitBreakers keep from what fails again and again; nil keeps from nothing.
+	// CircuitBreakers stop calls of what fails repeatedly; nil means none.
 	CircuitBreakers *CircuitBreakers
 
-	// onEffect is told, where it is set, that an effect is done now and was not before.
+	// onEffect, if set, is called when an effect completes that was not recorded before.
 	onEffect func()
 }
 
-// effectStarted notes that an effect is done now.
+// effectStarted reports a new effect to onEffect.
 func (j *Job) effectStarted() {
 	if j.onEffect != nil {
 		j.onEffect()
 	}
 }
 
-// executor finds what runs the job among those that the process offers.
+// executor finds the executor of the job.
 func (j *Job) executor(set *sandbox.Set) (sandbox.Executor, error) {
 	x := set.ForLanguage(j.Language)
 	if j.Executor != "" {
@@ -61,11 +61,11 @@ func (j *Job) executor(set *sandbox.Set) (sandbox.Executor, error) {
 	return nil, &engine.Error{
 		Code: engine.CodeSandboxUnavailable, Permanent: true,
 		Message: fmt.Sprintf("%s is not offered here; offered: %s", wanted, offered),
-		Hint:    "`weir doctor` says which executors there are and what is missing for others; a program gives them as weir.Options.Executors",
+		Hint:    "`weir doctor` lists the executors and what is missing for others; programs set them in weir.Options.Executors",
 	}
 }
 
-// sandboxJob is the job of one execution of code in a sandbox.
+// sandboxJob returns the job of one execution in a sandbox.
 func (j *Job) sandboxJob(ctx *node.Ctx, code string) *sandbox.Job {
 	return &sandbox.Job{
 		Code: code, Context: withoutHandles(ctx.State().All()), Inputs: withoutHandles(ctx.Inputs()),
@@ -73,7 +73,7 @@ func (j *Job) sandboxJob(ctx *node.Ctx, code string) *sandbox.Job {
 	}
 }
 
-// withoutHandles are the values that code can be given: those without a handle in them.
+// withoutHandles returns the values that can be passed to code: those without handles.
 func withoutHandles(values map[string]any) map[string]any {
 	for name, v := range values {
 		if holdsHandle(v) {

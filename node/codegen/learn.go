@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// learnedKey is what learned code is kept under: it is of one user, for the same task over
-// values of the same names and types, in the same flow.
+// learnedKey returns the key of learned code: the user, the flow, the task, and names and
+// types of the values.
 func (k *codeWriting) learnedKey() (string, error) {
 	b, err := engine.AppendValue(nil, []any{
 		k.Language, k.Decision, texts(k.Branches), strings.ToLower(k.task()), kinds(k.state), kinds(k.inputs), texts(fileNames(k.Files)),
@@ -27,7 +27,7 @@ func (k *codeWriting) learnedKey() (string, error) {
 	return LearnedPrefix(of.User) + url.PathEscape(of.Flow) + "/" + hex.EncodeToString(sum[:]), nil
 }
 
-// newLearned is the code as it is kept: a candidate.
+// newLearned returns the code as a candidate to store.
 func (k *codeWriting) newLearned(evidence string) *Learned {
 	of := k.ctx.Info()
 	return &Learned{
@@ -36,7 +36,7 @@ func (k *codeWriting) newLearned(evidence string) *Learned {
 	}
 }
 
-// valuesDigest identifies the values that code works on.
+// valuesDigest identifies the values that the code processed.
 func (k *codeWriting) valuesDigest() (string, error) {
 	files := make([]any, len(k.Files))
 	for i, f := range k.Files {
@@ -66,8 +66,8 @@ func fileNames(files []File) []string {
 	return names
 }
 
-// tryLearned tries code that was learned, where there is some that is reliable. It
-// returns nil where there is none, or where it failed.
+// tryLearned runs learned code if reliable code exists. It returns nil if there is none or
+// it failed.
 func (k *codeWriting) tryLearned() (*Execution, error) {
 	l, err := k.lookUpLearned()
 	k.learned = l
@@ -92,7 +92,7 @@ func (k *codeWriting) tryLearned() (*Execution, error) {
 	return r, k.countUse(r != nil)
 }
 
-// lookUpLearned looks learned code up, as an effect: a replay finds what was there then.
+// lookUpLearned looks up learned code as an effect, so that a replay finds the same.
 func (k *codeWriting) lookUpLearned() (*Learned, error) {
 	key, err := k.learnedKey()
 	if err != nil {
@@ -111,7 +111,7 @@ func (k *codeWriting) lookUpLearned() (*Learned, error) {
 	return readLearned(v), nil
 }
 
-// countUse keeps how learned code fared that was used.
+// countUse counts a use of learned code and its success.
 func (k *codeWriting) countUse(success bool) error {
 	return k.updateLearned([]any{k.code, success}, func(now *Learned) *Learned {
 		if now == nil || now.Code != k.code {
@@ -125,9 +125,9 @@ func (k *codeWriting) countUse(success bool) error {
 	})
 }
 
-// saveCandidate keeps code that did what was asked, as a candidate. A candidate from another
-// input is tried on this one, and learned where it comes to the same. Code whose
-// literals are values of this run is never kept: it would carry them into another.
+// saveCandidate stores successful code as a candidate. A candidate from another input is
+// tried on this one, and accepted if the results are equal. Code with values of this run in
+// its literals is never stored, because it would carry them into other runs.
 func (k *codeWriting) saveCandidate(r *Execution) error {
 	if k.learned != nil && k.learned.State == LearnedDisabled {
 		k.notes["learning"] = map[string]any{"kept": false, "reason": "learning is disabled for this task"}
@@ -161,15 +161,15 @@ func (k *codeWriting) saveCandidate(r *Execution) error {
 	})
 }
 
-// hasRunValues reports whether code has a value of this run among its literals.
+// hasRunValues reports whether the code has a value of this run among its literals.
 func (k *codeWriting) hasRunValues(code string) bool {
 	told := slices.Concat([]string{k.task()}, k.Branches, fileNames(k.Files))
 	c := newRunValues(told, k.state, k.inputs, k.insights)
 	return slices.ContainsFunc(literalsOf(code), c.contains)
 }
 
-// sameResult reports whether a candidate comes to the same, on the values of this run,
-// as the code did that was written for them.
+// sameResult reports whether a candidate has the same result on this run's values as the
+// code that was generated for them.
 func (k *codeWriting) sameResult(code string, r *Execution) (bool, error) {
 	as, err := k.execute(k.ctx, purposeConfirm, code, true)
 	if err != nil {
@@ -181,7 +181,7 @@ func (k *codeWriting) sameResult(code string, r *Execution) (bool, error) {
 	return as.Failure == nil && as.Branch == r.Branch && slices.Equal(as.Delete, r.Delete) && equalValues(as.Updates, r.Updates), nil
 }
 
-// equalValues compares what two programs set; 1 and 1.0 are the same.
+// equalValues compares the results of two programs; 1 and 1.0 are equal.
 func equalValues(a, b engine.Value) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -202,8 +202,8 @@ func equalValues(a, b engine.Value) bool {
 	return a == b
 }
 
-// updateLearned changes what is kept, as an effect and in one transaction; nil leaves it as
-// it is.
+// updateLearned changes the stored code, as an effect and in one transaction; nil leaves it
+// unchanged.
 func (k *codeWriting) updateLearned(request []any, to func(now *Learned) *Learned) error {
 	key, err := k.learnedKey()
 	if err != nil {

@@ -9,53 +9,50 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// minReliability is how often learned code must have done what was asked to be used
-// again, of the times it was used.
+// minReliability is the success rate above which learned code is used.
 const minReliability = 0.8
 
-// LearnedState is how far learned code has come.
+// LearnedState is the state of learned code.
 type LearnedState string
 
 // The states of learned code.
 const (
-	// LearnedCandidate: it did what was asked for one input, and is not used.
+	// LearnedCandidate: it succeeded for one input, and is not used yet.
 	LearnedCandidate LearnedState = "candidate"
-	// LearnedAccepted: it came to the same as code that was written without it, for
-	// another input. It is used.
+	// LearnedAccepted: for another input it had the same result as newly generated code. It
+	// is used.
 	LearnedAccepted LearnedState = "learned"
-	// LearnedDisabled: a person has switched it off. No other is learned in its place.
+	// LearnedDisabled: a person disabled it. No other code is learned in its place.
 	LearnedDisabled LearnedState = "disabled"
 )
 
-// AllLearned begins the keys of learned code in the cache. The names of the user and
-// of the flow follow, escaped as in URLs, and then a digest of the task.
+// AllLearned is the prefix of the keys of learned code in the cache. The names of the user
+// and of the flow follow, escaped as in URLs, and then a digest of the task.
 const AllLearned = "learned/"
 
-// LearnedPrefix begins the keys of the code that was learned for one user.
+// LearnedPrefix returns the prefix of the keys of one user's learned code.
 func LearnedPrefix(user string) string { return AllLearned + url.PathEscape(user) + "/" }
 
-// Learned is a program that models wrote for a task of one user's flow and that did
-// what was asked.
+// Learned is a program that models wrote for a task in one user's flow and that succeeded.
 type Learned struct {
-	// ID names it: a digest of its user, flow and task.
+	// ID is a digest of its user, flow and task.
 	ID               string
 	User, Flow, Node string
 	// Task is the beginning of the prompt.
 	Task, Language, Model, Code string
-	// Run is the run that it was written in; Confirmed the run in which it came to the
-	// same as a program that was written without it, "" for a candidate.
+	// Run is the run in which it was generated; Confirmed the run in which it had the same
+	// result as newly generated code, "" for a candidate.
 	Run, Confirmed string
 	State          LearnedState
-	// Uses is how often it was used once it was confirmed, Successes how often it did
-	// what was asked then.
+	// Uses counts the uses since it was confirmed, Successes the successful ones.
 	Uses, Successes int64
-	At              time.Time // when it was written
+	At              time.Time // time of generation
 
-	valuesDigest  string // digest of the values that it did it for
+	valuesDigest  string // digest of the values that it processed
 	previousState LearnedState
 }
 
-// Reliability is the share of its uses that went well, 1 where there was none.
+// Reliability is the share of successful uses, 1 before the first.
 func (l *Learned) Reliability() float64 {
 	if l.Uses == 0 {
 		return 1
@@ -101,8 +98,7 @@ func readLearned(v engine.Value) *Learned {
 	return l
 }
 
-// ReadLearned reads what the cache holds under a key; ok is false where that is no
-// learned code.
+// ReadLearned reads the cached value of a key; ok is false if it is not learned code.
 func ReadLearned(key string, v engine.Value) (l Learned, ok bool) {
 	read := readLearned(v)
 	if read == nil {
@@ -113,8 +109,8 @@ func ReadLearned(key string, v engine.Value) (l Learned, ok bool) {
 	return *read, true
 }
 
-// Disable is the value to keep of learned code so that it is not used any more; ok is
-// false where it is disabled already, or is no learned code.
+// Disable returns the value that disables learned code; ok is false if it is disabled
+// already, or is not learned code.
 func Disable(v engine.Value) (disabled engine.Value, ok bool) {
 	l := readLearned(v)
 	if l == nil || l.State == LearnedDisabled {
@@ -124,8 +120,8 @@ func Disable(v engine.Value) (disabled engine.Value, ok bool) {
 	return l.value(), true
 }
 
-// Enable takes Disable back. What was counted of its uses is forgotten, so that code
-// that a person has looked at is tried again.
+// Enable reverts Disable and resets the counters, so that code that a person has reviewed
+// is tried again.
 func Enable(v engine.Value) (enabled engine.Value, ok bool) {
 	l := readLearned(v)
 	if l == nil || l.State != LearnedDisabled {

@@ -20,15 +20,15 @@ const (
 	stepOutput   = 6
 )
 
-// stepName is what a step is called.
+// stepName returns the name of a step.
 func stepName(number int) string {
 	return [...]string{
 		"", "input_analysis", "data_analysis", "code_generation", "code_validation", "execution", "output_validation",
 	}[number]
 }
 
-// RunCode runs code that stands in a flow, writes what it did to the state and
-// records it as a step. A decision's branch is one of Branches.
+// RunCode runs the code of a flow, writes its changes to the state and records it as a
+// step. The branch of a decision must be one of Branches.
 func (j *Job) RunCode(ctx *node.Ctx, code string) (*Execution, error) {
 	step := j.executionStep(ctx, code, 1)
 	r, err := j.execute(ctx, purposeRun, code, false)
@@ -51,12 +51,12 @@ func (j *Job) RunCode(ctx *node.Ctx, code string) (*Execution, error) {
 	return r, nil
 }
 
-// checkResult holds what the code brought against the node and the state.
+// checkResult checks the result of the code against the node and the state.
 func (j *Job) checkResult(ctx *node.Ctx, r *Execution) error {
 	if j.Decision && !slices.Contains(j.Branches, r.Branch) {
 		return &engine.Error{
 			Code: engine.CodeBranch, Permanent: true,
-			Message: "the code decided " + shorten(r.Branch, maxShown) + ", which is none of the branches " + strings.Join(j.Branches, ", "),
+			Message: "the code chose " + shorten(r.Branch, maxShown) + ", which is not one of the branches " + strings.Join(j.Branches, ", "),
 			Hint:    "set context['branch_decision'] to one of the node's branches, or add the branch",
 		}
 	}
@@ -64,7 +64,7 @@ func (j *Job) checkResult(ctx *node.Ctx, r *Execution) error {
 		if err := ctx.CheckState(key, r.Updates[key]); err != nil {
 			return &engine.Error{
 				Code: engine.CodeValue, Permanent: true, Message: fmt.Sprintf("state key %q: %v", key, err),
-				Hint: "write what the key's schema under `state:` allows",
+				Hint: "write a value that the key's schema under `state:` allows",
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (j *Job) checkResult(ctx *node.Ctx, r *Execution) error {
 	return err
 }
 
-// executionStep is the step of an execution that begins.
+// executionStep returns the step of a starting execution.
 func (j *Job) executionStep(ctx *node.Ctx, code string, attempt int) engine.Step {
 	input := map[string]any{
 		"language": j.Language, "context_keys": texts(ctx.State().Keys()), "inputs": texts(sortedKeys(ctx.Inputs())),
@@ -83,8 +83,7 @@ func (j *Job) executionStep(ctx *node.Ctx, code string, attempt int) engine.Step
 	return engine.Step{Number: stepExecute, Name: stepName(stepExecute), Attempt: attempt, Status: engine.StepSuccess, Input: input, Code: code}
 }
 
-// completeStep completes the step of an execution, r being nil where nothing is known
-// of it but its error.
+// completeStep completes the step of an execution; r is nil if only the error is known.
 func completeStep(s *engine.Step, r *Execution, err error) {
 	if r != nil {
 		s.Sandbox, s.Micros = r.Sandbox, r.Micros
@@ -95,7 +94,7 @@ func completeStep(s *engine.Step, r *Execution, err error) {
 	}
 }
 
-// outputOf is what an execution brought, as its step has it.
+// outputOf returns the result of an execution for its step.
 func outputOf(r *Execution) map[string]any {
 	out := map[string]any{}
 	if r.Updates != nil {
@@ -112,13 +111,13 @@ func outputOf(r *Execution) map[string]any {
 	return out
 }
 
-// endsAttempt reports whether an error is to be returned as it is, since it ends or
-// suspends the attempt and says nothing of the step.
+// endsAttempt reports whether an error must be returned unchanged, because it ends or
+// suspends the attempt and does not concern the step.
 func endsAttempt(ctx *node.Ctx, err error) bool {
 	return errors.Is(err, node.ErrSuspended) || ctx.Err() != nil
 }
 
-// messageOf is an error as text for a step.
+// messageOf returns an error as text for a step.
 func messageOf(err error) string {
 	if e, ok := errors.AsType[*engine.Error](err); ok {
 		first, more, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-run/weir/llm/structured"
 )
 
-// readObject reads the JSON object that an agent was asked for: one that says what the
-// agent was asked, a boolean under one of the names.
+// readObject parses the JSON object that an agent was asked for: one with a boolean under
+// one of the names.
 func readObject(schema map[string]any, names ...string) func(text string) (engine.Value, error) {
 	form := sync.OnceValues(func() (*structured.Form, error) {
 		of, as := maps.Clone(schema), maps.Clone(properties(schema))
@@ -35,12 +35,12 @@ func readObject(schema map[string]any, names ...string) func(text string) (engin
 	}
 }
 
-// codeNames are the members under which models put code into JSON.
+// codeNames are the members in which models put code in JSON.
 func codeNames() []string {
 	return []string{"code", "python_code", "python", "program", "script", "source", "generated_code"}
 }
 
-// codeInValue is the code that a JSON object has as one of its members.
+// codeInValue returns the code in a member of a JSON object.
 func codeInValue(v any) (string, bool) {
 	o, _ := v.(map[string]any)
 	for _, name := range codeNames() {
@@ -51,9 +51,9 @@ func codeInValue(v any) (string, bool) {
 	return "", false
 }
 
-// codeIn is the code in an answer of a model: what stands in the longest fence, of
-// those that say no other language; the member code of a JSON object; else all of
-// it. Reasoning is no part of the answer.
+// codeIn returns the code in a model's answer: the longest fenced block that is not marked
+// as another language; the member code of a JSON object; otherwise the whole answer.
+// Reasoning is not part of the answer.
 func codeIn(answer, language string) string {
 	text := strings.ReplaceAll(answer, "\r\n", "\n")
 	if plain := structured.Plain(text); plain != strings.TrimSpace(text) {
@@ -63,7 +63,7 @@ func codeIn(answer, language string) string {
 	if !found {
 		best = text
 	}
-	// JSON around code: all of the fence or of the text, or beside prose.
+	// JSON with code: the whole block or text, or beside prose.
 	if trimmed := strings.TrimSpace(best); !found || strings.HasPrefix(trimmed, "{") {
 		for _, v := range structured.Values(trimmed) {
 			if code, ok := codeInValue(v); ok {
@@ -95,7 +95,7 @@ func fenced(text, language string) (code string, found bool) {
 	return code, found
 }
 
-// tagMatches reports whether a fence's tag may stand before code of the language.
+// tagMatches reports whether a fence's tag fits code of the language.
 func tagMatches(tag, language string) bool {
 	switch tag = strings.ToLower(strings.TrimSpace(tag)); tag {
 	case "", "code", language:
@@ -106,7 +106,7 @@ func tagMatches(tag, language string) bool {
 	return false
 }
 
-// trimCode takes blank lines off both ends, and the indent that all lines share.
+// trimCode removes blank lines at both ends, and the common indent.
 func trimCode(code string) string {
 	lines := strings.Split(strings.Trim(code, "\n"), "\n")
 	shared := -1

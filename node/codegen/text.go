@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// How much of a text errors show and steps keep, in bytes.
+// Limits of texts in errors and steps, in bytes.
 const (
 	maxShown = 120
 	maxKept  = 4000
 )
 
-// shorten cuts s to about n bytes, whole characters, and says so.
+// shorten truncates s to about n bytes at a character boundary, with a mark.
 func shorten(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -11,10 +11,10 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// stateWrites is what has to be written for the state to become what the code made of
-// it. A key that was left as it was is not written. Code leaves whole values;
-// where a key has a reducer, what is written is what makes the value of the
-// snapshot that one, so that what others wrote meanwhile combines with it.
+// stateWrites returns the writes that turn the state into the one that the code left.
+// Unchanged keys are not written. Code leaves whole values; for a key with a reducer, the
+// write is the operand that turns the snapshot's value into the new one, so that it
+// combines with concurrent writes.
 func stateWrites(state *node.State, r *Execution) (map[string]any, error) {
 	operands := make(map[string]any, len(r.Updates))
 	for _, key := range slices.Sorted(maps.Keys(r.Updates)) {
@@ -30,14 +30,14 @@ func stateWrites(state *node.State, r *Execution) (map[string]any, error) {
 			return nil, &engine.Error{
 				Code: engine.CodeStateReducer, Permanent: true,
 				Message: fmt.Sprintf("state key %q: %v", key, err),
-				Hint:    "the code leaves the whole new value under a key; what it leaves has to be one that the key's reducer can come to",
+				Hint:    "code leaves the whole new value of a key; the key's reducer must be able to produce that value",
 			}
 		}
 	}
 	return operands, nil
 }
 
-// applyUpdate writes what the code did to the state; on an error nothing of it.
+// applyUpdate writes the changes of the code to the state; on an error none of them.
 func applyUpdate(state *node.State, r *Execution) error {
 	operands, err := stateWrites(state, r)
 	if err != nil {
@@ -54,11 +54,11 @@ func applyUpdate(state *node.State, r *Execution) error {
 
 func invalidValue(key string, err error) error {
 	return &engine.Error{
-		Code: engine.CodeCodeValue, Permanent: true, Message: fmt.Sprintf("the code left a value under %q that cannot be kept: %v", key, err),
+		Code: engine.CodeCodeValue, Permanent: true, Message: fmt.Sprintf("the code left a value under %q that cannot be stored: %v", key, err),
 	}
 }
 
-// operand is what has to be written for a reducer to make now into v.
+// operand returns the write that makes a reducer turn now into v.
 func operand(red flow.Reducer, now engine.Value, there bool, v engine.Value) (engine.Value, error) {
 	if !there || now == nil {
 		return v, nil
@@ -73,7 +73,7 @@ func operand(red flow.Reducer, now engine.Value, there bool, v engine.Value) (en
 	case flow.ReduceMax, flow.ReduceMin:
 		after, err := engine.Reduce(red, now, true, v)
 		if err == nil && !reflect.DeepEqual(after, v) {
-			err = fmt.Errorf("the code left %v, and the %s of what there was, %v, cannot become that", v, red, now)
+			err = fmt.Errorf("the code left %v, which the reducer %s cannot produce from the present value %v", v, red, now)
 		}
 		return v, err
 	case flow.ReduceNone, flow.ReduceReplace:
@@ -81,8 +81,8 @@ func operand(red flow.Reducer, now engine.Value, there bool, v engine.Value) (en
 	return v, nil
 }
 
-// appended is what follows in v after the list that was there; what is no list is
-// one element to be appended.
+// appended returns the elements that v has after the present list; a value that is not a
+// list is one element to append.
 func appended(now, v engine.Value) (engine.Value, error) {
 	list, ok := v.([]any)
 	if !ok {
@@ -93,22 +93,22 @@ func appended(now, v engine.Value) (engine.Value, error) {
 		before = []any{now}
 	}
 	if len(list) < len(before) || !reflect.DeepEqual(list[:len(before)], before) {
-		return nil, fmt.Errorf("the code left a list that does not begin with the %d elements there were, and a list that is appended to only grows", len(before))
+		return nil, fmt.Errorf("the code left a list that does not begin with the present %d elements, but the list can only be appended to", len(before))
 	}
 	return list[len(before):], nil
 }
 
-// merged are the members of v that differ from those there were.
+// merged returns the members of v that differ from the present ones.
 func merged(now, v engine.Value) (engine.Value, error) {
 	before, ok1 := now.(map[string]any)
 	after, ok2 := v.(map[string]any)
 	if !ok1 || !ok2 {
-		return nil, fmt.Errorf("merge needs objects, got %T and %T", now, v)
+		return nil, fmt.Errorf("merge requires objects, got %T and %T", now, v)
 	}
 	changed := make(map[string]any)
 	for _, k := range slices.Sorted(maps.Keys(before)) {
 		if _, ok := after[k]; !ok {
-			return nil, fmt.Errorf("the code took %q out of an object, and what is merged only gains", k)
+			return nil, fmt.Errorf("the code removed %q from an object that can only be merged", k)
 		}
 	}
 	for k, e := range after {
@@ -119,7 +119,7 @@ func merged(now, v engine.Value) (engine.Value, error) {
 	return changed, nil
 }
 
-// added is the difference of two numbers.
+// added returns the difference of two numbers.
 func added(now, v engine.Value) (engine.Value, error) {
 	a, isInt := now.(int64)
 	b, isInt2 := v.(int64)
@@ -129,7 +129,7 @@ func added(now, v engine.Value) (engine.Value, error) {
 	x, ok1 := float(now)
 	y, ok2 := float(v)
 	if !ok1 || !ok2 {
-		return nil, fmt.Errorf("sum needs numbers, got %T and %T", now, v)
+		return nil, fmt.Errorf("sum requires numbers, got %T and %T", now, v)
 	}
 	return y - x, nil
 }

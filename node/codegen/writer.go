@@ -14,31 +14,28 @@ import (
 // Writer has models write the code of a job, and runs it.
 type Writer struct {
 	Job
-	// Task is what the code has to do, in the words of the flow.
+	// Task is what the code must do, in the words of the flow.
 	Task string
-	// Attempts is how many codes are tried, at least 1.
+	// Attempts is the maximum number of programs that are tried, at least 1.
 	Attempts int
-	// Learn has code that did what was asked used again for the same task.
+	// Learn stores successful code and reuses it for the same task.
 	Learn bool
-	// Turn is a turn in an empty context under the settings that the node has for
-	// an agent.
+	// Turn returns a turn in an empty context with the node's settings for an agent.
 	Turn func(agent string) (llm.Turn, error)
-	// Tools are what the agent may call that writes the code, at most MaxSteps
-	// model calls long.
+	// Tools are the tools of the agent that writes the code, used in at most MaxSteps model
+	// calls.
 	Tools     []*tool.Tool
 	MaxSteps  int
 	StopAtMax bool
 }
 
-// Agents lists the names of the agents that ask a model, which may have models of
-// their own.
+// Agents lists the agents that call a model, each of which may have its own model.
 func Agents() []string {
 	return []string{stepName(stepInput), stepName(stepData), stepName(stepGenerate), stepName(stepOutput)}
 }
 
-// Run comes from the task to code that did it, and writes what it did to the
-// state. Usage is what the models were asked and gave. Whatever it comes to, the
-// node's metadata tells how.
+// Run turns the task into working code and writes its changes to the state. Usage is that
+// of the models. The node's metadata describes the steps, whatever the outcome.
 func (w *Writer) Run(ctx *node.Ctx) (r *Execution, usage map[string]any, err error) {
 	k := &codeWriting{
 		Writer: w, ctx: ctx, state: withoutHandles(ctx.State().All()), inputs: withoutHandles(ctx.Inputs()),
@@ -66,29 +63,29 @@ type codeWriting struct {
 	ctx           *node.Ctx
 	state, inputs map[string]any
 	secrets       []string
-	round         int // of the code that is tried, from 1; 0 before the first
+	round         int // number of the current program, from 1; 0 before the first
 	code          string
 	insights      engine.Value
 	rejections    []rejection
-	calls         int // of tools, so far
+	calls         int // number of tool calls so far
 	usage         engine.Usage
 	cached        bool
-	learned       *Learned // what is known of the task when the work starts
-	effectDone    bool     // something of the step was done in this entry
-	// For the metadata: what agents found, by their names, steps and their time.
+	learned       *Learned // what is known about the task at the start
+	effectDone    bool     // an effect of the step completed in this entry
+	// For the metadata: findings of the agents by name, steps and their duration.
 	notes  map[string]any
 	steps  int
 	micros int64
 	model  string
 }
 
-// rejection is why code was not taken.
+// rejection is the reason why code was rejected.
 type rejection struct {
 	round, step  int
 	code, reason string
 }
 
-// writeCode comes to code that did the task, by what was learned or by the agents.
+// writeCode produces working code, from learned code or by the agents.
 func (k *codeWriting) writeCode() (*Execution, error) {
 	if err := k.checkExecutor(); err != nil {
 		return nil, err
@@ -118,8 +115,8 @@ func (k *codeWriting) writeCode() (*Execution, error) {
 	return nil, k.attemptsError(most)
 }
 
-// attempt has code written and tries it. Without a result and an error it was not
-// taken, and the faults say why.
+// attempt generates code and tries it. Without a result and an error the code was rejected,
+// and the faults say why.
 func (k *codeWriting) attempt() (*Execution, error) {
 	k.round++
 	k.code = ""
@@ -132,7 +129,7 @@ func (k *codeWriting) attempt() (*Execution, error) {
 	return k.try()
 }
 
-// try runs the code there is and has judged what it did.
+// try runs the present code and validates its result.
 func (k *codeWriting) try() (*Execution, error) {
 	r, err := k.run()
 	if r == nil || err != nil {
@@ -145,12 +142,12 @@ func (k *codeWriting) try() (*Execution, error) {
 	return r, nil
 }
 
-// reject notes why the code was not taken.
+// reject records why the code was rejected.
 func (k *codeWriting) reject(step int, why string) {
 	k.rejections = append(k.rejections, rejection{round: k.round, step: step, code: k.code, reason: why})
 }
 
-// attemptsError is the error of a node none of whose codes was taken.
+// attemptsError is the error of a node when all programs were rejected.
 func (k *codeWriting) attemptsError(most int) *engine.Error {
 	last := k.rejections[len(k.rejections)-1]
 	tries := fmt.Sprintf("none of %d attempts came", most)
@@ -160,13 +157,13 @@ func (k *codeWriting) attemptsError(most int) *engine.Error {
 	return &engine.Error{
 		Code: engine.CodeGeneration, Permanent: true,
 		Message: fmt.Sprintf("%s to code that does what was asked; the last: %s: %s", tries, stepName(last.step), last.reason),
-		Hint: fmt.Sprintf("`%s` shows every attempt; say more in the prompt, raise attempts, or go on with as many more by `%s`",
+		Hint: fmt.Sprintf("`%s` shows every attempt; make the prompt more specific, increase attempts, or continue with as many more attempts with `%s`",
 			engine.CommandLine("show", k.ctx.Info().Run, "--chain"), engine.CommandLine("retry", k.ctx.Info().Run, k.ctx.Info().Path)),
 	}
 }
 
-// record records a step and counts it in. What failed in an earlier attempt of
-// the node, and is only gone through again, is recorded already.
+// record records and counts a step. A step that failed in an earlier attempt of the node is
+// already recorded when it is repeated.
 func (k *codeWriting) record(s engine.Step) error {
 	again := s.Status == engine.StepFailed && !k.effectDone && k.ctx.Info().Attempt > 1
 	k.effectDone = false
@@ -182,7 +179,7 @@ func (k *codeWriting) record(s engine.Step) error {
 	return k.ctx.Record(s)
 }
 
-// metadata is what the node reports of its agents.
+// metadata returns the node's report about its agents.
 func (k *codeWriting) metadata() map[string]any {
 	m := k.notes
 	m["attempts"] = int64(k.round)
@@ -201,24 +198,23 @@ func usageValue(u engine.Usage) map[string]any {
 	}
 }
 
-// agentAnswer is what an agent's model said.
+// agentAnswer is the answer of an agent's model.
 type agentAnswer struct {
 	text   string
-	object map[string]any // of an answer that is structured
+	object map[string]any // of a structured answer
 	calls  []any          // of tools: {name, arguments}
 	model  string
 	usage  *engine.Usage
 	micros int64
 }
 
-// addTo puts what is known of a model's answer on the step it was for.
+// addTo adds what is known of a model's answer to its step.
 func (a *agentAnswer) addTo(s *engine.Step) {
 	s.Model, s.Usage, s.Micros = a.model, a.usage, s.Micros+a.micros
 }
 
-// ask has the model of an agent answer; says are the names under which a structured
-// answer says what was asked. What the model got wrong is told in
-// fault, and what else failed in err.
+// ask asks the model of an agent; names are the fields of a structured answer that hold the
+// result. Invalid answers are returned in fault, other failures in err.
 func (k *codeWriting) ask(number int, system, message string, schema map[string]any, says ...string) (a agentAnswer, fault string, err error) {
 	t, err := k.Turn(stepName(number))
 	if err != nil {
@@ -254,13 +250,12 @@ func (k *codeWriting) ask(number int, system, message string, schema map[string]
 		a.calls = append(a.calls, map[string]any{"name": c.Name, "arguments": c.Arguments})
 	}
 	if r.Stop == "length" {
-		return a, "the answer was cut off at the limit of output: raise maxOutput", nil
+		return a, "the answer was cut off at the output limit: increase maxOutput", nil
 	}
 	return a, "", nil
 }
 
-// answerFault reports whether an error says that a model did not answer as it was
-// asked to, and how.
+// answerFault reports whether an error means that a model's answer was invalid, and why.
 func answerFault(err error) (string, bool) {
 	code, message := "", ""
 	if m, ok := errors.AsType[*llm.Error](err); ok {
@@ -271,7 +266,7 @@ func answerFault(err error) (string, bool) {
 	return message, code == engine.CodeModelAnswer || code == engine.CodeTurnTooLong
 }
 
-// recordFailed records a step that an error ended, and returns the error.
+// recordFailed records a step that ended with an error, and returns the error.
 func (k *codeWriting) recordFailed(s engine.Step, err error) error {
 	if endsAttempt(k.ctx, err) {
 		return err
@@ -284,7 +279,7 @@ func (k *codeWriting) recordFailed(s engine.Step, err error) error {
 	return err
 }
 
-// errorHistory is what earlier codes failed with, as steps keep it.
+// errorHistory returns the failures of earlier programs, as stored in steps.
 func (k *codeWriting) errorHistory() []any {
 	list := make([]any, len(k.rejections))
 	for i, f := range k.rejections {
@@ -293,5 +288,5 @@ func (k *codeWriting) errorHistory() []any {
 	return list
 }
 
-// task is what the code has to do, without blanks around it.
+// task returns the task without surrounding white space.
 func (k *codeWriting) task() string { return strings.TrimSpace(k.Task) }

@@ -10,12 +10,12 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// Host is an llm.Host some of whose tools are called in the order in which the
-// model's answers have the calls. Other tools of one answer run at the same time
-// and end in any order, so that what they add to a queue would be in another order
-// on re-entry, and another one of them would find it full.
+// Host is an llm.Host that calls some tools in the order of the calls in the model's
+// answers. Other tools of one answer run concurrently and end in any order; if they added
+// to a queue, the order of its entries, and the entry for which it is full, would differ on
+// re-entry.
 //
-// A host is for one node: it counts the calls of all turns that are made through it.
+// A host belongs to one node: it counts the calls of all turns that are made through it.
 type Host struct {
 	llm.Host
 	ctx     context.Context //nolint:containedctx // the host is of one entry into a node, as ctx is
@@ -26,17 +26,16 @@ type Host struct {
 	results map[int]toolAnswer // by the index of the call
 }
 
-// toolAnswer is what a tool said.
+// toolAnswer is the result of a tool.
 type toolAnswer struct {
 	text string
 	err  error
 }
 
-// Ordered is h with these tools called in order. Their functions run as soon as an
-// answer of the model is there, before all other tools that it calls; what they say
-// is recorded as that of other tools is, and what was recorded counts. Since they run
-// again whenever the node is entered again they must do nothing outside, and they
-// may not need a person's leave.
+// Ordered wraps h so that these tools are called in order. Their functions run when the
+// model's answer arrives, before the other tools that it calls; their results are recorded
+// as those of other tools, and recorded results are reused. Because they run again on every
+// re-entry, they must have no outside effects and may not require approval.
 func Ordered(ctx context.Context, h llm.Host, tools ...*tool.Tool) *Host {
 	o := &Host{Host: h, ctx: ctx, ordered: make(map[string]*tool.Tool, len(tools)), results: make(map[int]toolAnswer)}
 	for _, t := range tools {
@@ -45,8 +44,8 @@ func Ordered(ctx context.Context, h llm.Host, tools ...*tool.Tool) *Host {
 	return o
 }
 
-// Calls is how many tool calls the answers so far had: what llm.Turn.ToolsBefore of
-// the next turn is.
+// Calls returns the number of tool calls in the answers so far, which is
+// llm.Turn.ToolsBefore of the next turn.
 func (h *Host) Calls() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,7 +55,7 @@ func (h *Host) Calls() int {
 // ModelCall implements llm.Host.
 func (h *Host) ModelCall(req *llm.Request, do func(context.Context, string) (*llm.Response, error)) (*llm.Response, error) {
 	resp, err := h.Host.ModelCall(req, do)
-	if err != nil || req.Purpose == llm.PurposeSummary { // whose calls nobody makes
+	if err != nil || req.Purpose == llm.PurposeSummary { // these calls are not executed
 		return resp, err
 	}
 	h.mu.Lock()

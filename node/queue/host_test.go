@@ -68,7 +68,7 @@ func drawScript(names [][]string, capacity int) (script []weirtest.Turn, want []
 				want = append(want, args)
 				told = append(told, fmt.Sprintf("number %d", len(want)))
 			default:
-				told = append(told, fmt.Sprintf("the queue is full: it takes %d entries, and %[1]d wait in it; it has no room for 1 more", capacity))
+				told = append(told, fmt.Sprintf("the queue is full: its capacity is %d entries, %[1]d are waiting, and 1 more do not fit", capacity))
 			}
 		}
 		script = append(script, weirtest.Turn{Message: m}, weirtest.Says("done")[0])

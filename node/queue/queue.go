@@ -11,19 +11,18 @@ import (
 	"sync"
 )
 
-// DefaultCapacity is how many entries a queue takes that is not told otherwise.
+// DefaultCapacity is the default capacity of a queue.
 const DefaultCapacity = 100
 
-// ErrFull is the error of an entry that a queue has no room for.
+// ErrFull means that a queue has no room for an entry.
 var ErrFull = errors.New("the queue is full")
 
-// Queue is a queue of entries of one kind: they leave it in the order in which they
-// came. It is safe for concurrent use; where several goroutines add to it, the order
-// is theirs, and not one that is the same on re-entry: see Host for tools by which a
-// model adds.
+// Queue is a first-in-first-out queue. It is safe for concurrent use, but the order of
+// concurrent additions is not deterministic on re-entry; for tools by which a model adds
+// entries, see Host.
 //
-// A node that is entered again makes its queues anew, and fills them with what it
-// filled them with before: settings, recorded results of effects, calls of a model.
+// A re-entered node creates its queues again and fills them with the same entries: from
+// settings, recorded results of effects, and calls of a model.
 type Queue[T any] struct {
 	capacity int
 
@@ -32,7 +31,7 @@ type Queue[T any] struct {
 	refused int
 }
 
-// New makes an empty queue; a capacity of 0 or less is DefaultCapacity.
+// New returns an empty queue; a capacity of 0 or less means DefaultCapacity.
 func New[T any](capacity int) *Queue[T] {
 	if capacity <= 0 {
 		capacity = DefaultCapacity
@@ -40,20 +39,20 @@ func New[T any](capacity int) *Queue[T] {
 	return &Queue[T]{capacity: capacity}
 }
 
-// Add puts entries at the end, all of them or, where there is no room for all, none.
-// The error is then ErrFull, wrapped with how many there are and may be.
+// Add appends all entries or, if they do not fit, none. The error is then ErrFull, with the
+// present and maximum number of entries.
 func (q *Queue[T]) Add(entries ...T) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if room := q.capacity - len(q.entries); len(entries) > room {
 		q.refused += len(entries)
-		return fmt.Errorf("%w: it takes %d entries, and %d wait in it; it has no room for %d more", ErrFull, q.capacity, len(q.entries), len(entries))
+		return fmt.Errorf("%w: its capacity is %d entries, %d are waiting, and %d more do not fit", ErrFull, q.capacity, len(q.entries), len(entries))
 	}
 	q.entries = append(q.entries, entries...)
 	return nil
 }
 
-// Next takes the first entry out; ok is false where there is none.
+// Next removes and returns the first entry; ok is false if there is none.
 func (q *Queue[T]) Next() (entry T, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -65,24 +64,24 @@ func (q *Queue[T]) Next() (entry T, ok bool) {
 	return entry, true
 }
 
-// Entries are those that wait, the first first.
+// Entries returns the waiting entries in order.
 func (q *Queue[T]) Entries() []T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Clone(q.entries)
 }
 
-// Len is how many entries wait.
+// Len returns the number of waiting entries.
 func (q *Queue[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.entries)
 }
 
-// Capacity is how many entries may wait.
+// Capacity returns the maximum number of waiting entries.
 func (q *Queue[T]) Capacity() int { return q.capacity }
 
-// Refused is how many entries there was no room for.
+// Refused returns the number of entries that did not fit.
 func (q *Queue[T]) Refused() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// Public reports whether an address is one of the public internet. Everything
-// that the IANA special-purpose registries (RFC 6890 and its updates) do not
-// call globally reachable is not, nor is any address that carries an IPv4
-// address inside (mapped, compatible, NAT64, 6to4, Teredo): what such a one
-// leads to depends on the network. Nor are the addresses at which clouds serve
-// metadata and credentials to their machines.
+// Public reports whether an address belongs to the public internet. Addresses that the IANA
+// special-purpose registries (RFC 6890 and its updates) do not call globally reachable do
+// not, nor do addresses that contain an IPv4 address (mapped, compatible, NAT64, 6to4,
+// Teredo), because their destination depends on the network, nor the addresses at which
+// clouds serve metadata and credentials to their machines.
 func Public(a netip.Addr) bool {
 	if !a.IsValid() || a.Zone() != "" {
 		return false
 	}
-	// A mapped address is connected to as the IPv4 address inside; to have one
-	// at all is a trick, so it is judged as what it is written as.
+	// A mapped address is connected to as the IPv4 address inside. Using one is suspicious,
+	// so it is judged as it is written.
 	if a.Is4In6() || !a.IsGlobalUnicast() || a.IsPrivate() {
 		return false
 	}
@@ -36,7 +35,7 @@ func Public(a netip.Addr) bool {
 // ipv6Public is the part of IPv6 that is assigned as global unicast.
 func ipv6Public() netip.Prefix { return netip.MustParsePrefix("2000::/3") }
 
-// specialPurposePrefixes lists what is inside the unicast space and still not public.
+// specialPurposePrefixes lists the prefixes inside the unicast space that are not public.
 func specialPurposePrefixes() []netip.Prefix { return specialPrefixes }
 
 //nolint:gochecknoglobals // an immutable table, parsed once
@@ -72,11 +71,11 @@ func parsePrefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// allowList is what may be reached although it is not public.
+// allowList lists the private hosts and addresses that are allowed.
 type allowList struct {
 	prefixes []netip.Prefix
 	ports    map[netip.AddrPort]bool
-	names    map[string]bool // "host" or "host:port", small letters
+	names    map[string]bool // "host" or "host:port", in lower case
 }
 
 func parseAllowed(entries []string) (allowList, error) {

@@ -18,30 +18,29 @@ import (
 	"time"
 )
 
-// ErrBlocked: the request would have gone somewhere it may not go. Errors of a
-// client wrap it.
+// ErrBlocked means that the destination of a request is not allowed. Errors of a client
+// wrap it.
 var ErrBlocked = errors.New("blocked")
 
-// MaxRedirects is how many redirects a client follows.
+// MaxRedirects is the maximum number of redirects that a client follows.
 const MaxRedirects = 5
 
-// Options say what a client may reach beyond public addresses. The zero value
-// is the safe one. They come from whoever runs the process, never from a flow.
+// Options say what a client may reach besides public addresses. The zero value allows only
+// those. Options are set by the operator of the process, never by a flow.
 type Options struct {
-	// AllowPrivate lists what may be reached although it is not public: CIDR
-	// prefixes (10.1.0.0/16), addresses, and host names, each of these with
-	// any port or with one (localhost:8080). A host name is compared with the
-	// one in the URL, whatever it resolves to.
+	// AllowPrivate lists allowed private destinations: CIDR prefixes (10.1.0.0/16),
+	// addresses, and host names, each with a port (localhost:8080) or for every port. A
+	// host name is compared with the one in the URL, regardless of its addresses.
 	AllowPrivate []string
-	// Resolver looks names up; nil is the system's.
+	// Resolver resolves names; nil means the system's.
 	Resolver *net.Resolver
 }
 
-// Client makes an HTTP client. It takes no proxy from the environment, follows
-// at most MaxRedirects redirects, only to http and https and never from https
-// to http, and leaves behind at another origin every header but Accept,
-// Accept-Language and User-Agent. A redirect that would repeat a body at
-// another origin is refused. An error names the option that cannot be read.
+// Client returns an HTTP client. It ignores proxies of the environment, follows at most
+// MaxRedirects redirects, only to http and https and never from https to http, and on a
+// redirect to another origin sends only the headers Accept, Accept-Language and User-Agent.
+// It refuses a redirect that would repeat a body at another origin. An error names the
+// invalid option.
 func Client(o Options) (*http.Client, error) {
 	allowed, err := parseAllowed(o.AllowPrivate)
 	if err != nil {
@@ -69,8 +68,8 @@ type guardedDialer struct {
 	resolver *net.Resolver
 }
 
-// dial opens a connection to host:port. Names are resolved by the dialer and
-// each address is checked just before it is connected to.
+// dial opens a connection to host:port. The dialer resolves names, and each address is
+// checked directly before connecting to it.
 func (g *guardedDialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Resolver: g.resolver}
 	if !g.allowed.allowsName(address) {
@@ -96,7 +95,7 @@ func (g *guardedDialer) check(network, address string) error {
 	return fmt.Errorf("%w: %s is not a public address", ErrBlocked, ap.Addr())
 }
 
-// checkRedirect bounds and cleans the next request of a chain.
+// checkRedirect limits and sanitises the next request of a redirect chain.
 func checkRedirect(next *http.Request, done []*http.Request) error {
 	last := done[len(done)-1]
 	switch {
