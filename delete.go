@@ -2,18 +2,14 @@ package weir
 
 import (
 	"context"
-	"time"
 
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/trajectory"
 )
 
 // DeleteUser deletes for good all that is kept of a user: sessions, runs, the forks that
-// share their past, trajectories, and long-term memory. A zero Now means the present.
+// share their past, trajectories, and long-term memory. A zero Now means the present time of the store.
 func (w *Weir) DeleteUser(ctx context.Context, user string, e store.DeleteOptions) (store.DeleteResult, error) {
-	if e.Now.IsZero() {
-		e.Now = time.Now()
-	}
 	gone, err := w.store.DeleteUser(ctx, user, e)
 	if err == nil && !e.DryRun && w.trajectories != nil {
 		_, err = w.trajectories.Delete(ctx, trajectory.Filter{User: &user})
@@ -25,11 +21,8 @@ func (w *Weir) DeleteUser(ctx context.Context, user string, e store.DeleteOption
 }
 
 // PruneSessions deletes for good the sessions that have expired, and others that p
-// selects. A zero Now means the present.
+// selects. A zero Now means the present time of the store.
 func (w *Weir) PruneSessions(ctx context.Context, p store.PruneOptions) (store.DeleteResult, error) {
-	if p.Now.IsZero() {
-		p.Now = time.Now()
-	}
 	gone, err := w.store.PruneSessions(ctx, p)
 	if err == nil && !p.DryRun && gone.Sessions > 0 {
 		err = w.deleteOrphanedTrajectories(ctx)

@@ -180,8 +180,12 @@ func TestProcessesShareTrajectoryNumbering(t *testing.T) {
 // earlyLeaseStore takes leases an hour before they end.
 type earlyLeaseStore struct{ *sqlite.Store }
 
-func (g earlyLeaseStore) Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
-	return g.Store.Acquire(ctx, run, owner, ttl, now.Add(time.Hour))
+func (g earlyLeaseStore) Acquire(ctx context.Context, run, owner string, ttl time.Duration) (store.Lease, error) {
+	r, err := g.Store.Run(ctx, run)
+	if err != nil {
+		return store.Lease{}, err
+	}
+	return g.Store.Seize(ctx, run, r.Owner, owner, ttl)
 }
 
 func TestFencedProcessDoesNotOverwriteTrajectory(t *testing.T) {

@@ -40,14 +40,14 @@ func (s *brieflyOwnedStore) Append(ctx context.Context, as []store.Append) []err
 	return s.Store.Append(ctx, as)
 }
 
-func (s *brieflyOwnedStore) Acquire(ctx context.Context, id, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
+func (s *brieflyOwnedStore) Acquire(ctx context.Context, id, owner string, ttl time.Duration) (store.Lease, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.answered && s.refused < 2 && id == s.run {
 		s.refused++
 		return store.Lease{}, fmt.Errorf("%w: another process", store.ErrOwned)
 	}
-	return s.Store.Acquire(ctx, id, owner, ttl, now)
+	return s.Store.Acquire(ctx, id, owner, ttl)
 }
 
 func TestAnswerRecordedByChildRunIsNotDeliveredTwice(t *testing.T) {

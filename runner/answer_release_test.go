@@ -31,7 +31,7 @@ outputs: {who: "{{ ask.text }}"}
 	if err != nil || r.Status != engine.Paused {
 		t.Fatalf("got %v, %v", r.Status, err)
 	}
-	lease, err := s.Acquire(t.Context(), "r", "elsewhere:1:x", time.Minute, time.Now())
+	lease, err := s.Acquire(t.Context(), "r", "elsewhere:1:x", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

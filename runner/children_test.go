@@ -266,7 +266,7 @@ func TestAnsweringAChildDirectlyContinuesItsAncestors(t *testing.T) {
 // before anybody above hears of it.
 func (t *tree) answerOnly(r store.Run, interrupt string, v any) {
 	t.tb.Helper()
-	lease, err := t.store.Acquire(t.tb.Context(), r.ID, "dead", time.Minute, time.Now())
+	lease, err := t.store.Acquire(t.tb.Context(), r.ID, "dead", time.Minute)
 	if err != nil {
 		t.tb.Fatal(err)
 	}

@@ -392,7 +392,7 @@ func (x *Execution) markLeasePending() {
 	x.local.mu.Lock()
 	defer x.local.mu.Unlock()
 	x.lease.Fence += 2
-	x.lease.Until = time.Now().Add(x.local.o.Lease)
+	x.lease.TTL = x.local.o.Lease
 	x.leasePending, x.leaseReleased = true, false
 }
 

@@ -291,7 +291,7 @@ func failWhileDying(t *testing.T, s weir.Store, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := s.Acquire(t.Context(), "run", "dead", time.Minute, time.Now())
+	l, err := s.Acquire(t.Context(), "run", "dead", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

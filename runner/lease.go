@@ -23,7 +23,7 @@ func (l *Local) keepLeases() {
 		if len(leases) == 0 {
 			continue
 		}
-		lost, err := l.store.Renew(l.ctx, leases, l.o.Lease, time.Now())
+		lost, err := l.store.Renew(l.ctx, leases, l.o.Lease)
 		if err != nil {
 			l.o.Logger.Warn("renew leases", "error", err)
 		}

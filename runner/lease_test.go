@@ -23,9 +23,9 @@ type leaseCountingStore struct {
 }
 
 // Acquire counts.
-func (h *leaseCountingStore) Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
+func (h *leaseCountingStore) Acquire(ctx context.Context, run, owner string, ttl time.Duration) (store.Lease, error) {
 	h.transfers.Add(1)
-	return h.Store.Acquire(ctx, run, owner, ttl, now)
+	return h.Store.Acquire(ctx, run, owner, ttl)
 }
 
 // Release counts.

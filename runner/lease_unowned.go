@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
@@ -24,7 +23,7 @@ func (l *Local) acquireWithCommit(ctx context.Context, p *Program, id string, fi
 		return nil, nil
 	}
 	x := l.newExecution(id, m, store.Lease{
-		Run: id, Owner: l.owner, Fence: fence + 1, Until: time.Now().Add(l.o.Lease),
+		Run: id, Owner: l.owner, Fence: fence + 1, TTL: l.o.Lease,
 	})
 	x.leasePending = true
 	if err := m.relaunch(l.clock.now()); err != nil {

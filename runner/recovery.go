@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
@@ -89,16 +88,16 @@ func (l *Local) Recover(ctx context.Context, p *Program, id string) (*Execution,
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
-	u := store.Unfinished{Run: id, Status: row.Head.Status, Activity: row.Head.Activity, Owner: row.Owner, Until: row.Until, Crashes: row.Crashes}
-	if l.crashesOf(&u, time.Now(), ownerDead(row.Owner)) >= MaxCrashes {
+	u := store.Unfinished{Run: id, Status: row.Head.Status, Activity: row.Head.Activity, Owner: row.Owner, Expired: row.Expired, Crashes: row.Crashes}
+	if l.crashesOf(&u, ownerDead(row.Owner)) >= MaxCrashes {
 		return nil, l.quarantine(ctx, &u)
 	}
 	return l.Resume(ctx, p, id)
 }
 
 // crashesOf is the run's count of crashes once this process has taken it.
-func (l *Local) crashesOf(u *store.Unfinished, now time.Time, gone bool) int {
-	left := u.Owner != "" && u.Owner != l.owner && (gone || !u.Until.After(now))
+func (l *Local) crashesOf(u *store.Unfinished, gone bool) int {
+	left := u.Owner != "" && u.Owner != l.owner && (gone || u.Expired)
 	if left && u.Status == engine.Running && u.Activity == engine.Executing {
 		return u.Crashes + 1
 	}
@@ -123,7 +122,7 @@ func (l *Local) quarantine(ctx context.Context, u *store.Unfinished) error {
 // acquire takes the lease of a run, at once where its owner is a process of this
 // machine that is known to be dead: such a process cannot commit any more.
 func (l *Local) acquire(ctx context.Context, id string) (store.Lease, error) {
-	lease, err := l.store.Acquire(ctx, id, l.owner, l.o.Lease, time.Now())
+	lease, err := l.store.Acquire(ctx, id, l.owner, l.o.Lease)
 	if !errors.Is(err, store.ErrOwned) {
 		return lease, err
 	}
@@ -131,5 +130,5 @@ func (l *Local) acquire(ctx context.Context, id string) (store.Lease, error) {
 	if e != nil || !ownerDead(r.Owner) {
 		return lease, err
 	}
-	return l.store.Seize(ctx, id, r.Owner, l.owner, l.o.Lease, time.Now())
+	return l.store.Seize(ctx, id, r.Owner, l.owner, l.o.Lease)
 }

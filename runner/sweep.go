@@ -54,7 +54,7 @@ type unownedRun struct {
 
 // sweep continues what it may and returns how long there is nothing to do.
 func (s *sweeper) sweep(ctx context.Context, now time.Time) (time.Duration, error) {
-	free, all, err := s.list(ctx, now)
+	free, all, err := s.list(ctx)
 	if err != nil {
 		return sweepInterval, err
 	}
@@ -88,16 +88,16 @@ func (s *sweeper) sweep(ctx context.Context, now time.Time) (time.Duration, erro
 	if len(s.unproven) > 0 {
 		return jitter(unprovenInterval), nil
 	}
-	return s.nextPause(ctx, now), nil
+	return s.nextPause(ctx), nil
 }
 
 // list reads the unfinished runs that nobody executes, and the ids of all that are
 // unfinished and not executed here.
-func (s *sweeper) list(ctx context.Context, now time.Time) (free []unownedRun, all map[string]bool, err error) {
+func (s *sweeper) list(ctx context.Context) (free []unownedRun, all map[string]bool, err error) {
 	all = make(map[string]bool)
 	gone := make(map[string]bool)
 	for after := int64(0); ; {
-		page, err := s.l.store.Unfinished(ctx, s.l.owner, now, after, sweepPageSize)
+		page, err := s.l.store.Unfinished(ctx, s.l.owner, after, sweepPageSize)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -108,8 +108,8 @@ func (s *sweeper) list(ctx context.Context, now time.Time) (free []unownedRun, a
 			if _, known := gone[u.Owner]; !known {
 				gone[u.Owner] = ownerDead(u.Owner)
 			}
-			if u.Owner == "" || gone[u.Owner] || !u.Until.After(now) {
-				free = append(free, unownedRun{*u, s.l.crashesOf(u, now, gone[u.Owner])})
+			if u.Owner == "" || gone[u.Owner] || u.Expired {
+				free = append(free, unownedRun{*u, s.l.crashesOf(u, gone[u.Owner])})
 			}
 		}
 		if len(page) < sweepPageSize {
@@ -263,15 +263,15 @@ func (s *sweeper) dropRefusals(all map[string]bool) {
 }
 
 // nextPause is how long to wait before the next sweep.
-func (s *sweeper) nextPause(ctx context.Context, now time.Time) time.Duration {
+func (s *sweeper) nextPause(ctx context.Context) time.Duration {
 	pause := jitter(sweepInterval)
-	next, err := s.l.store.NextDue(ctx, now)
+	wait, due, err := s.l.store.NextDue(ctx)
 	if err != nil {
 		s.warn("find the next timer", "", err)
 		return pause
 	}
-	if !next.IsZero() {
-		pause = min(pause, max(time.Until(next), 0))
+	if due {
+		pause = min(pause, wait)
 	}
 	return pause
 }

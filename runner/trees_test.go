@@ -114,13 +114,13 @@ func (m *killableStore) Commits(ctx context.Context, run string, after int64) it
 }
 
 // Acquire takes a lease and remembers it.
-func (m *killableStore) Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
+func (m *killableStore) Acquire(ctx context.Context, run, owner string, ttl time.Duration) (store.Lease, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.checkAlive(); err != nil {
 		return store.Lease{}, err
 	}
-	l, err := m.Store.Acquire(ctx, run, owner, ttl, now)
+	l, err := m.Store.Acquire(ctx, run, owner, ttl)
 	if err == nil {
 		m.held[run] = l
 	}

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
@@ -15,11 +14,8 @@ func (s *Session) Delete(ctx context.Context) (store.DeleteResult, error) {
 	return s.m.Delete(ctx, s.ID, store.DeleteOptions{})
 }
 
-// Delete is Session.Delete by id. A zero Now means the present.
+// Delete is Session.Delete by id. A zero Now means the present time of the store.
 func (m *Manager) Delete(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error) {
-	if e.Now.IsZero() {
-		e.Now = time.Now()
-	}
 	gone, err := m.store.DeleteSession(ctx, id, e)
 	if err == nil && !e.DryRun && m.deleted != nil {
 		err = m.deleted(ctx, append(gone.Forks, store.Tree{Session: id}))

@@ -167,7 +167,7 @@ func (s *recovery) continueSession(id string) (joined bool, err error) {
 		case status == engine.Running: // the runner recovers the run; the queue follows
 			return false, nil
 		}
-		if now.Owner != "" && now.Owner != s.m.local.Owner() && time.Now().Before(now.Until) && !runner.OwnerDead(now.Owner) {
+		if now.Owner != "" && now.Owner != s.m.local.Owner() && !now.Expired && !runner.OwnerDead(now.Owner) {
 			return false, nil
 		}
 	}

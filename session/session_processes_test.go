@@ -56,8 +56,12 @@ func (s *suspendableStore) Append(ctx context.Context, as []store.Append) []erro
 // leaseStealingStore is the store of a process to which all leases of others have run out.
 type leaseStealingStore struct{ *sqlite.Store }
 
-func (l leaseStealingStore) Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
-	return l.Store.Acquire(ctx, run, owner, ttl, now.Add(time.Hour))
+func (l leaseStealingStore) Acquire(ctx context.Context, run, owner string, ttl time.Duration) (store.Lease, error) {
+	r, err := l.Store.Run(ctx, run)
+	if err != nil {
+		return store.Lease{}, err
+	}
+	return l.Store.Seize(ctx, run, r.Owner, owner, ttl)
 }
 
 func openOn(t *testing.T, s weir.Store, flow string) (*weir.Weir, *weir.Flow) {

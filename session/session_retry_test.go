@@ -125,11 +125,11 @@ func (d *dyingStore) Append(ctx context.Context, as []store.Append) []error {
 	return errs
 }
 
-func (d *dyingStore) Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
+func (d *dyingStore) Acquire(ctx context.Context, run, owner string, ttl time.Duration) (store.Lease, error) {
 	if d.died() {
 		return store.Lease{}, weirkit.ErrDied
 	}
-	return d.Store.Acquire(ctx, run, owner, ttl, now)
+	return d.Store.Acquire(ctx, run, owner, ttl)
 }
 
 const agesFlow = `

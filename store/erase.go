@@ -7,7 +7,7 @@ import "time"
 // since that does not say whose it is. Learned code stays where it is of another user
 // and was not learned in what is deleted.
 type DeleteOptions struct {
-	// Now says which leases have not run out. A run that is under one is owned by a
+	// Now says which leases have not expired; zero is the present time of the store. A run that is under one is owned by a
 	// live process, and nothing is deleted then (ErrOwned), unless Force is set: the
 	// process finds its run gone with its next commit.
 	Now   time.Time
@@ -24,6 +24,7 @@ type Tree struct{ Session, Run string }
 // that one of the other fields takes. One that a live process works on, or that
 // something shares a past with which is not to be deleted, stays.
 type PruneOptions struct {
+	// A zero Now is the present time of the store.
 	Now time.Time
 	// User and Flow narrow it down to the sessions of one user and one flow.
 	User, Flow string

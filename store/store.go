@@ -66,8 +66,11 @@ type Lease struct {
 	Run   string
 	Owner string // "host:pid:random"
 	Fence int64
-	// Until is when others may take the run unless the lease is renewed.
+	// Until is when others may take the run unless the lease is renewed, by the store's
+	// clock. The store sets it.
 	Until time.Time
+	// TTL is how long the lease lasts that a commit takes; see Append.Acquire.
+	TTL time.Duration
 	// Crashes is how many processes have ended while they executed the run, one
 	// after the other without a commit between; Acquire and Seize count.
 	Crashes int
@@ -84,7 +87,8 @@ type Append struct {
 	Carryover []byte
 	// Acquire, where it is set, has this commit take a run that nobody owns, so that
 	// no commit of its own is needed for that: its Fence is that of the Append and
-	// one more than the run's. Where the run's is another it is ErrFenced.
+	// one more than the run's. Where the run's is another it is ErrFenced. The lease ends
+	// Acquire.TTL after the store's present time.
 	Acquire *Lease
 	// Release gives the run back with this commit, as Release does after it.
 	Release bool
@@ -131,6 +135,8 @@ type Run struct {
 	// Owner is who holds the lease, "" for nobody.
 	Owner string    `json:"owner,omitempty"`
 	Until time.Time `json:"until,omitzero"`
+	// Expired says that the lease of the owner has expired, by the store's clock.
+	Expired bool `json:"-"`
 	// Fence is that of the newest lease; it grows once more when the run is given
 	// back.
 	Fence int64 `json:"fence,omitempty"`
@@ -161,9 +167,10 @@ type Unfinished struct {
 	Due int64
 	// Posts says that messages wait in its inbox.
 	Posts bool
-	// Owner holds the run until Until; "" is nobody.
+	// Owner has the lease, "" for none; Expired says that it has expired, by the store's
+	// clock.
 	Owner   string
-	Until   time.Time
+	Expired bool
 	Crashes int
 }
 

@@ -57,19 +57,20 @@ type Journal interface {
 	FindMessage(ctx context.Context, run, conversation, message string, n int) (int, error)
 }
 
-// Leases records which process executes a run.
+// Leases records which process executes a run. The store owns the clock: callers pass how
+// long a lease lasts, and the store decides when it has expired.
 type Leases interface {
 	// Acquire gives a run to owner for ttl. The fence grows unless owner has the run
 	// already. ErrOwned while another owner has a lease that has not expired; ErrNotFound.
 	// If the run was executing under an owner whose lease expired, the run's count of
 	// crashes grows by one in the same transaction.
-	Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (Lease, error)
+	Acquire(ctx context.Context, run, owner string, ttl time.Duration) (Lease, error)
 	// Seize is Acquire from the owner from, whose process is known to be dead: its lease
 	// need not have expired. ErrOwned if the run has another owner by now.
-	Seize(ctx context.Context, run, from, owner string, ttl time.Duration, now time.Time) (Lease, error)
-	// Renew extends leases by ttl from now and returns the ids of the runs whose lease is
+	Seize(ctx context.Context, run, from, owner string, ttl time.Duration) (Lease, error)
+	// Renew extends leases to ttl from now and returns the ids of the runs whose lease is
 	// lost.
-	Renew(ctx context.Context, ls []Lease, ttl time.Duration, now time.Time) (lost []string, err error)
+	Renew(ctx context.Context, ls []Lease, ttl time.Duration) (lost []string, err error)
 	// Release ends a lease and raises the fence, so that a commit under the lease that is
 	// still on its way is refused. It does nothing for a lease that is lost.
 	Release(ctx context.Context, l Lease) error
@@ -116,15 +117,13 @@ type CheckpointStore interface {
 
 // RecoveryStore finds what no process continues.
 type RecoveryStore interface {
-	// Due returns at most limit runs without an owner whose earliest timer is due at
-	// before, the longest due first.
-	Due(ctx context.Context, before time.Time, limit int) ([]string, error)
-	// NextDue returns the earliest timer after a time among runs without an owner; zero if
-	// there is none.
-	NextDue(ctx context.Context, after time.Time) (time.Time, error)
+	// NextDue returns in how long the next timer is due among the runs that have no owner or
+	// an expired lease, by the store's clock. Timers that are due already do not count.
+	// False if there is no such timer.
+	NextDue(ctx context.Context) (time.Duration, bool, error)
 	// Unfinished returns at most limit runs that a process should be executing and that
 	// except does not own, with a number above after, in the order of their numbers.
-	Unfinished(ctx context.Context, except string, now time.Time, after int64, limit int) ([]Unfinished, error)
+	Unfinished(ctx context.Context, except string, after int64, limit int) ([]Unfinished, error)
 }
 
 // SessionStore keeps conversations over many runs.

@@ -27,15 +27,11 @@ type noRecovery struct{}
 
 func (noRecovery) err() error { return unsupported("recovery") }
 
-func (x noRecovery) Due(context.Context, time.Time, int) ([]string, error) {
-	return nil, x.err()
+func (x noRecovery) NextDue(context.Context) (time.Duration, bool, error) {
+	return 0, false, x.err()
 }
 
-func (x noRecovery) NextDue(context.Context, time.Time) (time.Time, error) {
-	return time.Time{}, x.err()
-}
-
-func (x noRecovery) Unfinished(context.Context, string, time.Time, int64, int) ([]Unfinished, error) {
+func (x noRecovery) Unfinished(context.Context, string, int64, int) ([]Unfinished, error) {
 	return nil, x.err()
 }
 

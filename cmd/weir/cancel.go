@@ -65,7 +65,7 @@ func (p *cli) cancelRun(ctx context.Context, desk *application, id, reason strin
 	if told && r.Head.Status.Ended() {
 		return r.Head.Status, true, nil
 	}
-	if told && r.Owner != "" && time.Now().Before(r.Until) {
+	if told && r.Owner != "" && !r.Expired {
 		return 0, false, nil
 	}
 	run, err := desk.Cancel(ctx, id, p.userName(), reason)

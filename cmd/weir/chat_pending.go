@@ -28,7 +28,7 @@ func (c *chat) loadPending(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if r.Owner != "" && time.Now().Before(r.Until) && !runner.OwnerDead(r.Owner) {
+		if r.Owner != "" && !r.Expired && !runner.OwnerDead(r.Owner) {
 			c.note("round %d runs in another process, %s; messages sent here wait for its end", row.Rounds, runner.OwnerName(r.Owner))
 			return nil
 		}

@@ -225,7 +225,7 @@ func isInterrupted(r *store.Run) bool {
 	if r.Head.Status != engine.Running && r.Head.Status != engine.Pending {
 		return false
 	}
-	return r.Owner == "" || time.Now().After(r.Until) || runner.OwnerDead(r.Owner)
+	return r.Owner == "" || r.Expired || runner.OwnerDead(r.Owner)
 }
 
 // stoppedHint says that no process executes a run, and how it is continued.

@@ -90,7 +90,7 @@ func seedSession(t *testing.T, s *sqlite.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := s.Acquire(ctx, "round", "me", time.Hour, now)
+	l, err := s.Acquire(ctx, "round", "me", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,8 +128,8 @@ func (f *faulty) StartRound(ctx context.Context, queued string, n store.NewRun) 
 	return x, q, err
 }
 
-func (f *faulty) Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
-	return call(f, func() (store.Lease, error) { return f.Store.Acquire(ctx, run, owner, ttl, now) })
+func (f *faulty) Acquire(ctx context.Context, run, owner string, ttl time.Duration) (store.Lease, error) {
+	return call(f, func() (store.Lease, error) { return f.Store.Acquire(ctx, run, owner, ttl) })
 }
 
 func (f *faulty) Release(ctx context.Context, l store.Lease) error {

@@ -129,7 +129,7 @@ func testLostLease(t *testing.T, s Subject) {
 	}
 	<-g.reached
 	// Somebody whose clock is an hour ahead takes the run.
-	lease, err := st.Acquire(t.Context(), "r", "thief", time.Minute, time.Now().Add(time.Hour))
+	lease, err := st.Seize(t.Context(), "r", ownerOf(t, st, "r"), "thief", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,4 +351,14 @@ func (f funcType) withStubs() funcType {
 		f[name] = func(*node.Ctx) error { return nil }
 	}
 	return f
+}
+
+// ownerOf returns the owner of a run.
+func ownerOf(t *testing.T, st Store, run string) string {
+	t.Helper()
+	r, err := st.Run(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Owner
 }

@@ -189,7 +189,7 @@ func testCrashWith(t *testing.T, s Subject, lost bool) {
 // seizeLease takes a run from its process, which ends without leaving anything.
 func seizeLease(t *testing.T, st Store, x *runner.Execution) {
 	t.Helper()
-	lease, err := st.Acquire(t.Context(), x.ID, "thief", time.Minute, time.Now().Add(time.Hour))
+	lease, err := st.Seize(t.Context(), x.ID, ownerOf(t, st, x.ID), "thief", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

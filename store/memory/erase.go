@@ -112,6 +112,9 @@ func (s *Store) deleteTrees(ctx context.Context, e store.DeleteOptions, user str
 	if err := s.checkOpen(ctx); err != nil {
 		return store.DeleteResult{}, err
 	}
+	if e.Now.IsZero() {
+		e.Now = s.clock()
+	}
 	s.sessions.mu.Lock()
 	defer s.sessions.mu.Unlock()
 	s.mu.Lock()
@@ -279,6 +282,9 @@ func wrap(op string, err error) error {
 
 // PruneSessions deletes the sessions that p says.
 func (s *Store) PruneSessions(ctx context.Context, p store.PruneOptions) (store.DeleteResult, error) {
+	if p.Now.IsZero() {
+		p.Now = s.clock()
+	}
 	var counted store.DeleteResult
 	var kept []store.KeptSession
 	out, err := s.deleteTrees(ctx, store.DeleteOptions{Now: p.Now, Force: true}, "", func(f treeSet) ([]tree, error) {

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -16,21 +15,22 @@ import (
 // owner has the run already. store.ErrOwned where another's lease has not run
 // out, store.ErrNotFound where there is no such run. Taking an executing run from
 // an owner that let its lease run out counts as a crash.
-func (s *Store) Acquire(ctx context.Context, id, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
-	return s.acquire(ctx, id, "", owner, ttl, now)
+func (s *Store) Acquire(ctx context.Context, id, owner string, ttl time.Duration) (store.Lease, error) {
+	return s.acquire(ctx, id, "", owner, ttl)
 }
 
 // Seize is Acquire from an owner that is known to be dead, whose lease need not have
 // run out. store.ErrOwned where the run is another's by now.
-func (s *Store) Seize(ctx context.Context, id, from, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
-	return s.acquire(ctx, id, from, owner, ttl, now)
+func (s *Store) Seize(ctx context.Context, id, from, owner string, ttl time.Duration) (store.Lease, error) {
+	return s.acquire(ctx, id, from, owner, ttl)
 }
 
-func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
+func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Duration) (store.Lease, error) {
 	r, err := s.run(ctx, id)
 	if err != nil {
 		return store.Lease{}, fmt.Errorf("acquire: %w", err)
 	}
+	now := s.clock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	another := r.row.Owner != "" && r.row.Owner != owner
@@ -50,14 +50,15 @@ func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Du
 
 // Renew extends leases to now+ttl and returns the ids of the runs that are no
 // longer theirs.
-func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Duration, now time.Time) ([]string, error) {
+func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Duration) ([]string, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
 	var lost []string
+	until := s.clock().Add(ttl)
 	for _, l := range leases {
 		r, err := s.run(ctx, l.Run)
-		if err != nil || !r.renew(l, now.Add(ttl)) {
+		if err != nil || !r.renew(l, until) {
 			lost = append(lost, l.Run)
 		}
 	}
@@ -100,48 +101,24 @@ func (r *run) release() {
 	r.row.Owner, r.row.Until = "", time.Time{}
 }
 
-// Due lists at most limit runs that nobody owns and whose earliest timer is
-// due at before, the longest due first.
-func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]string, error) {
-	type due struct {
-		id string
-		at int64
-	}
-	var all []due
-	err := s.visitUnowned(ctx, before, func(row *store.Run) {
-		if at := row.Head.Due; at > 0 && at <= before.UnixMilli() {
-			all = append(all, due{row.ID, at})
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(all, func(a, b due) int { return cmp.Compare(a.at, b.at) })
-	ids := []string{}
-	for _, d := range all[:min(len(all), limit)] {
-		ids = append(ids, d.id)
-	}
-	return ids, nil
-}
-
-// NextDue is the earliest timer later than after among runs that nobody owns
-// then; zero for none.
-func (s *Store) NextDue(ctx context.Context, after time.Time) (time.Time, error) {
-	var next int64
-	err := s.visitUnowned(ctx, after, func(row *store.Run) {
-		if at := row.Head.Due; at > after.UnixMilli() && (next == 0 || at < next) {
+// NextDue returns in how long the next timer is due of the runs that no process has; see
+// store.RecoveryStore.
+func (s *Store) NextDue(ctx context.Context) (time.Duration, bool, error) {
+	now, next := s.clock(), int64(0)
+	err := s.visitUnowned(ctx, now, func(row *store.Run) {
+		if at := row.Head.Due; at > now.UnixMilli() && (next == 0 || at < next) {
 			next = at
 		}
 	})
 	if err != nil || next == 0 {
-		return time.Time{}, err
+		return 0, false, err
 	}
-	return time.UnixMilli(next), nil
+	return time.UnixMilli(next).Sub(now), true, nil
 }
 
-// Unfinished lists at most limit runs that a process should be executing at now and
+// Unfinished lists at most limit runs that a process should be executing now and
 // that except does not own, with a number above after, the oldest first.
-func (s *Store) Unfinished(ctx context.Context, except string, now time.Time, after int64, limit int) ([]store.Unfinished, error) {
+func (s *Store) Unfinished(ctx context.Context, except string, after int64, limit int) ([]store.Unfinished, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
@@ -154,12 +131,13 @@ func (s *Store) Unfinished(ctx context.Context, except string, now time.Time, af
 	s.mu.RLock()
 	order := s.order
 	s.mu.RUnlock()
+	now := s.clock()
 	out := []store.Unfinished{}
 	for _, r := range order {
 		row := r.copy()
 		u := store.Unfinished{
 			Number: int64(r.number) + 1, Run: row.ID, Parent: row.Parent, Session: row.Session, Status: row.Head.Status,
-			Activity: row.Head.Activity, Due: row.Head.Due, Posts: posted[row.ID], Owner: row.Owner, Until: row.Until, Crashes: row.Crashes,
+			Activity: row.Head.Activity, Due: row.Head.Due, Posts: posted[row.ID], Owner: row.Owner, Expired: row.Owner != "" && !row.Until.After(now), Crashes: row.Crashes,
 		}
 		switch {
 		case len(out) == limit:

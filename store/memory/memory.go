@@ -27,6 +27,7 @@ import (
 // Store is a store in memory. It is safe for concurrent use.
 type Store struct {
 	closed atomic.Bool
+	now    func() time.Time                        // nil is time.Now
 	tokens atomic.Pointer[func(convo.Message) int] // tokens; nil where nobody counts
 
 	mu    sync.RWMutex // guards what follows
@@ -73,6 +74,20 @@ func New() *Store {
 		trajectories: tables.NewMemory(),
 		sessions:     sessions{byID: map[string]*session{}, messages: map[string]*store.QueuedMessage{}},
 	}
+}
+
+// NewWithClock makes an empty store by whose clock leases expire and timers are due.
+func NewWithClock(now func() time.Time) *Store {
+	s := New()
+	s.now = now
+	return s
+}
+
+func (s *Store) clock() time.Time {
+	if s.now == nil {
+		return time.Now()
+	}
+	return s.now()
 }
 
 // Close makes every later call fail with store.ErrClosed and forgets nothing
@@ -196,7 +211,7 @@ func (s *Store) Append(ctx context.Context, appends []store.Append) []error {
 		case r.row.Session != "" || len(a.ConsumedMessages) > 0:
 			err = s.appendOfSession(r, a)
 		default:
-			err = r.append(a)
+			err = r.append(a, s.clock())
 		}
 		if err == nil {
 			s.removePosts(a.ConsumedPosts)
@@ -206,7 +221,7 @@ func (s *Store) Append(ctx context.Context, appends []store.Append) []error {
 	return errs
 }
 
-func (r *run) append(a *store.Append) error {
+func (r *run) append(a *store.Append, now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := &a.Commit
@@ -229,7 +244,7 @@ func (r *run) append(a *store.Append) error {
 		r.row.Crashes = 0
 	}
 	if a.Acquire != nil {
-		r.fence, r.row.Owner, r.row.Until = a.Fence, a.Acquire.Owner, a.Acquire.Until
+		r.fence, r.row.Owner, r.row.Until = a.Fence, a.Acquire.Owner, now.Add(a.Acquire.TTL)
 	}
 	if a.Release {
 		r.release()
@@ -290,7 +305,14 @@ func (s *Store) Run(ctx context.Context, id string) (store.Run, error) {
 	if err != nil {
 		return store.Run{}, err
 	}
-	return r.copy(), nil
+	row := r.copy()
+	s.markExpired(&row)
+	return row, nil
+}
+
+// markExpired sets whether the lease of the owner has expired.
+func (s *Store) markExpired(row *store.Run) {
+	row.Expired = row.Owner != "" && !row.Until.After(s.clock())
 }
 
 func (r *run) copy() store.Run {
@@ -326,6 +348,7 @@ func (s *Store) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) {
 			break
 		}
 		if row := r.copy(); matches(&row, f) {
+			s.markExpired(&row)
 			out = append(out, row)
 		}
 	}

@@ -16,7 +16,7 @@ func BenchmarkAppend(b *testing.B) {
 	if err := s.Create(ctx, store.NewRun{ID: "r"}); err != nil {
 		b.Fatal(err)
 	}
-	l, err := s.Acquire(ctx, "r", "me", time.Hour, time.UnixMilli(1))
+	l, err := s.Acquire(ctx, "r", "me", time.Hour)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -34,5 +34,5 @@ func BenchmarkAppend(b *testing.B) {
 }
 
 func TestMemoryStore(t *testing.T) {
-	storetest.Run(t, storetest.Subject{Open: func(testing.TB) store.Store { return memory.New() }})
+	storetest.Run(t, storetest.Subject{Open: func(_ testing.TB, clock func() time.Time) store.Store { return memory.NewWithClock(clock) }})
 }

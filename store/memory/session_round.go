@@ -238,7 +238,7 @@ func (s *Store) appendOfSession(r *run, a *store.Append) error {
 		holders[i] = t.byID[t.messages[id].Session].row.Holder
 	}
 	if r.row.Session == "" {
-		if err := r.append(a); err != nil {
+		if err := r.append(a, s.clock()); err != nil {
 			return err
 		}
 	} else if err := s.appendRound(r, a); err != nil {
@@ -268,7 +268,7 @@ func (s *Store) appendRound(r *run, a *store.Append) error {
 	if err := x.checkContinues(r, &a.Commit); err != nil {
 		return err
 	}
-	if err := r.append(a); err != nil {
+	if err := r.append(a, s.clock()); err != nil {
 		return err
 	}
 	if a.Commit.Seq == 1 {

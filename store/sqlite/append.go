@@ -214,7 +214,7 @@ func (w *writeTx) setOwner(r *runState, a *store.Append) error {
 	if a.Release {
 		fence++
 	} else {
-		owner, until = a.Acquire.Owner, a.Acquire.Until.UnixMilli()
+		owner, until = a.Acquire.Owner, w.s.clock().Add(a.Acquire.TTL).UnixMilli()
 	}
 	_, err := w.s.stmts.updateOwner.ExecContext(w.ctx, owner, until, fence, r.num)
 	if err == nil {

@@ -25,7 +25,7 @@ func newChain(tb testing.TB, s *Store, run string) *chain {
 	if err := s.Create(tb.Context(), store.NewRun{ID: run, Flow: "chain", Fingerprint: "f", At: time.UnixMilli(1_800_000_000_000)}); err != nil {
 		tb.Fatal(err)
 	}
-	l, err := s.Acquire(tb.Context(), run, "me", time.Hour, time.UnixMilli(1))
+	l, err := s.Acquire(tb.Context(), run, "me", time.Hour)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func appendForEver(path string) error {
 	if err != nil {
 		return err
 	}
-	l, err := s.Acquire(ctx, "r", fmt.Sprint(os.Getpid()), time.Hour, run.Until.Add(time.Hour))
+	l, err := s.Seize(ctx, "r", run.Owner, fmt.Sprint(os.Getpid()), time.Hour)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (s *Store) deleteTrees(ctx context.Context, op string, e store.DeleteOption
 		if err != nil {
 			return err
 		}
-		x := deleter{lineage: lineage{ctx, s.conn}, s: s, conn: s.conn, now: e.Now, user: user}
+		x := deleter{lineage: lineage{ctx, s.conn}, s: s, conn: s.conn, now: s.timeOr(e.Now), user: user}
 		if len(roots) == 0 {
 			out, err = x.deleteUserOnly(e.DryRun)
 			return err

@@ -44,7 +44,7 @@ func leaveTraces(t *testing.T, s *Store, who string) {
 		must(err)
 		_, _, err = s.StartRound(ctx, q.ID, store.NewRun{ID: run, Flow: "chat", User: who + "-canary-user", At: time.UnixMilli(1)})
 		must(err)
-		l, err := s.Acquire(ctx, run, who+"-canary-owner", time.Hour, time.UnixMilli(1))
+		l, err := s.Acquire(ctx, run, who+"-canary-owner", 0)
 		must(err)
 		x, err := s.Session(ctx, session)
 		must(err)

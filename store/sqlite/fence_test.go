@@ -27,7 +27,7 @@ func TestCommitsAfterANewFenceAreStoredAsDeltas(t *testing.T) {
 		if err := s.Release(t.Context(), store.Lease{Run: "r", Owner: "me", Fence: c.fence}); err != nil {
 			t.Fatal(err)
 		}
-		l, err := all[(i+1)/3%2].Acquire(t.Context(), "r", "me", time.Hour, time.UnixMilli(int64(i+2)))
+		l, err := all[(i+1)/3%2].Acquire(t.Context(), "r", "me", time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}

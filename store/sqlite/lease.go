@@ -13,17 +13,18 @@ import (
 // owner has the run already. store.ErrOwned where another's lease has not run
 // out, store.ErrNotFound where there is no such run. Taking an executing run from
 // an owner that let its lease run out counts as a crash.
-func (s *Store) Acquire(ctx context.Context, id, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
-	return s.acquire(ctx, id, "", owner, ttl, now)
+func (s *Store) Acquire(ctx context.Context, id, owner string, ttl time.Duration) (store.Lease, error) {
+	return s.acquire(ctx, id, "", owner, ttl)
 }
 
 // Seize is Acquire from an owner that is known to be dead, whose lease need not have
 // run out. store.ErrOwned where the run is another's by now.
-func (s *Store) Seize(ctx context.Context, id, from, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
-	return s.acquire(ctx, id, from, owner, ttl, now)
+func (s *Store) Seize(ctx context.Context, id, from, owner string, ttl time.Duration) (store.Lease, error) {
+	return s.acquire(ctx, id, from, owner, ttl)
 }
 
-func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
+func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Duration) (store.Lease, error) {
+	now := s.clock()
 	l := store.Lease{Run: id, Owner: owner, Until: now.Add(ttl).Truncate(time.Millisecond)}
 	err := s.write(ctx, "acquire run "+id, func(ctx context.Context) error {
 		var num, until int64
@@ -60,16 +61,17 @@ func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Du
 
 // Renew extends leases to now+ttl and returns the ids of the runs that are no
 // longer theirs.
-func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Duration, now time.Time) ([]string, error) {
+func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Duration) ([]string, error) {
 	var lost []string
 	if len(leases) == 0 {
 		return lost, nil
 	}
+	until := s.clock().Add(ttl).UnixMilli()
 	err := s.write(ctx, "renew leases", func(ctx context.Context) error {
 		lost = nil
 		for _, l := range leases {
 			res, err := s.conn.ExecContext(ctx, "UPDATE run_row SET until = ? WHERE id = ? AND fence = ? AND owner = ?",
-				now.Add(ttl).UnixMilli(), l.Run, l.Fence, l.Owner)
+				until, l.Run, l.Fence, l.Owner)
 			if err != nil {
 				return err
 			}
@@ -91,30 +93,22 @@ func (s *Store) Release(ctx context.Context, l store.Lease) error {
 	return err
 }
 
-// Due lists at most limit runs that nobody owns and whose earliest timer is
-// due at before, the longest due first.
-func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]string, error) {
-	return s.queryTexts(ctx, "list due runs", `SELECT id FROM run
-		WHERE due > 0 AND due <= ?1 AND (owner IS NULL OR until <= ?1) ORDER BY due, num LIMIT ?2`,
-		before.UnixMilli(), limit)
-}
-
-// NextDue is the earliest timer later than after among runs that nobody owns
-// then; zero for none.
-func (s *Store) NextDue(ctx context.Context, after time.Time) (time.Time, error) {
-	var next int64
+// NextDue returns in how long the next timer is due of the runs that no process has; see
+// store.RecoveryStore.
+func (s *Store) NextDue(ctx context.Context) (time.Duration, bool, error) {
+	now, next := s.clock().UnixMilli(), int64(0)
 	err := s.reader.QueryRowContext(ctx, `SELECT coalesce((SELECT due FROM run
-		WHERE due > 0 AND due > ?1 AND (owner IS NULL OR until <= ?1) ORDER BY due LIMIT 1), 0)`,
-		after.UnixMilli()).Scan(&next)
+		WHERE due > 0 AND due > ?1 AND (owner IS NULL OR until <= ?1) ORDER BY due LIMIT 1), 0)`, now).Scan(&next)
 	if err != nil || next == 0 {
-		return time.Time{}, s.wrap("find next timer", err)
+		return 0, false, s.wrap("find next timer", err)
 	}
-	return time.UnixMilli(next), nil
+	return time.Duration(next-now) * time.Millisecond, true, nil
 }
 
-// Unfinished lists at most limit runs that a process should be executing at now and
+// Unfinished lists at most limit runs that a process should be executing now and
 // that except does not own, with a number above after, the oldest first.
-func (s *Store) Unfinished(ctx context.Context, except string, now time.Time, after int64, limit int) ([]store.Unfinished, error) {
+func (s *Store) Unfinished(ctx context.Context, except string, after int64, limit int) ([]store.Unfinished, error) {
+	now := s.clock().UnixMilli()
 	out := []store.Unfinished{}
 	err := s.query(ctx, func(row scanner) error {
 		var u store.Unfinished
@@ -124,9 +118,7 @@ func (s *Store) Unfinished(ctx context.Context, except string, now time.Time, af
 		if err != nil {
 			return err
 		}
-		if u.Owner != "" {
-			u.Until = time.UnixMilli(until)
-		}
+		u.Expired = u.Owner != "" && until <= now
 		u.Status, err = parseStatus(status)
 		out = append(out, u)
 		return err
@@ -140,7 +132,7 @@ func (s *Store) Unfinished(ctx context.Context, except string, now time.Time, af
 			UNION SELECT run FROM inbox)
 		AND (?2 = '' OR r.owner IS NOT ?2) AND r.num > ?3 AND r.status IN ('running', 'pending', 'paused')
 		ORDER BY r.num LIMIT ?4`,
-		now.UnixMilli(), except, after, limit)
+		now, except, after, limit)
 	if err != nil {
 		return nil, s.wrap("list unfinished runs", err)
 	}

@@ -26,7 +26,7 @@ func namedRound(t *testing.T, s *Store, id, user string, ids func(round, at int)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := s.Acquire(ctx, id, "me", time.Hour, time.Now())
+	l, err := s.Acquire(ctx, id, "me", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestRoundContextGetsARowWhenForked(t *testing.T) {
 		"child": {ID: "main", Create: true, Run: "r1", Parent: "main", At: 3, Adds: 1},
 	} {
 		change.Body = &convo.Change{Create: change.Create, Append: []convo.Message{{ID: "x", Role: convo.User, Text: "said in " + run}}}
-		l, err := s.Acquire(ctx, run, "me", time.Hour, time.Now())
+		l, err := s.Acquire(ctx, run, "me", time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}

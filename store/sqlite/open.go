@@ -58,7 +58,7 @@ func openFile(ctx context.Context, path string, opts Options, migrations fs.FS) 
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path}
+	s := &Store{path: path, now: opts.Clock}
 	if err := s.connect(ctx, opts); err != nil {
 		return nil, errors.Join(err, s.closeConnections())
 	}

@@ -12,6 +12,7 @@ import (
 // PruneSessions deletes the sessions that p says, as DeleteSession does.
 func (s *Store) PruneSessions(ctx context.Context, p store.PruneOptions) (store.DeleteResult, error) {
 	const op = "prune sessions"
+	p.Now = s.timeOr(p.Now)
 	var out store.DeleteResult
 	err := s.secureDelete(ctx, op, func(ctx context.Context) error {
 		x := deleter{lineage: lineage{ctx, s.conn}, s: s, conn: s.conn, now: p.Now}

@@ -25,7 +25,7 @@ const selectOne = selectRun + " WHERE r.id = ?"
 
 // Run returns a run as listings show it; store.ErrNotFound where there is none.
 func (s *Store) Run(ctx context.Context, id string) (store.Run, error) {
-	r, err := scanRun(s.reader.QueryRowContext(ctx, selectOne, id))
+	r, err := scanRun(s.clock(), s.reader.QueryRowContext(ctx, selectOne, id))
 	return r, s.wrap("run "+id, err)
 }
 
@@ -49,7 +49,7 @@ func (s *Store) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) {
 	}
 	out := []store.Run{}
 	err := s.query(ctx, func(row scanner) error {
-		r, err := scanRun(row)
+		r, err := scanRun(s.clock(), row)
 		out = append(out, r)
 		return err
 	}, selectRun+" WHERE "+strings.Join(where, " AND ")+" ORDER BY "+order+" LIMIT ?", append(args, cmp.Or(f.Limit, 100))...)
@@ -84,7 +84,7 @@ func conditions(f store.Filter) (where []string, args []any) {
 	return where, args
 }
 
-func scanRun(row scanner) (store.Run, error) {
+func scanRun(now time.Time, row scanner) (store.Run, error) {
 	var r store.Run
 	var created, updated, until int64
 	var status, waiting, usage, failure string
@@ -101,6 +101,7 @@ func scanRun(row scanner) (store.Run, error) {
 	r.Created, r.Updated = time.UnixMilli(created), time.UnixMilli(updated)
 	if r.Owner != "" {
 		r.Until = time.UnixMilli(until)
+		r.Expired = !r.Until.After(now)
 	}
 	if r.Head.Status, err = parseStatus(status); err != nil {
 		return r, err

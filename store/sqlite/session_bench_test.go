@@ -92,7 +92,7 @@ func forkChain(b *testing.B, s *Store, deep, add int) string {
 		b.Fatal(err)
 	}
 	for i := range deep {
-		l, err := s.Acquire(ctx, run, "me", time.Hour, time.UnixMilli(1))
+		l, err := s.Acquire(ctx, run, "me", time.Hour)
 		if err != nil {
 			b.Fatal(err)
 		}

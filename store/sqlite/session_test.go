@@ -53,7 +53,7 @@ func (c *chat) take(tb testing.TB, queued, answered string) error {
 	if err != nil {
 		return err
 	}
-	l, err := c.s.Acquire(tb.Context(), run, "host:1:random", time.Hour, time.Now())
+	l, err := c.s.Acquire(tb.Context(), run, "host:1:random", time.Hour)
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func TestTheTokensOfAMessageAreShownWhereItsMetadataSaysThem(t *testing.T) {
 	if _, _, err := s.StartRound(t.Context(), "q", store.NewRun{ID: "r", At: time.UnixMilli(1)}); err != nil {
 		t.Fatal(err)
 	}
-	l, err := s.Acquire(t.Context(), "r", "me", time.Hour, time.UnixMilli(1))
+	l, err := s.Acquire(t.Context(), "r", "me", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

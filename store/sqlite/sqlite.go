@@ -36,6 +36,10 @@ type Options struct {
 	// into it, or changed Weir's: to verify it, and for nothing else.
 	Untrusted bool
 
+	// Clock tells the time by which leases expire and timers are due; nil is the clock of
+	// this machine.
+	Clock func() time.Time
+
 	noBackup bool
 	pageSize int // bytes, of a new file; 0 is defaultPageSize
 	maxPages int // of the file; 0 is SQLite's own bound
@@ -45,6 +49,7 @@ type Options struct {
 // the file between processes.
 type Store struct {
 	path   string
+	now    func() time.Time // nil is time.Now
 	reader *readerPool
 	closed atomic.Bool
 	tokens atomic.Pointer[func(convo.Message) int] // tokens; nil where nobody counts
@@ -74,6 +79,22 @@ type Store struct {
 // are not Weir's, and store.ErrFull.
 func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	return open(ctx, path, opts, migrations())
+}
+
+// clock returns the present time, by which leases expire and timers are due.
+func (s *Store) clock() time.Time {
+	if s.now == nil {
+		return time.Now()
+	}
+	return s.now()
+}
+
+// timeOr returns at, or the present time if at is zero.
+func (s *Store) timeOr(at time.Time) time.Time {
+	if at.IsZero() {
+		return s.clock()
+	}
+	return at
 }
 
 // CountTokens implements store.Counting: messages of sessions are kept with how

@@ -65,7 +65,7 @@ func trailsOf(t *testing.T, s *Store, user string) (out []string) {
 }
 
 func TestDeletingOwnersDeletesTrajectories(t *testing.T) {
-	later := store.DeleteOptions{Now: time.Now()}
+	var later store.DeleteOptions
 	all := []string{
 		"bob-canary-alone/1/0", "bob-canary-alone/1/1", "bob-canary-elsewhere/1/0", "bob-canary-elsewhere/1/1",
 		"bob-canary-session/1/0", "bob-canary-session/1/1",
@@ -132,7 +132,7 @@ func TestDeletingARunKeepsTrajectoryOfSameNamedSession(t *testing.T) {
 func TestTrajectoriesOfLiveProcessesAreKept(t *testing.T) {
 	s := trailed(t)
 	leaveTraces(t, s, "bob")
-	if _, err := s.Acquire(t.Context(), "bob-canary-child", "me", time.Hour, time.Now()); err != nil {
+	if _, err := s.Acquire(t.Context(), "bob-canary-child", "me", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.DeleteUser(t.Context(), "bob-canary-user", store.DeleteOptions{Now: time.Now()}); !errors.Is(err, store.ErrOwned) {

@@ -97,7 +97,7 @@ func TestRunOfVersion2Continues(t *testing.T) {
 	if err != nil || run.Commits != 3 {
 		t.Fatal(run.Commits, err)
 	}
-	l, err := s.Acquire(t.Context(), "chain", "you", time.Hour, time.Now())
+	l, err := s.Acquire(t.Context(), "chain", "you", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func baseCases() []testCase {
 func fork(t *testing.T, s Store, w *writer, id string, seq int64) *writer {
 	t.Helper()
 	must(t, s.Create(t.Context(), store.NewRun{ID: id, Flow: "flow", At: startTime(), Base: &store.Base{Run: w.lease.Run, Seq: seq}}))
-	l, err := s.Acquire(t.Context(), id, "me", time.Hour, startTime())
+	l, err := s.at(startTime()).Acquire(t.Context(), id, "me", time.Hour)
 	must(t, err)
 	f := &writer{s: s, lease: l, first: 1}
 	for _, c := range w.wrote[:seq] {

@@ -33,7 +33,7 @@ func afterLeasesExpired() store.DeleteOptions {
 func child(t *testing.T, s Store, w *writer, id string, at int) *writer {
 	t.Helper()
 	must(t, s.Create(t.Context(), store.NewRun{ID: id, Flow: "flow", Parent: w.lease.Run, At: startTime()}))
-	l, err := s.Acquire(t.Context(), id, "me", time.Hour, startTime())
+	l, err := s.at(startTime()).Acquire(t.Context(), id, "me", time.Hour)
 	must(t, err)
 	c := &writer{s: s, lease: l, first: 1}
 	c.append(t, &engine.RunStarted{Parallel: 1, Parent: w.lease.Run, Contexts: []engine.ContextChange{

@@ -16,7 +16,7 @@ func leaseCases() []testCase {
 	return []testCase{
 		{"a run is owned by one at a time", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
-			_, err := s.Acquire(t.Context(), "r", "you", time.Hour, startTime().Add(59*time.Minute))
+			_, err := s.at(startTime().Add(59*time.Minute)).Acquire(t.Context(), "r", "you", time.Hour)
 			checkError(t, err, store.ErrOwned)
 			for _, word := range []string{"me", startTime().Add(time.Hour).UTC().Format(time.RFC3339)} {
 				if err != nil && !strings.Contains(err.Error(), word) {
@@ -27,7 +27,7 @@ func leaseCases() []testCase {
 		}},
 		{"who has a run may acquire it again", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
-			l, err := s.Acquire(t.Context(), "r", "me", time.Hour, startTime().Add(time.Minute))
+			l, err := s.at(startTime().Add(time.Minute)).Acquire(t.Context(), "r", "me", time.Hour)
 			must(t, err)
 			equal(t, "fence", l.Fence, w.lease.Fence)
 			equal(t, "until", l.Until.Equal(startTime().Add(61*time.Minute)), true)
@@ -43,7 +43,7 @@ func leaseCases() []testCase {
 			must(t, err)
 			equal(t, "owner", run.Owner, "")
 			old := w.lease
-			w.lease, err = s.Acquire(t.Context(), "r", "you", time.Hour, startTime())
+			w.lease, err = s.at(startTime()).Acquire(t.Context(), "r", "you", time.Hour)
 			must(t, err)
 			if w.lease.Fence <= old.Fence {
 				t.Errorf("fence %d after %d", w.lease.Fence, old.Fence)
@@ -55,14 +55,14 @@ func leaseCases() []testCase {
 		{"renewing extends leases and names those that are lost", func(t *testing.T, s Store) {
 			a, b, c := newWriter(t, s, "a"), newWriter(t, s, "b"), newWriter(t, s, "c")
 			now := startTime().Add(2 * time.Hour)
-			_, err := s.Acquire(t.Context(), "b", "you", time.Hour, now)
+			_, err := s.at(now).Acquire(t.Context(), "b", "you", time.Hour)
 			must(t, err)
-			lost, err := s.Renew(t.Context(), []store.Lease{a.lease, b.lease, c.lease}, time.Hour, now)
+			lost, err := s.at(now).Renew(t.Context(), []store.Lease{a.lease, b.lease, c.lease}, time.Hour)
 			must(t, err)
 			equal(t, "lost", lost, []string{"b"})
-			_, err = s.Acquire(t.Context(), "a", "you", time.Hour, now.Add(59*time.Minute))
+			_, err = s.at(now.Add(59*time.Minute)).Acquire(t.Context(), "a", "you", time.Hour)
 			checkError(t, err, store.ErrOwned)
-			lost, err = s.Renew(t.Context(), nil, time.Hour, now)
+			lost, err = s.at(now).Renew(t.Context(), nil, time.Hour)
 			must(t, err)
 			equal(t, "lost of none", len(lost), 0)
 		}},
@@ -72,7 +72,7 @@ func leaseCases() []testCase {
 			errs := make([]error, 8)
 			for i := range errs {
 				wg.Go(func() {
-					_, errs[i] = s.Acquire(t.Context(), "r", fmt.Sprint("owner ", i), time.Hour, startTime())
+					_, errs[i] = s.at(startTime()).Acquire(t.Context(), "r", fmt.Sprint("owner ", i), time.Hour)
 				})
 			}
 			wg.Wait()
@@ -97,7 +97,7 @@ func acquireOwnedRun(t *testing.T, s Store) {
 	w.append(t, &engine.NodeStarted{Path: "a"})
 	a := w.next(&engine.NodeStarted{Path: "b"})
 	a.Fence++
-	a.Acquire = &store.Lease{Run: "r", Owner: "you", Fence: a.Fence, Until: startTime().Add(time.Hour)}
+	a.Acquire = &store.Lease{Run: "r", Owner: "you", Fence: a.Fence, TTL: time.Hour}
 	checkError(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrFenced)
 	w.append(t, &engine.NodeStarted{Path: "b"})
 	w.check(t, s)
@@ -115,7 +115,7 @@ func commitsAcquireAndRelease(t *testing.T, s Store) {
 		owner := ""
 		if took {
 			owner = a.Acquire.Owner
-			equal(t, "until", run.Until.Equal(a.Acquire.Until), true)
+			equal(t, "until", run.Until.Equal(startTime().Add(a.Acquire.TTL)), true)
 		}
 		equal(t, "owner", run.Owner, owner)
 		w.lease.Fence = run.Fence
@@ -129,13 +129,13 @@ func commitsAcquireAndRelease(t *testing.T, s Store) {
 	takes := func(owner string) store.Append {
 		a := w.next(&engine.NodeStarted{Path: "by " + owner})
 		a.Fence++
-		a.Acquire = &store.Lease{Run: "r", Owner: owner, Fence: a.Fence, Until: startTime().Add(time.Hour)}
+		a.Acquire = &store.Lease{Run: "r", Owner: owner, Fence: a.Fence, TTL: time.Hour}
 		return a
 	}
 	late := takes("late")
 	say(takes("you"), true)
 	checkError(t, s.Append(t.Context(), []store.Append{late})[0], store.ErrFenced)
-	_, err := s.Acquire(t.Context(), "r", "late", time.Hour, startTime())
+	_, err := s.at(startTime()).Acquire(t.Context(), "r", "late", time.Hour)
 	checkError(t, err, store.ErrOwned)
 	left = w.next(&engine.NodeStarted{Path: "c"})
 	left.Release = true
@@ -163,13 +163,13 @@ func handOver(t *testing.T, s Store) {
 		w.append(t, say())
 		old := w.lease
 		var err error
-		w.lease, err = s.Acquire(t.Context(), "r", fmt.Sprint("owner ", turn), time.Hour, startTime().Add(time.Duration(turn+1)*time.Hour))
+		w.lease, err = s.at(startTime().Add(time.Duration(turn+1)*time.Hour)).Acquire(t.Context(), "r", fmt.Sprint("owner ", turn), time.Hour)
 		must(t, err)
 		equal(t, "fence", w.lease.Fence, old.Fence+1)
 		stale := w.next(say())
 		stale.Fence = old.Fence
 		checkError(t, s.Append(t.Context(), []store.Append{stale})[0], store.ErrFenced)
-		lost, err := s.Renew(t.Context(), []store.Lease{old}, time.Hour, startTime())
+		lost, err := s.at(startTime()).Renew(t.Context(), []store.Lease{old}, time.Hour)
 		must(t, err)
 		equal(t, "lost", lost, []string{"r"})
 	}

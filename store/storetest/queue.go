@@ -24,7 +24,7 @@ func messagesAnswerQuestions(t *testing.T, s Store) {
 	checkError(t, err, store.ErrNotFound)
 	_, _, err = s.StartRound(t.Context(), "q0", store.NewRun{ID: "r", At: startTime()})
 	must(t, err)
-	l, err := s.Acquire(t.Context(), "r", "me", time.Hour, startTime())
+	l, err := s.at(startTime()).Acquire(t.Context(), "r", "me", time.Hour)
 	must(t, err)
 	w := &writer{s: s, lease: l, first: 1}
 	answer := func(want error, messages ...string) {

@@ -14,16 +14,16 @@ func recoveryCases() []testCase {
 		{"a run is taken at once from an owner that is known to be dead, and from nobody else", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			w.append(t, &engine.NodeStarted{Path: "a"})
-			_, err := s.Seize(t.Context(), "r", "another", "you", time.Hour, startTime())
+			_, err := s.at(startTime()).Seize(t.Context(), "r", "another", "you", time.Hour)
 			checkError(t, err, store.ErrOwned)
 			w.append(t, &engine.NodeStarted{Path: "b"})
-			l, err := s.Seize(t.Context(), "r", "me", "you", time.Hour, startTime())
+			l, err := s.at(startTime()).Seize(t.Context(), "r", "me", "you", time.Hour)
 			must(t, err)
 			equal(t, "owner", l.Owner, "you")
 			checkError(t, s.Append(t.Context(), []store.Append{w.next(&engine.NodeStarted{Path: "late"})})[0], store.ErrFenced)
-			_, err = s.Seize(t.Context(), "r", "me", "third", time.Hour, startTime())
+			_, err = s.at(startTime()).Seize(t.Context(), "r", "me", "third", time.Hour)
 			checkError(t, err, store.ErrOwned)
-			_, err = s.Seize(t.Context(), "none", "me", "you", time.Hour, startTime())
+			_, err = s.at(startTime()).Seize(t.Context(), "none", "me", "you", time.Hour)
 			checkError(t, err, store.ErrNotFound)
 			w.lease = l
 			w.append(t, &engine.NodeStarted{Path: "c"})
@@ -34,21 +34,21 @@ func recoveryCases() []testCase {
 			w := newWriter(t, s, "r")
 			w.append(t, &engine.NodeStarted{Path: "a"})
 			must(t, s.Release(t.Context(), w.lease))
-			l, err := s.Acquire(t.Context(), "r", "you", time.Hour, startTime())
+			l, err := s.at(startTime()).Acquire(t.Context(), "r", "you", time.Hour)
 			must(t, err)
 			equal(t, "crashes of a run that was given back", l.Crashes, 0)
 			w.lease = l
 			a := w.next(&engine.NodeStarted{Path: "b"})
 			a.Head.Status = engine.Paused
 			must(t, s.Append(t.Context(), []store.Append{a})[0])
-			l, err = s.Seize(t.Context(), "r", "you", "third", time.Hour, startTime())
+			l, err = s.at(startTime()).Seize(t.Context(), "r", "you", "third", time.Hour)
 			must(t, err)
 			equal(t, "crashes of a run that waited", l.Crashes, 0)
 			w = newWriter(t, s, "timer")
 			a = w.next(&engine.NodeStarted{Path: "a"})
 			a.Head.Activity, a.Head.Due = engine.AwaitsTimers, startTime().UnixMilli()
 			must(t, s.Append(t.Context(), []store.Append{a})[0])
-			l, err = s.Seize(t.Context(), "timer", "me", "you", time.Hour, startTime())
+			l, err = s.at(startTime()).Seize(t.Context(), "timer", "me", "you", time.Hour)
 			must(t, err)
 			equal(t, "crashes of a run that waited for a timer", l.Crashes, 0)
 		}},
@@ -61,7 +61,7 @@ func recoveryCases() []testCase {
 				must(t, s.Append(t.Context(), []store.Append{a})[0])
 				must(t, s.Post(t.Context(), store.Post{Run: w.lease.Run, Kind: "cancel", At: startTime()}))
 			}
-			list, err := s.Unfinished(t.Context(), "", startTime(), 0, 10)
+			list, err := s.at(startTime()).Unfinished(t.Context(), "", 0, 10)
 			must(t, err)
 			if len(list) != 1 || list[0].Run != "r0" || !list[0].Posts {
 				t.Errorf("got %+v, want r0 with posts", list)
@@ -78,7 +78,7 @@ func countCrashes(t *testing.T, s Store) {
 		t.Helper()
 		run, err := s.Run(t.Context(), "r")
 		must(t, err)
-		l, err := s.Seize(t.Context(), "r", run.Owner, owner, time.Hour, startTime())
+		l, err := s.at(startTime()).Seize(t.Context(), "r", run.Owner, owner, time.Hour)
 		must(t, err)
 		after, err := s.Run(t.Context(), "r")
 		must(t, err)
@@ -95,10 +95,10 @@ func countCrashes(t *testing.T, s Store) {
 	}
 	w.append(t, &engine.NodeStarted{Path: "b"})
 	equal(t, "crashes after a commit", crash("next").Crashes, 1)
-	l, err := s.Acquire(t.Context(), "r", "late", time.Hour, startTime().Add(2*time.Hour))
+	l, err := s.at(startTime().Add(2*time.Hour)).Acquire(t.Context(), "r", "late", time.Hour)
 	must(t, err)
 	equal(t, "crashes where a lease ran out", l.Crashes, 2)
-	again, err := s.Acquire(t.Context(), "r", "late", time.Hour, startTime())
+	again, err := s.at(startTime()).Acquire(t.Context(), "r", "late", time.Hour)
 	must(t, err)
 	equal(t, "crashes of a lease acquired again", again.Crashes, 2)
 }
@@ -134,7 +134,7 @@ func unfinishedRuns(t *testing.T, s Store) {
 		t.Helper()
 		var after int64
 		for {
-			list, err := s.Unfinished(t.Context(), except, at(now), after, limit)
+			list, err := s.at(at(now)).Unfinished(t.Context(), except, after, limit)
 			must(t, err)
 			for i := range list {
 				out = append(out, list[i].Run+" "+list[i].Owner)
@@ -174,12 +174,12 @@ func pendingSessions(t *testing.T, s Store) {
 	page, err := s.PendingSessions(t.Context(), "s1", 1)
 	must(t, err)
 	equal(t, "page", page, []string{"s3"})
-	list, err := s.Unfinished(t.Context(), "", startTime(), 0, 10)
+	list, err := s.at(startTime()).Unfinished(t.Context(), "", 0, 10)
 	must(t, err)
 	if len(list) != 1 || list[0].Run != "r1" || list[0].Session != "s1" || list[0].Status != engine.Pending {
 		t.Errorf("got %+v, want the round that was begun", list)
 	}
-	l, err := s.Acquire(t.Context(), "r1", "me", time.Hour, startTime())
+	l, err := s.at(startTime()).Acquire(t.Context(), "r1", "me", time.Hour)
 	must(t, err)
 	w := &writer{s: s, lease: l, first: 1}
 	w.append(t, &engine.NodeStarted{Path: "a"})

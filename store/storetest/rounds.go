@@ -91,7 +91,7 @@ func (k *conversation) startRound(t *testing.T) *roundWriter {
 	must(t, err)
 	equal(t, "session", []any{x.ID, x.Holder, x.Rounds, x.Fence, x.Length, x.Queued}, []any{k.id, run, k.n, int64(k.n), len(k.said), 0})
 	equal(t, "message", []any{took.ID, took.TakenBy, took.Value}, []any{q.ID, run, "hello"})
-	l, err := k.s.Acquire(t.Context(), run, "me", time.Hour, startTime())
+	l, err := k.s.at(startTime()).Acquire(t.Context(), run, "me", time.Hour)
 	must(t, err)
 	r := &roundWriter{writer: writer{s: k.s, lease: l, first: 1}, t: k}
 	k.runs = append(k.runs, r)
@@ -261,7 +261,7 @@ func startRoundsInOrder(t *testing.T, s Store) {
 	took, err := s.RoundMessage(t.Context(), "r")
 	must(t, err)
 	equal(t, "message", took, q)
-	l, err := s.Acquire(t.Context(), "r", "me", time.Hour, startTime())
+	l, err := s.at(startTime()).Acquire(t.Context(), "r", "me", time.Hour)
 	must(t, err)
 	w := &writer{s: s, lease: l, first: 1}
 	a := w.next(&engine.RunCancelled{})

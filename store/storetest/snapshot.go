@@ -21,7 +21,7 @@ func snapshotCases() []testCase {
 			if s.subject.OpenSecond == nil {
 				t.Skip("Subject.OpenSecond: the store is of one process")
 			}
-			snapshotOfRounds(t, s, Store{store.Complete(s.subject.OpenSecond(t, s.Store)), s.subject})
+			snapshotOfRounds(t, s, s.openSecond(t))
 		}},
 	}
 }
@@ -68,7 +68,7 @@ func (m *snapshot) runRound(t *testing.T, s Store, i int) {
 	must(t, err)
 	m.run.Store(&id)
 	m.rounds.Store(int64(x.Rounds))
-	l, err := s.Acquire(t.Context(), id, "me", time.Hour, startTime())
+	l, err := s.at(startTime()).Acquire(t.Context(), id, "me", time.Hour)
 	must(t, err)
 	w := writer{s: s, lease: l, first: 1}
 	w.append(t, &engine.RunStarted{Parallel: 1, Session: "s", Round: i + 1, Contexts: []engine.ContextChange{

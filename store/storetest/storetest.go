@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,14 +23,14 @@ import (
 
 // Subject is the store that is tested.
 type Subject struct {
-	// Open makes an empty store. The suite does not close it.
-	Open func(tb testing.TB) store.Store
+	// Open makes an empty store that takes the time from clock. The suite does not close it.
+	Open func(tb testing.TB, clock func() time.Time) store.Store
 	// Reopen closes a store that Open made and opens it again with what it holds; nil for a
 	// store that does not outlive its process.
-	Reopen func(tb testing.TB, s store.Store) store.Store
+	Reopen func(tb testing.TB, s store.Store, clock func() time.Time) store.Store
 	// OpenSecond opens a store that Open made once more, as another process does; nil for a
 	// store of one process.
-	OpenSecond func(tb testing.TB, s store.Store) store.Store
+	OpenSecond func(tb testing.TB, s store.Store, clock func() time.Time) store.Store
 }
 
 // Store is a store with the methods of every capability. A case that calls a missing one
@@ -37,6 +38,31 @@ type Subject struct {
 type Store struct {
 	*store.Full
 	subject *Subject
+	now     *atomic.Pointer[time.Time] // the store's clock
+}
+
+// newStore opens an empty store whose clock stands at startTime.
+func newStore(t *testing.T, subject *Subject) Store {
+	t.Helper()
+	s := Store{subject: subject, now: new(atomic.Pointer[time.Time])}
+	s.at(startTime())
+	s.Full = store.Complete(subject.Open(t, s.clock))
+	return s
+}
+
+func (s Store) clock() time.Time { return *s.now.Load() }
+
+// at sets the store's clock and returns the store.
+func (s Store) at(now time.Time) Store {
+	s.now.Store(&now)
+	return s
+}
+
+// openSecond opens the store once more, as another process does.
+func (s Store) openSecond(tb testing.TB) Store {
+	tb.Helper()
+	s.Full = store.Complete(s.subject.OpenSecond(tb, s.Full.Store, s.clock))
+	return s
 }
 
 // reopen returns the store after it was closed and opened again, or the store itself if it
@@ -46,7 +72,8 @@ func (s Store) reopen(tb testing.TB) Store {
 	if s.subject.Reopen == nil {
 		return s
 	}
-	return Store{store.Complete(s.subject.Reopen(tb, s.Store)), s.subject}
+	s.Full = store.Complete(s.subject.Reopen(tb, s.Full.Store, s.clock))
+	return s
 }
 
 // Run runs the suite, every case on a fresh store.
@@ -66,11 +93,11 @@ func Run(t *testing.T, s Subject) {
 		{"memory", func(c store.Capabilities) bool { return c.Memory != nil }, [][]testCase{memoryCases(), memorySearchCases()}},
 	} {
 		t.Run(tier.name, func(t *testing.T) {
-			if !tier.has(s.Open(t).Capabilities()) {
+			if !tier.has(newStore(t, &s).Capabilities()) {
 				t.Skipf("the store does not declare the capability %s", tier.name)
 			}
 			for _, c := range slices.Concat(tier.groups...) {
-				t.Run(c.name, func(t *testing.T) { c.run(t, Store{store.Complete(s.Open(t)), &s}) })
+				t.Run(c.name, func(t *testing.T) { c.run(t, newStore(t, &s)) })
 			}
 		})
 	}
@@ -95,7 +122,7 @@ type writer struct {
 func newWriter(tb testing.TB, s Store, run string) *writer {
 	tb.Helper()
 	must(tb, s.Create(tb.Context(), store.NewRun{ID: run, Flow: "flow", Fingerprint: "f1", At: startTime()}))
-	l, err := s.Acquire(tb.Context(), run, "me", time.Hour, startTime())
+	l, err := s.at(startTime()).Acquire(tb.Context(), run, "me", time.Hour)
 	must(tb, err)
 	return &writer{s: s, lease: l, first: 1}
 }
