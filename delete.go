@@ -4,18 +4,17 @@ import (
 	"context"
 
 	"github.com/weir-run/weir/store"
-	"github.com/weir-run/weir/trajectory"
 )
 
 // DeleteUser deletes for good all that is kept of a user: sessions, runs, the forks that
 // share their past, trajectories, and long-term memory. A zero Now means the present time of the store.
 func (w *Weir) DeleteUser(ctx context.Context, user string, e store.DeleteOptions) (store.DeleteResult, error) {
 	gone, err := w.store.DeleteUser(ctx, user, e)
-	if err == nil && !e.DryRun && w.trajectories != nil {
-		_, err = w.trajectories.Delete(ctx, trajectory.Filter{User: &user})
+	if err == nil && !e.DryRun {
+		err = w.trajectories.DeleteUser(ctx, user)
 	}
 	if err == nil && !e.DryRun {
-		err = w.deleteTrajectories(ctx, gone.Forks)
+		err = w.trajectories.Delete(ctx, gone.Forks)
 	}
 	return gone, err
 }
@@ -25,7 +24,7 @@ func (w *Weir) DeleteUser(ctx context.Context, user string, e store.DeleteOption
 func (w *Weir) PruneSessions(ctx context.Context, p store.PruneOptions) (store.DeleteResult, error) {
 	gone, err := w.store.PruneSessions(ctx, p)
 	if err == nil && !p.DryRun && gone.Sessions > 0 {
-		err = w.deleteOrphanedTrajectories(ctx)
+		err = w.trajectories.DeleteOrphaned(ctx)
 	}
 	return gone, err
 }

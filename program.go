@@ -2,10 +2,10 @@ package weir
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
@@ -152,7 +152,7 @@ func (w *Weir) recordedProgram(ctx context.Context, fingerprint, specs string) (
 	if p != nil {
 		return p, nil
 	}
-	f, inferred, err := RecordedFlow(ctx, w.store, w.catalogue, fingerprint, specs)
+	f, inferred, err := history.RecordedFlow(ctx, w.store, w.catalogue, fingerprint, specs)
 	if err != nil {
 		return nil, fmt.Errorf("the flow of the record: %w", err)
 	}
@@ -165,38 +165,6 @@ func (w *Weir) recordedProgram(ctx context.Context, fingerprint, specs string) (
 	return p, nil
 }
 
-// RecordedFlow returns a flow as a run was started with it, for reading the record
-// of that run: fingerprint and specs are those in its first event. It needs no node
-// type where the specs are kept; c is asked for types where they are not, and may
-// be nil. Inferred lists the types that neither has: what is read of their nodes'
-// ports is inferred from the edges.
-func RecordedFlow(ctx context.Context, s store.Flows, c flow.Catalogue, fingerprint, specs string) (f *Flow, inferred []string, err error) {
-	r := flow.RecordedFlows{ByFingerprint: func(fp string) ([]byte, error) { return s.Flow(ctx, fp) }, Types: c}
-	if r.Specs, err = storedSpecs(ctx, s, specs); err != nil {
-		return nil, nil, err
-	}
-	return r.Read(fingerprint)
-}
-
-// storedSpecs returns the node types that are kept under a digest, nil where there are
-// none.
-func storedSpecs(ctx context.Context, s store.Flows, digest string) (specs *flow.Specs, err error) {
-	if digest == "" {
-		return nil, nil
-	}
-	data, err := s.Flow(ctx, digest)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
-	}
-	if err == nil {
-		specs, err = flow.DecodeSpecs(data)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("node types %s: %w", digest, err)
-	}
-	return specs, nil
-}
-
 // FlowByFingerprint returns a flow that a run was started with, by its fingerprint as
 // store.Run has it. The error is a *flow.Invalid where the flow does not load
 // with the node types of this process, and store.ErrNotFound where none is kept.
@@ -204,7 +172,7 @@ func (w *Weir) FlowByFingerprint(ctx context.Context, fingerprint string) (*Flow
 	return StoredFlow(ctx, w.store, w.catalogue, fingerprint)
 }
 
-// StoredFlow is Weir.FlowUnder for a store that no Weir is open on.
+// StoredFlow is Weir.FlowByFingerprint for a store on which no Weir is open.
 func StoredFlow(ctx context.Context, s store.Flows, c flow.Catalogue, fingerprint string) (*Flow, error) {
 	kept := func(fp string) ([]byte, error) { return s.Flow(ctx, fp) }
 	normal, err := kept(fingerprint)

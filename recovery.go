@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/runner"
 )
 
@@ -123,7 +124,7 @@ func (w *Weir) changed(ctx context.Context, p *runner.Program, start *engine.Run
 	if start.Specs == "" || start.Specs == p.Specs || p.RecordedSpecs == nil {
 		return out, nil
 	}
-	was, err := storedSpecs(ctx, w.store, start.Specs)
+	was, err := history.StoredSpecs(ctx, w.store, start.Specs)
 	if was == nil || err != nil {
 		return out, err
 	}

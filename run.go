@@ -364,37 +364,6 @@ func rootRuns(ids []string) []string {
 	return out
 }
 
-// InspectPrompts returns the model calls of a node's newest attempt with exactly what
-// each was sent, what not, and why. Path is as "refine#2/draft". Where this process
-// lacks the node's type, or its types do not fit the record, the calls are as the
-// journal has them: their Request is nil.
-func (w *Weir) InspectPrompts(ctx context.Context, id, path string) ([]runner.ModelCall, error) {
-	recorded, err := w.programForReading(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	p, err := w.programOf(ctx, id)
-	if err != nil {
-		return w.local.ModelCalls(ctx, recorded, id, path)
-	}
-	sent, err := w.local.InspectPrompt(ctx, p, id, path)
-	if err != nil && p.Specs != recorded.Specs {
-		return w.local.ModelCalls(ctx, recorded, id, path)
-	}
-	return sent, err
-}
-
-// Inspect rebuilds a run from its journal as it was after event number at, 0
-// for now. It runs nothing and needs no lease, and no node type: it reads the run
-// with what was recorded of its types.
-func (w *Weir) Inspect(ctx context.Context, id string, at int64) (*runner.RunView, error) {
-	p, err := w.programForReading(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return w.local.Inspect(ctx, p, id, at)
-}
-
 // Output returns an output of a completed run as a T; an error says what it is
 // instead.
 func Output[T any](r Result, name string) (T, error) {

@@ -91,7 +91,7 @@ func (w *Weir) ContinueSession(ctx context.Context, id string) ([]*Reply, error)
 func (w *Weir) newSessions(recovers bool) *session.Manager {
 	return session.NewManager(session.Options{
 		Store: w.store, Runs: sessionRuns{w}, Local: w.local, Models: w.models, Logger: w.logger,
-		CustomTypes: w.customTypes, Deleted: w.deleteTrajectories, CountTokens: w.store.Capabilities().CountTokens,
+		CustomTypes: w.customTypes, Deleted: w.trajectories.Delete, CountTokens: w.store.Capabilities().CountTokens,
 		Recover: recovers && w.store.Capabilities().Sessions != nil,
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/node/builtin"
@@ -23,7 +24,6 @@ import (
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/memory"
 	"github.com/weir-run/weir/tool"
-	"github.com/weir-run/weir/trajectory"
 )
 
 // Names of other rooms that users of the library meet at every turn.
@@ -121,11 +121,11 @@ type Weir struct {
 	sessions    *session.Manager
 	// providers are the names of those that are configured; replays, that one answers for
 	// all.
-	providers map[string]bool
-	replays   bool
-	secret    func(name string) (string, bool)
-	// trajectories is where they are kept beside the journal, nil for nowhere.
-	trajectories trajectory.Storage
+	providers    map[string]bool
+	replays      bool
+	secret       func(name string) (string, bool)
+	history      *history.Reader
+	trajectories *history.Trajectories
 
 	mu               sync.Mutex
 	programs         map[string]*runner.Program // by fingerprint
@@ -189,16 +189,17 @@ func Open(o Options) (*Weir, error) {
 			Tools: w.tools, Executors: executors, Cache: cache{w.store}, HTTP: o.HTTP, Secret: o.Secrets,
 		},
 	}
-	ro.Trajectories = w.trajectoryRecording(o.Trajectories)
+	w.trajectories, ro.Trajectories = w.newTrajectories(o.Trajectories)
 	ro.Flow, ro.RecordedProgram = w.programByFingerprint, w.recordedProgramOf
 	ro.Specs = func(ctx context.Context, digest string) (*flow.Specs, error) {
-		return storedSpecs(ctx, o.Store, digest)
+		return history.StoredSpecs(ctx, o.Store, digest)
 	}
 	ro.Drain = o.Drain
 	if o.Recover || o.Tend {
 		ro.Program = w.programIfRunnable
 	}
 	w.local = runner.NewLocal(ro)
+	w.history = history.NewReader(w.store, w.local, recordedPrograms{w})
 	w.sessions = w.newSessions(ro.Program != nil)
 	return w, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/llm/recorded"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/node/builtin"
@@ -71,7 +72,7 @@ func recordedFlow(ctx context.Context, s weir.Store, prefix string) *weir.Flow {
 	if err != nil {
 		return nil
 	}
-	f, _, err := weir.RecordedFlow(ctx, s, cat, r.Fingerprint, "")
+	f, _, err := history.RecordedFlow(ctx, s, cat, r.Fingerprint, "")
 	if err != nil {
 		return nil
 	}

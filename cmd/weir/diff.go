@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
 )
 
 func (p *cli) diffCommand() *cobra.Command {
@@ -183,7 +183,7 @@ func (w *diffPrinter) flow() {
 	}
 }
 
-func (w *diffPrinter) values(what string, list []weir.ValueDifference) {
+func (w *diffPrinter) values(what string, list []history.ValueDifference) {
 	if len(list) > 0 {
 		w.title("%s", what)
 	}
@@ -253,7 +253,7 @@ func (w *diffPrinter) first() {
 	}
 }
 
-func (w *diffPrinter) messages(c weir.ContextDifference) {
+func (w *diffPrinter) messages(c history.ContextDifference) {
 	same := "no message is the same"
 	if c.Common > 0 {
 		same = count(c.Common, "message") + " the same"

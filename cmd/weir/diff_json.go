@@ -6,6 +6,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
 )
 
 // diffReport is what `weir diff --json` prints. All keys are always there; a key
@@ -102,14 +103,14 @@ func diffOf(d *weir.Diff) *diffReport {
 	return r
 }
 
-func diffSideOf(s weir.Side) diffSide {
+func diffSideOf(s history.Side) diffSide {
 	return diffSide{
 		Run: s.Run, Flow: s.Flow, Fingerprint: s.Fingerprint, User: s.User, Status: s.Status.String(),
 		Events: s.Events, Usage: usageReportOf(s.Usage), Error: s.Error,
 	}
 }
 
-func diffEntries(list []weir.ValueDifference) []diffEntry {
+func diffEntries(list []history.ValueDifference) []diffEntry {
 	out := []diffEntry{}
 	for _, v := range list {
 		out = append(out, diffEntry{Name: v.Name, A: rawOf(v.A, v.InA), B: rawOf(v.B, v.InB)})

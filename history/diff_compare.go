@@ -1,4 +1,4 @@
-package weir
+package history
 
 import (
 	"reflect"
@@ -10,16 +10,16 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// comparison compares what two runs hold without the ids of their child runs, which
-// follow from the run's own: the same node of another run has another child.
+// comparison compares two runs and ignores the ids of their child runs, which are derived
+// from the run's id and therefore always differ.
 type comparison struct{ a, b *regexp.Regexp }
 
 func newComparison(a, b *runner.RunView) comparison {
 	return comparison{childIDPattern(a), childIDPattern(b)}
 }
 
-// childIDPattern matches the ids of all runs below a run, and below those whose past
-// it shares.
+// childIDPattern matches the ids of the child runs of a run, and of the runs whose past it
+// shares.
 func childIDPattern(v *runner.RunView) *regexp.Regexp {
 	var trees []string
 	for _, l := range ancestors(v) {
@@ -29,7 +29,8 @@ func childIDPattern(v *runner.RunView) *regexp.Regexp {
 	return regexp.MustCompile(`\b(?:` + strings.Join(trees, "|") + `)\.[a-z2-7]{12}\b`)
 }
 
-// childIDPlaceholder stands for the id of a child run. It has no quotes: it is put into JSON.
+// childIDPlaceholder replaces the ids of child runs. It has no quotes because it is
+// inserted into JSON.
 const childIDPlaceholder = "\u27e8child run\u27e9"
 
 func (i comparison) equalTexts(a, b string) bool {
@@ -44,17 +45,18 @@ func (i comparison) equalEvents(a, b engine.Event) bool {
 	return a == b || a.Kind() == b.Kind() && reflect.DeepEqual(replaceIDs(i.a, comparedFields(a)), replaceIDs(i.b, comparedFields(b)))
 }
 
-// equalMessages compares two messages but for their ids and metadata.
+// equalMessages compares two messages and ignores their ids and metadata.
 func (i comparison) equalMessages(a, b convo.Message) bool {
 	a.Metadata, b.Metadata = nil, nil
-	a.ID, b.ID = "", "" // those of a child's messages hold its run's id
+	a.ID, b.ID = "", "" // the ids of a child's messages contain its run id
 	if i.equalTexts(a.Text, b.Text) {
 		a.Text, b.Text = "", ""
 	}
 	return a.Equal(b)
 }
 
-// replaceIDs is a value in which no id of a child run stands, a copy where it had one.
+// replaceIDs returns a value with the ids of child runs replaced. It copies what it
+// changes.
 func replaceIDs(ids *regexp.Regexp, v any) any {
 	switch v := v.(type) {
 	case string:

@@ -1,7 +1,6 @@
-package weir
+package history
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,56 +10,56 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// Diff says where two runs part. Lists are empty where there is nothing to say.
+// Diff are the differences between two runs, A and B. A list is empty if there is no
+// difference.
 type Diff struct {
 	A, B Side
-	// Same is true where none of what follows differs.
+	// Same reports that nothing below differs.
 	Same bool
-	// Shared is the past that both share, nil where they share none.
+	// Shared is the past that both runs share, nil if there is none.
 	Shared *CommonAncestor
-	// Flow are the differences of what they run, in the normal form.
+	// Flow are the differences between their flows in the normal form.
 	Flow []FlowDifference
-	// Inputs, Outputs and State differ by name.
+	// Inputs, Outputs and State are the differences by name.
 	Inputs, Outputs, State []ValueDifference
-	// Nodes that ended another way, or gave something else, in the order in which
-	// the runs came to them.
+	// Nodes are the nodes whose status, attempts or outputs differ, in the order in which
+	// the runs reached them.
 	Nodes []NodeDifference
-	// First is the first event of each run that the other has not, nil where both
-	// have all. What says how long something took does not count, nor which of two
-	// nodes that worked at the same time was ahead.
+	// First is the first event of each run that the other does not have, nil if there is
+	// none. Durations are ignored, and so is the order of nodes that ran at the same time.
 	First *EventDifference
-	// Contexts whose messages differ, by id.
+	// Contexts are the contexts whose messages differ, by id.
 	Contexts []ContextDifference
 }
 
-// Side is one of the two runs.
+// Side describes one of the two runs.
 type Side struct {
 	Run, Flow, Fingerprint, User string
 	Status                       engine.Status
 	Error                        *engine.Error
 	Events                       int64
-	// Usage is all that the run and the past that it shares have spent.
+	// Usage is what the run has spent, including the past that it shares.
 	Usage engine.Usage
 }
 
-// CommonAncestor says up to which of its events a run is part of both runs.
+// CommonAncestor is a run whose events up to At are part of both runs.
 type CommonAncestor struct {
 	Run string
 	At  int64
 }
 
-// ValueDifference is a value that one run has and the other not, or another.
+// ValueDifference is a named value that differs. InA and InB report which runs have it.
 type ValueDifference struct {
 	Name     string
 	A, B     engine.Value
 	InA, InB bool
 }
 
-// NodeDifference is a node that ended another way.
+// NodeDifference is a node whose status, attempts or outputs differ.
 type NodeDifference struct {
 	Path string
-	// A and B are where it stands in each run; Reached is false where the run never
-	// came to it.
+	// A and B are its status in each run. ReachedA and ReachedB report whether the run
+	// reached it.
 	A, B                 engine.Status
 	ReachedA, ReachedB   bool
 	AttemptsA, AttemptsB int
@@ -68,35 +67,28 @@ type NodeDifference struct {
 	Outputs []ValueDifference
 }
 
-// EventDifference is where two journals part. One of the events is nil where its
-// journal has none that the other has not.
+// EventDifference is where two journals diverge. An event is nil if its journal has none
+// that the other lacks.
 type EventDifference struct {
-	// NumberA and NumberB are the events' numbers in their runs.
+	// NumberA and NumberB are the numbers of the events in their runs.
 	NumberA, NumberB int64
 	A, B             engine.Event
 }
 
-// ContextDifference is a context whose messages differ behind the first Common.
+// ContextDifference is a context whose messages differ after the first Common ones.
 type ContextDifference struct {
 	ID     string
 	Common int
-	// A and B are what each has behind those, as it stands now.
+	// A and B are the messages after those.
 	A, B []convo.Message
 }
 
-// Diff compares two runs as they are now. It reads the whole of both.
-func (w *Weir) Diff(ctx context.Context, a, b string) (*Diff, error) {
-	va, err := w.Inspect(ctx, a, 0)
-	if err != nil {
-		return nil, err
-	}
-	vb, err := w.Inspect(ctx, b, 0)
-	if err != nil {
-		return nil, err
-	}
+// Compare returns the differences between two runs. The error has the code fork_point if a
+// run has not started.
+func Compare(va, vb *runner.RunView) (*Diff, error) {
 	for _, v := range []*runner.RunView{va, vb} {
 		if v.Run.Start == nil {
-			return nil, &Error{
+			return nil, &engine.Error{
 				Code: engine.CodeFork, Permanent: true,
 				Message: fmt.Sprintf("run %s was created and never started: there is nothing to compare", v.Run.ID),
 			}
@@ -110,6 +102,7 @@ func (w *Weir) Diff(ctx context.Context, a, b string) (*Diff, error) {
 		State:   same.valueDifferences(stateValues(va.Run.State()), stateValues(vb.Run.State())),
 		Nodes:   same.nodeDifferences(va, vb), First: same.firstDifference(va, vb),
 	}
+	var err error
 	if d.Flow, err = flowDifferences(va.Run.Plan().Flow, vb.Run.Plan().Flow); err != nil {
 		return nil, err
 	}
@@ -138,7 +131,7 @@ func stateValues(s engine.State) engine.Values {
 	return out
 }
 
-// valueDifferences are the names under which two lists do not have the same.
+// valueDifferences returns the names whose values differ in two lists.
 func (i comparison) valueDifferences(a, b engine.Values) []ValueDifference {
 	names := make(map[string]bool)
 	for _, v := range slices.Concat(a, b) {
@@ -156,8 +149,8 @@ func (i comparison) valueDifferences(a, b engine.Values) []ValueDifference {
 	return out
 }
 
-// ancestors is a run and those whose past it shares, each with the number of the
-// last event that is shared with the one before.
+// ancestors returns the run and those whose past it shares, each with the number of the
+// last shared event.
 func ancestors(v *runner.RunView) []CommonAncestor {
 	out := []CommonAncestor{{v.Run.ID, v.Run.Events()}}
 	forks := []CommonAncestor{}
@@ -177,7 +170,7 @@ func ancestors(v *runner.RunView) []CommonAncestor {
 	return out
 }
 
-// commonAncestor finds the nearest run whose past is in both.
+// commonAncestor returns the nearest run whose past both runs share.
 func commonAncestor(a, b *runner.RunView) *CommonAncestor {
 	for _, x := range ancestors(a) {
 		for _, y := range ancestors(b) {
@@ -189,16 +182,16 @@ func commonAncestor(a, b *runner.RunView) *CommonAncestor {
 	return nil
 }
 
-// nodeOutcome is what a run made of a node.
+// nodeOutcome is the state of a node at the end of a journal.
 type nodeOutcome struct {
 	status   engine.Status
 	attempts int
 	outputs  engine.Values
 	position int
-	done     bool // it has completed, and waits at the breakpoint after it
+	done     bool // completed, and waiting at the breakpoint after it
 }
 
-// nodeOutcomes are the nodes that a run came to.
+// nodeOutcomes returns the nodes that a run has reached.
 func nodeOutcomes(v *runner.RunView) map[string]*nodeOutcome {
 	out := make(map[string]*nodeOutcome)
 	at := func(path string) *nodeOutcome {

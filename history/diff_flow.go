@@ -1,4 +1,4 @@
-package weir
+package history
 
 import (
 	"encoding/json"
@@ -7,12 +7,14 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/weir-run/weir/flow"
 )
 
-// FlowDifference is one value of two flows' normal forms that is not the same.
+// FlowDifference is a value of the normal form in which two flows differ.
 type FlowDifference struct {
 	// Node is the node it is of, "" for the flow's own.
-	Node string
+	Node string // "" for a value of the flow
 	// Key is its place: "with.text", "context.model"; "" for a node that only one
 	// of the flows has. An edge is "edge FROM -> TO".
 	Key      string
@@ -20,7 +22,7 @@ type FlowDifference struct {
 	InA, InB bool
 }
 
-func flowDifferences(a, b *Flow) ([]FlowDifference, error) {
+func flowDifferences(a, b *flow.Flow) ([]FlowDifference, error) {
 	if a == b || a.Fingerprint() == b.Fingerprint() {
 		return nil, nil
 	}
@@ -54,7 +56,7 @@ func flowDifferences(a, b *Flow) ([]FlowDifference, error) {
 	return append(out, flattenedDifferences("", x, y)...), nil
 }
 
-func normalOf(f *Flow) (map[string]any, error) {
+func normalOf(f *flow.Flow) (map[string]any, error) {
 	data, err := f.Normal()
 	if err != nil {
 		return nil, err
@@ -71,7 +73,7 @@ func members(v any) map[string]any {
 	return m
 }
 
-// edgesOf are a flow's edges by what they join.
+// edgesOf returns the edges of a flow by their ends.
 func edgesOf(f map[string]any) map[string]any {
 	out := make(map[string]any)
 	list, _ := f["edges"].([]any)
@@ -82,7 +84,7 @@ func edgesOf(f map[string]any) map[string]any {
 	return out
 }
 
-// flattenedDifferences are the values in two trees that are not the same, by their place.
+// flattenedDifferences returns the values in which two trees differ, by place.
 func flattenedDifferences(node string, a, b any) []FlowDifference {
 	x, y := make(map[string]any), make(map[string]any)
 	flatten(x, "", a)

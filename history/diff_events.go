@@ -1,4 +1,4 @@
-package weir
+package history
 
 import (
 	"encoding/json"
@@ -14,10 +14,9 @@ type numberedEvent struct {
 	event  engine.Event
 }
 
-// comparedEvents are the events of a run by the node that they are of, "" for the run's own,
-// without those that only say that it is a fork, and of the reports of a child
-// without those before the last: what it waits for in the meantime is seen by
-// chance where it does several things at once.
+// comparedEvents returns the events of a run by node, "" for those of the run. It omits
+// the events that record a fork, and all reports of a child run but the last: what a child
+// reports before that depends on timing.
 func comparedEvents(v *runner.RunView) map[string][]numberedEvent {
 	last := make(map[string]engine.Event)
 	for _, c := range v.Commits {
@@ -43,9 +42,9 @@ func comparedEvents(v *runner.RunView) map[string][]numberedEvent {
 	return out
 }
 
-// firstDifference is the first event of each run that the other has not. Events are held
-// against each other node by node, since which of two nodes that work at the same
-// time is ahead is chance.
+// firstDifference returns the first event of each run that the other lacks. Events are
+// compared node by node, because the order of nodes that run at the same time depends on
+// timing.
 func (i comparison) firstDifference(va, vb *runner.RunView) *EventDifference {
 	x, y := comparedEvents(va), comparedEvents(vb)
 	d := &EventDifference{NumberA: va.Run.Events() + 1, NumberB: vb.Run.Events() + 1}
@@ -70,8 +69,8 @@ func (i comparison) firstDifference(va, vb *runner.RunView) *EventDifference {
 	return d
 }
 
-// comparedFields is an event without the fields that say when or how it came about, and
-// not what it is.
+// comparedFields returns an event without the fields that depend on timing or on who
+// caused it.
 func comparedFields(e engine.Event) any {
 	data, err := engine.EncodeEvents(nil, []engine.Event{e})
 	var list []map[string]any

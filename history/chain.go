@@ -1,9 +1,7 @@
-package weir
+package history
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"strings"
 	"time"
 
@@ -23,10 +21,10 @@ type Work struct {
 	// Status is "success", "failed", "cancelled" or "running".
 	Status         string
 	Started, Ended time.Time // Ended is zero for one that has not ended
-	// Before and After are the state before the attempt and after it: the lane's where
-	// the node is in one. They share what they have in common.
+	// Before and After are the state before and after the attempt; in a lane, the lane's
+	// state. They share memory.
 	Before, After engine.State
-	// First and Last are the numbers of the events that began and ended it.
+	// First and Last are the numbers of the events that started and ended it.
 	First, Last int64
 	Took        time.Duration
 	// Metadata is the node's ai_metadata, nil for none.
@@ -36,40 +34,14 @@ type Work struct {
 	Steps    []WorkStep
 }
 
-// WorkStep is one of the steps that a node took to its result.
+// WorkStep is one step of a node that generates code.
 type WorkStep struct {
 	// Sequence counts the steps of a run, from 1.
-	Sequence int
+	Sequence int // of the run's steps, from 1
 	engine.Step
 }
 
-// Chain yields the chain of work of a run, an attempt of a node at a time, each when
-// it has ended and those that have not at the end. No state is copied.
-func (w *Weir) Chain(ctx context.Context, id string) iter.Seq2[Work, error] {
-	return func(yield func(Work, error) bool) {
-		p, err := w.programForReading(ctx, id)
-		if err != nil {
-			yield(Work{}, err)
-			return
-		}
-		c := chainBuilder{run: engine.NewRun(id, p.Plan), running: make(map[string]*Work), yield: yield}
-		for commit, err := range w.store.Commits(ctx, id, 0) {
-			if err == nil {
-				err = c.applyCommit(&commit)
-			}
-			if err != nil {
-				yield(Work{}, fmt.Errorf("chain of work of run %s: %w", id, err))
-				return
-			}
-			if c.stopped {
-				return
-			}
-		}
-		c.yieldRunning()
-	}
-}
-
-// chainBuilder follows a run through its journal.
+// chainBuilder builds the chain of work from the commits of a run.
 type chainBuilder struct {
 	run     *engine.Run
 	running map[string]*Work // attempts that have not ended, by path
@@ -88,7 +60,7 @@ func (c *chainBuilder) applyCommit(commit *engine.Commit) error {
 		}
 		number := commit.First + int64(i)
 		if s, ok := e.(*engine.NodeStarted); ok {
-			c.yieldAttempt(s.Path, "cancelled") // one that a fork began anew
+			c.yieldAttempt(s.Path, "cancelled") // a fork has restarted it
 			c.startAttempt(s, number, at)
 		}
 		if err := c.run.Apply(e); err != nil {
@@ -110,7 +82,7 @@ func (c *chainBuilder) startAttempt(e *engine.NodeStarted, number int64, at time
 	c.running[e.Path] = w
 }
 
-// nodeAtPath is the node of a flow at a path.
+// nodeAtPath returns the node of a flow at a path.
 func nodeAtPath(f *flow.Flow, path string) *flow.Node {
 	g := &f.Graph
 	for {
@@ -127,7 +99,7 @@ func nodeAtPath(f *flow.Flow, path string) *flow.Node {
 	}
 }
 
-// applyEvent notes what an event says of the attempts that are open.
+// applyEvent adds an event to the attempt that it belongs to.
 func (c *chainBuilder) applyEvent(e engine.Event, number int64, at time.Time) {
 	switch e := e.(type) {
 	case *engine.StepRecorded:
@@ -159,7 +131,7 @@ func (c *chainBuilder) applyEvent(e engine.Event, number int64, at time.Time) {
 // executionStep is the number of the step that runs a node's code.
 const executionStep = 5
 
-// codeInFlow is the code that stands in the flow, "" for none.
+// codeInFlow returns the code of a node in the flow, "" if it has none.
 func codeInFlow(f *flow.Flow, path string) string {
 	d := nodeAtPath(f, path)
 	if d == nil {
@@ -183,7 +155,7 @@ func (c *chainBuilder) completeAttempt(path, status string, micros int64, metada
 	c.yieldAttempt(path, status)
 }
 
-// yieldAttempt hands over an attempt.
+// yieldAttempt yields an attempt that has ended.
 func (c *chainBuilder) yieldAttempt(path, status string) {
 	w := c.running[path]
 	if w == nil {
@@ -194,7 +166,8 @@ func (c *chainBuilder) yieldAttempt(path, status string) {
 	c.stopped = c.stopped || !c.yield(*w, nil)
 }
 
-// yieldRunning hands over what has not ended, in the order it started in.
+// yieldRunning yields the attempts that have not ended, in the order in which they
+// started.
 func (c *chainBuilder) yieldRunning() {
 	for len(c.running) > 0 && !c.stopped {
 		var first *Work

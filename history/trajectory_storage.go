@@ -1,4 +1,4 @@
-package weir
+package history
 
 import (
 	"bytes"
@@ -9,46 +9,41 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/trajectory"
 )
 
-// trajectoryRecording say how the runner fills trajectories.
-func (w *Weir) trajectoryRecording(o *TrajectoryOptions) *runner.TrajectoryOptions {
-	kept := &journalBackedStorage{w: w}
-	t := &runner.TrajectoryOptions{All: o != nil}
-	if o != nil {
-		kept.Storage, t.Descriptions, w.trajectories = o.Storage, o.Describer, o.Storage
-	}
-	t.Book = trajectory.NewRecorderPool(kept, nil)
-	return t
+// Recorders returns the recorders for runs that are being executed. They continue the
+// numbering of earlier rounds, from the storage or else from the journal, and save rounds
+// to the storage.
+func (t *Trajectories) Recorders() *trajectory.RecorderPool {
+	return trajectory.NewRecorderPool(&journalBackedStorage{Storage: t.storage, t: t}, nil)
 }
 
-// journalBackedStorage is a storage that makes of the journal what another does not have, so that a
-// round always goes on with the numbers of the one before it.
+// journalBackedStorage derives from the journal the rounds that another storage lacks, so
+// that a round always continues the numbering of the earlier ones.
 type journalBackedStorage struct {
 	trajectory.Storage // nil keeps nothing
-	w                  *Weir
+	t                  *Trajectories
 
 	mu sync.Mutex
 	// fromJournal are rounds made of the journal that Near has named, until they are loaded.
-	fromJournal map[trajectory.Key]trajectory.Record // mu
+	fromJournal map[trajectory.Key]trajectory.Record // rounds that Adjacent derived, until Load reads them; guarded by mu
 	// complete are rounds that this process has stored, by session: how many events their
 	// runs had.
-	complete map[string]storedRound // mu
+	complete map[string]storedRound // the last round that this process stored, by session; guarded by mu
 }
 
-// storedRound is a round that was stored when its run had so many events.
+// storedRound is a round that was stored when its run had this number of events.
 type storedRound struct {
 	round  int
 	events int64
 }
 
-// maxCachedRounds bounds what is remembered of rounds and sessions.
+// maxCachedRounds bounds both maps.
 const maxCachedRounds = 4096
 
-// Save saves a round where there is a storage.
+// Save saves a round if there is a storage.
 func (k *journalBackedStorage) Save(ctx context.Context, r trajectory.Record) error {
 	if k.Storage == nil {
 		return nil
@@ -56,7 +51,7 @@ func (k *journalBackedStorage) Save(ctx context.Context, r trajectory.Record) er
 	if r.Sub != 0 || len(r.Nodes) == 0 {
 		return k.Storage.Save(ctx, r)
 	}
-	run, err := k.w.store.Run(ctx, r.Nodes[0].By.Run)
+	run, err := k.t.store.Run(ctx, r.Nodes[0].By.Run)
 	if err == nil {
 		err = k.Storage.Save(ctx, r)
 	}
@@ -72,7 +67,7 @@ func (k *journalBackedStorage) Save(ctx context.Context, r trajectory.Record) er
 	return nil
 }
 
-// Adjacent is the round before the key's, where the session has one, and none after.
+// Adjacent returns the round before the key's, 0 if there is none. There is none after it.
 func (k *journalBackedStorage) Adjacent(ctx context.Context, key trajectory.Key) (before, after int, err error) {
 	if key.Round == 1 && k.Storage == nil {
 		return 0, 0, nil
@@ -104,7 +99,7 @@ func (k *journalBackedStorage) Adjacent(ctx context.Context, key trajectory.Key)
 	return before, after, err
 }
 
-// keepLatest notes the latest round of an agent that has nodes, for Load.
+// keepLatest keeps the latest round of an agent that has nodes, for Load.
 func (k *journalBackedStorage) keepLatest(key trajectory.Key, records []trajectory.Record) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -120,7 +115,7 @@ func (k *journalBackedStorage) keepLatest(key trajectory.Key, records []trajecto
 	return 0
 }
 
-// Load reads a round, or hands out what Near has made of it.
+// Load reads a round from the storage, or returns what Adjacent has derived.
 func (k *journalBackedStorage) Load(ctx context.Context, key trajectory.Key) (trajectory.Record, error) {
 	if k.Storage != nil {
 		r, err := k.Storage.Load(ctx, key)
@@ -137,15 +132,15 @@ func (k *journalBackedStorage) Load(ctx context.Context, key trajectory.Key) (tr
 	return trajectory.Record{}, fmt.Errorf("%s: %w", key, trajectory.ErrNotFound)
 }
 
-// recordsFromJournal are the rounds of a session before that of the key.
+// recordsFromJournal derives the rounds of a session before that of the key.
 func (k *journalBackedStorage) recordsFromJournal(ctx context.Context, key trajectory.Key) ([]trajectory.Record, error) {
-	if _, err := k.w.store.Session(ctx, key.Session); err != nil {
+	if _, err := k.t.store.Session(ctx, key.Session); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
 			return nil, nil
 		}
 		return nil, err
 	}
-	t := k.w.newTrajectoryBuilder()
+	t := k.t.newBuilder()
 	t.maxRounds = key.Round - 1
 	if err := t.addSession(ctx, key.Session); err != nil {
 		return nil, err
@@ -153,13 +148,13 @@ func (k *journalBackedStorage) recordsFromJournal(ctx context.Context, key traje
 	return t.records(), nil
 }
 
-// repairPrevious stores what is missing of the round before the key's: the process that had it
-// may have died when its run had ended and before it was stored.
+// repairPrevious stores what is missing of the round before the key's: a process may die
+// after a run has ended and before its round is stored.
 func (k *journalBackedStorage) repairPrevious(ctx context.Context, key trajectory.Key) error {
 	if key.Round == 1 || key.Sub != 0 {
 		return nil
 	}
-	runs, err := k.w.store.Runs(ctx, store.Filter{Session: key.Session, Limit: 3})
+	runs, err := k.t.store.Runs(ctx, store.Filter{Session: key.Session, Limit: 3})
 	if err != nil {
 		return err
 	}
@@ -173,7 +168,7 @@ func (k *journalBackedStorage) repairPrevious(ctx context.Context, key trajector
 	if whole {
 		return nil
 	}
-	t := k.w.newTrajectoryBuilder()
+	t := k.t.newBuilder()
 	t.changes = trajectory.NewRecorderPool(&earlierRounds{k.Storage, key.Round - 1}, nil)
 	main := key
 	main.Round, main.Sub = key.Round-1, 0
@@ -186,7 +181,7 @@ func (k *journalBackedStorage) repairPrevious(ctx context.Context, key trajector
 	return saveChanged(ctx, k.Storage, t.records())
 }
 
-// earlierRounds is what a storage has of the rounds before one.
+// earlierRounds is the part of a storage before a round.
 type earlierRounds struct {
 	trajectory.Storage
 	before int
@@ -200,16 +195,16 @@ func (e *earlierRounds) Load(ctx context.Context, k trajectory.Key) (trajectory.
 	return e.Storage.Load(ctx, k)
 }
 
-// Adjacent is the round before the key's, and none after.
+// Adjacent returns the round before the key's, and none after.
 func (e *earlierRounds) Adjacent(ctx context.Context, k trajectory.Key) (before, after int, err error) {
 	before, _, err = e.Storage.Adjacent(ctx, k)
 	return before, 0, err
 }
 
-// Save keeps nothing.
+// Save does nothing.
 func (e *earlierRounds) Save(context.Context, trajectory.Record) error { return nil }
 
-// saveChanged stores those records that the storage has otherwise, or not at all.
+// saveChanged stores the records that the storage lacks or has differently.
 func saveChanged(ctx context.Context, s trajectory.Storage, records []trajectory.Record) error {
 	for _, r := range records {
 		have, err := s.Load(ctx, r.Key)
@@ -232,7 +227,7 @@ func saveChanged(ctx context.Context, s trajectory.Storage, records []trajectory
 	return nil
 }
 
-// sameRound reports whether two records are stored alike.
+// sameRound reports whether two records have the same stored form.
 func sameRound(a, b trajectory.Record) (bool, error) {
 	x, err := a.NodeLink()
 	y, err2 := b.NodeLink()
@@ -241,46 +236,54 @@ func sameRound(a, b trajectory.Record) (bool, error) {
 	return bytes.Equal(x, y) && bytes.Equal(u, v), errors.Join(err, err2, err3, err4)
 }
 
-// KeepTrajectory stores what the journal gives of a session, or of a run, in
-// Options.Trajectories: what was had before that was set, and what a process that
-// died left to be stored; rounds that have not ended are stored when they go on.
-// Sessions are looked after as their rounds begin.
-func (w *Weir) KeepTrajectory(ctx context.Context, session string) error {
-	if w.trajectories == nil {
+// Keep stores the trajectory of a session or run as it follows from the journal: rounds
+// that ended before there was a storage, and rounds that a process did not store because it
+// died. A round that has not ended is stored when it continues. A session that gets
+// another round is repaired without this call.
+func (t *Trajectories) Keep(ctx context.Context, session string) error {
+	if t.storage == nil {
 		return errors.New("no trajectories are kept: Options.Trajectories has no storage")
 	}
-	t := w.newTrajectoryBuilder()
-	t.completedOnly = true
-	if err := t.addSession(ctx, session); err != nil {
+	b := t.newBuilder()
+	b.completedOnly = true
+	if err := b.addSession(ctx, session); err != nil {
 		return err
 	}
-	if err := saveChanged(ctx, w.trajectories, t.records()); err != nil {
+	if err := saveChanged(ctx, t.storage, b.records()); err != nil {
 		return fmt.Errorf("keep the trajectory of %s: %w", session, err)
 	}
 	return nil
 }
 
-// deleteTrajectories deletes what the storage has of sessions and runs that are deleted.
-func (w *Weir) deleteTrajectories(ctx context.Context, gone []store.Tree) error {
-	if w.trajectories == nil {
+// DeleteUser deletes the stored trajectories of a user.
+func (t *Trajectories) DeleteUser(ctx context.Context, user string) error {
+	if t.storage == nil {
 		return nil
 	}
-	for _, t := range gone {
-		id := cmp.Or(t.Session, t.Run)
-		if _, err := w.trajectories.Delete(ctx, trajectory.Filter{Session: &id}); err != nil {
+	_, err := t.storage.Delete(ctx, trajectory.Filter{User: &user})
+	return err
+}
+
+// Delete deletes the stored trajectories of sessions and runs that were deleted.
+func (t *Trajectories) Delete(ctx context.Context, gone []store.Tree) error {
+	if t.storage == nil {
+		return nil
+	}
+	for _, x := range gone {
+		id := cmp.Or(x.Session, x.Run)
+		if _, err := t.storage.Delete(ctx, trajectory.Filter{Session: &id}); err != nil {
 			return fmt.Errorf("delete the trajectory of %s: %w", id, err)
 		}
 	}
 	return nil
 }
 
-// deleteOrphanedTrajectories deletes what the storage has of sessions and runs that are not there
-// any more.
-func (w *Weir) deleteOrphanedTrajectories(ctx context.Context) error {
-	if w.trajectories == nil {
+// DeleteOrphaned deletes the stored trajectories of sessions and runs that do not exist.
+func (t *Trajectories) DeleteOrphaned(ctx context.Context) error {
+	if t.storage == nil {
 		return nil
 	}
-	keys, err := w.trajectories.List(ctx, trajectory.Filter{})
+	keys, err := t.storage.List(ctx, trajectory.Filter{})
 	if err != nil {
 		return err
 	}
@@ -288,12 +291,12 @@ func (w *Weir) deleteOrphanedTrajectories(ctx context.Context) error {
 		if i > 0 && keys[i-1].Session == k.Session && keys[i-1].User == k.User {
 			continue
 		}
-		_, ofSession := w.store.Session(ctx, k.Session)
-		_, ofRun := w.store.Run(ctx, k.Session)
+		_, ofSession := t.store.Session(ctx, k.Session)
+		_, ofRun := t.store.Run(ctx, k.Session)
 		if !errors.Is(ofSession, store.ErrNotFound) || !errors.Is(ofRun, store.ErrNotFound) {
 			continue
 		}
-		if err := w.deleteTrajectories(ctx, []store.Tree{{Session: k.Session}}); err != nil {
+		if err := t.Delete(ctx, []store.Tree{{Session: k.Session}}); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,53 @@
+package weir
+
+import (
+	"context"
+	"iter"
+
+	"github.com/weir-run/weir/history"
+	"github.com/weir-run/weir/runner"
+)
+
+// The types of what happened; see package history.
+type (
+	// Work is one row of a run's chain of work: an attempt of a node.
+	Work = history.Work
+	// Diff are the differences between two runs.
+	Diff = history.Diff
+)
+
+// Inspect returns a run as it was after its event number at; 0 means now. It executes
+// nothing and needs no lease and no node types.
+func (w *Weir) Inspect(ctx context.Context, id string, at int64) (*runner.RunView, error) {
+	return w.history.Inspect(ctx, id, at)
+}
+
+// InspectPrompts returns the model calls of a node's newest attempt: what each was sent,
+// what was omitted, and why; see history.Reader.InspectPrompts.
+func (w *Weir) InspectPrompts(ctx context.Context, id, path string) ([]runner.ModelCall, error) {
+	return w.history.InspectPrompts(ctx, id, path)
+}
+
+// Chain yields the chain of work of a run: each attempt of a node when it has ended, and
+// at the end those that have not. States are not copied.
+func (w *Weir) Chain(ctx context.Context, id string) iter.Seq2[Work, error] {
+	return w.history.Chain(ctx, id)
+}
+
+// Diff compares two runs as they are now. It reads the whole journal of both.
+func (w *Weir) Diff(ctx context.Context, a, b string) (*Diff, error) {
+	return w.history.Diff(ctx, a, b)
+}
+
+// recordedPrograms implements history.Programs.
+type recordedPrograms struct{ w *Weir }
+
+// Recorded implements history.Programs.
+func (r recordedPrograms) Recorded(ctx context.Context, run string) (*runner.Program, error) {
+	return r.w.programForReading(ctx, run)
+}
+
+// Executable implements history.Programs.
+func (r recordedPrograms) Executable(ctx context.Context, run string) (*runner.Program, error) {
+	return r.w.programOf(ctx, run)
+}
