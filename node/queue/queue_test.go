@@ -73,7 +73,7 @@ func TestDefaultCapacityIsAHundred(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := q.Add("one more"); !errors.Is(err, queue.ErrFull) || !strings.Contains(err.Error(), "it takes 100 entries, and 100 wait in it") {
+		if err := q.Add("one more"); !errors.Is(err, queue.ErrFull) || !strings.Contains(err.Error(), "its capacity is 100 entries, 100 are waiting") {
 			t.Errorf("the entry after the last: %v", err)
 		}
 	}
