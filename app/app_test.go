@@ -14,10 +14,7 @@ import (
 // configured reads a configuration file with this text, in an empty environment.
 func configured(t *testing.T, text string) *config.Config {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := write(t, filepath.Join(t.TempDir(), "config.yaml"), text)
 	cfg, err := config.Load(config.Options{File: file, Env: func(string) (string, bool) { return "", false }})
 	if err != nil {
 		t.Fatal(err)
@@ -85,4 +82,13 @@ func TestMistakesAreUsageErrorsAndCreateNoDatabase(t *testing.T) {
 			}
 		})
 	}
+}
+
+// write writes a file and returns its path.
+func write(t *testing.T, file, text string) string {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }

@@ -44,9 +44,16 @@ func models(cfg *config.Config) *llm.Catalogue {
 	return c
 }
 
+// modelServer is a provider that can be asked whether it answers.
+type modelServer interface {
+	weir.Provider
+	// Ping fails if the server does not answer or does not accept the key. It costs nothing.
+	Ping(ctx context.Context) error
+}
+
 // providerOf returns a provider. If its key is missing, calls to it fail and name the key,
 // so that the models of other providers can still be used.
-func providerOf(name string, c config.Provider) weir.Provider {
+func providerOf(name string, c config.Provider) modelServer {
 	key, err := c.Key.Value()
 	if err != nil && (c.BaseURL == "" || !c.Key.Optional()) { // a server of one's own may need no key
 		return providerWithoutKey{name, err}
@@ -69,6 +76,9 @@ type providerWithoutKey struct {
 	name string
 	err  error
 }
+
+// Ping fails and names the missing key.
+func (k providerWithoutKey) Ping(context.Context) error { return k.err }
 
 // Generate fails and names the missing key.
 func (k providerWithoutKey) Generate(context.Context, *llm.Request, func(llm.Chunk)) (*llm.Response, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// checkResult is one thing the doctor has looked at.
+// checkResult is the result of one check.
 type checkResult struct {
 	About string `json:"about"`
 	// State is "ok", "note" (worth knowing) or "bad" (something will fail).
@@ -23,22 +23,26 @@ type checkResult struct {
 }
 
 func (p *cli) doctorCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, offline bool
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the database, the configuration, the model providers and the sandboxes",
-		Long: `Check the database, the configuration, the model providers and the isolation of code, and
-say how to correct problems. The command changes nothing and calls no server. It looks
-for keys and never prints them. It runs an empty piece of code in a sandbox.
-Exit code 1 if something will fail.`,
+		Short: "Check the database, the configuration, the configured servers and the sandboxes",
+		Long: `Check the database, the configuration, the configured servers and the isolation of code,
+and print how to correct problems. Exit code 1 if something will fail.
+
+The command asks model providers for their list of models, starts or calls MCP servers for
+their tools, and sends a HEAD request to the hosts of HTTP tools. It calls no model and no
+tool. With --offline it asks no server and starts none. It runs an empty piece of code in a
+sandbox, reads keys and never prints them, and changes nothing.`,
 		Args: exactArgs(),
-		RunE: func(c *cobra.Command, _ []string) error { return p.doctor(c.Context(), asJSON) },
+		RunE: func(c *cobra.Command, _ []string) error { return p.doctor(c.Context(), asJSON, offline) },
 	}
+	c.Flags().BoolVar(&offline, "offline", false, "ask no server")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
 	return c
 }
 
-func (p *cli) doctor(ctx context.Context, asJSON bool) error {
+func (p *cli) doctor(ctx context.Context, asJSON, offline bool) error {
 	b := app.ThisBuild()
 	list := []checkResult{{"weir", "ok", fmt.Sprintf("%s, %s, %s/%s", b.Version, b.Go, b.OS, b.Arch), ""}}
 	cfg, err := p.config()
@@ -54,6 +58,11 @@ func (p *cli) doctor(ctx context.Context, asJSON bool) error {
 		list = append(list, p.checkDatabase(ctx))
 		for _, f := range cfg.Findings() {
 			list = append(list, checkResult(f))
+		}
+		if !offline {
+			for _, f := range app.CheckServers(ctx, cfg) {
+				list = append(list, checkResult(f))
+			}
 		}
 		list = append(list, p.checkExecutors(ctx, cfg)...)
 	}
@@ -72,7 +81,7 @@ func (p *cli) checkDatabase(ctx context.Context) checkResult {
 	f := checkResult{About: "database", State: "ok", Detail: p.database()}
 	info, err := os.Stat(p.database())
 	if err != nil {
-		f.Detail += ": not there yet; the first run makes it"
+		f.Detail += ": does not exist yet; the first run creates it"
 		return f
 	}
 	desk, err := p.openReadOnly(ctx)

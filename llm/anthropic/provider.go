@@ -69,6 +69,7 @@ type Provider struct {
 	invalid error
 	errors  wire.ErrorFormatter
 	address string // where messages are posted
+	models  string // where the list of models is
 	server  wire.Endpoint
 }
 
@@ -87,7 +88,7 @@ func New(o Options) *Provider {
 	}
 	p.host, p.vendor = u.Host, u.Hostname() == vendorHost
 	u.Path, u.RawPath = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1"), ""
-	p.address = u.JoinPath(path).String()
+	p.address, p.models = u.JoinPath(path).String(), u.JoinPath("v1/models").String()
 	p.server = wire.Endpoint{Client: wire.Client(o.HTTPClient), Refused: p.errorOfResponse, Fault: p.faultIn, Sign: func(h http.Header) {
 		h.Set("Anthropic-Version", apiVersion)
 		if o.APIKey != "" {
@@ -95,6 +96,18 @@ func New(o Options) *Provider {
 		}
 	}}
 	return p
+}
+
+// Ping reports whether the server answers and accepts the key. It spends nothing. A failure
+// is like that of Generate.
+func (p *Provider) Ping(ctx context.Context) error {
+	if p.invalid != nil {
+		return p.errors.InvalidRequest("%v", p.invalid)
+	}
+	if err := p.server.Ping(ctx, p.models); err != nil {
+		return p.errors.Failure(ctx, err)
+	}
+	return nil
 }
 
 // Generate makes one call and streams it; see llm.Provider. A failure is an

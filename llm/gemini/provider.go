@@ -116,6 +116,18 @@ func New(o Options) *Provider {
 	return p
 }
 
+// Ping reports whether the server answers and accepts the key. It spends nothing. A failure
+// is like that of Generate.
+func (p *Provider) Ping(ctx context.Context) error {
+	if p.invalid != nil {
+		return p.errors.InvalidRequest("%v", p.invalid)
+	}
+	if err := p.server.Ping(ctx, p.base.JoinPath("models").String()); err != nil {
+		return p.errors.Failure(ctx, err)
+	}
+	return nil
+}
+
 // Generate makes one call and streams it; see llm.Provider. A failure is an
 // *llm.Error, save that a cancelled ctx gives an error that wraps ctx's.
 func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {

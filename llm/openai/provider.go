@@ -63,6 +63,7 @@ type Provider struct {
 	invalid error
 	errors  wire.ErrorFormatter
 	address string // where requests of the API are posted
+	models  string // where the list of models is
 	server  wire.Endpoint
 }
 
@@ -94,7 +95,7 @@ func New(o Options) *Provider {
 	if p.api == Chat {
 		path = "chat/completions"
 	}
-	p.address = u.JoinPath(path).String()
+	p.address, p.models = u.JoinPath(path).String(), u.JoinPath("models").String()
 	p.server = wire.Endpoint{Client: wire.Client(o.HTTPClient), Refused: p.errorOfResponse, Fault: p.faultIn, Sign: func(h http.Header) {
 		for name, value := range map[string]string{
 			"Authorization": "Bearer " + o.APIKey, "OpenAI-Organization": o.Organization, "OpenAI-Project": o.Project,
@@ -105,6 +106,18 @@ func New(o Options) *Provider {
 		}
 	}}
 	return p
+}
+
+// Ping reports whether the server answers and accepts the key. It spends nothing. A failure
+// is like that of Generate.
+func (p *Provider) Ping(ctx context.Context) error {
+	if p.invalid != nil {
+		return p.errors.InvalidRequest("%v", p.invalid)
+	}
+	if err := p.server.Ping(ctx, p.models); err != nil {
+		return p.errors.Failure(ctx, err)
+	}
+	return nil
 }
 
 // Generate makes one call and streams it; see llm.Provider. A failure is an

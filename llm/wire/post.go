@@ -78,6 +78,39 @@ func (e *Endpoint) Post(ctx context.Context, address string, header http.Header,
 	return e.readEvents(newEvents(answer), r)
 }
 
+// Ping sends a GET request that costs nothing, such as one for the list of models. It
+// returns nil if the API answers and accepts the key. A server that does not have the
+// address (404, 405, 501) does answer: not every compatible server lists its models. The
+// error is like that of Post.
+func (e *Endpoint) Ping(ctx context.Context, address string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return errors.New("the address is not valid") // the error's own text contains it
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "weir")
+	e.Sign(req.Header)
+	res, err := e.Client.Do(req)
+	if err != nil {
+		return err
+	}
+	switch code := res.StatusCode; {
+	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusNotImplemented:
+		_, err = Refusal(res)
+		return err
+	case code >= http.StatusMultipleChoices:
+		return e.refuse(res)
+	}
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if _, err := Refusal(res); err != nil {
+		return err
+	}
+	if kind == "text/html" {
+		return ErrNotAPI
+	}
+	return nil
+}
+
 func (e *Endpoint) refuse(res *http.Response) error {
 	body, err := Refusal(res)
 	if err != nil {
