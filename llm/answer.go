@@ -9,11 +9,11 @@ import (
 	"github.com/weir-run/weir/llm/structured"
 )
 
-// answerParser is how the structured answer of a turn is read: its value, and the text
-// that stands for it. The error is for the model.
+// answerParser reads the structured answer of a turn: its value, and the text that
+// represents it. The error is for the model.
 type answerParser func(text string) (v engine.Value, as string, err error)
 
-// answerParserOf is how answers of a turn are read, nil where they are text.
+// answerParserOf returns the parser of a turn's answers, nil if they are text.
 func answerParserOf(t *Turn) (answerParser, error) {
 	if t.ParseAnswer != nil {
 		return func(text string) (engine.Value, string, error) {
@@ -38,9 +38,9 @@ func answerParserOf(t *Turn) (answerParser, error) {
 	}, nil
 }
 
-// callForAnswer is the model's answer, read where it is structured: one that cannot be
-// read is shown to the model once with what is wrong. Neither stays in the history
-// then. Each rejected answer is a failed effect, which keeps its text and usage.
+// callForAnswer returns the model's answer, parsed if it is structured. An invalid answer
+// is shown to the model once, with the reason; neither of the two messages stays in the
+// history. Each rejected answer is a failed effect, which keeps its text and usage.
 func (t *turn) callForAnswer() (*Response, error) {
 	resp, err := t.callModel()
 	problem := t.rejectionReason(resp, err)
@@ -73,11 +73,11 @@ func (t *turn) callForAnswer() (*Response, error) {
 	if marks.Cut <= before.History.Len() {
 		t.lane.Marks = marks
 	}
-	resp.Session = "" // the vendor has the answer that was repaired in it
+	resp.Session = "" // the provider's conversation contains the repaired answer
 	return resp, nil
 }
 
-// rejectionReason says why an answer was rejected, "" where it was not.
+// rejectionReason returns why an answer was rejected, "" if it was not.
 func (t *turn) rejectionReason(resp *Response, err error) string {
 	if resp == nil || err != nil && !t.hasCode(err, engine.CodeModelAnswer) {
 		return ""
@@ -89,8 +89,8 @@ func (t *turn) rejectionReason(resp *Response, err error) string {
 	return ""
 }
 
-// rejectedError is the error of a turn whose answer cannot be used, also after its
-// repair. It has the key of the effect that failed.
+// rejectedError is the error of a turn whose answer is invalid even after its repair. It
+// has the key of the failed effect.
 func rejectedError(err error, problem string) error {
 	message := "the model's answer cannot be used, also after one repair: " + problem
 	if recorded, ok := errors.AsType[*engine.Error](err); ok {
@@ -101,8 +101,8 @@ func rejectedError(err error, problem string) error {
 	return &Error{Code: engine.CodeModelAnswer, Message: message}
 }
 
-// rejectionError is the error of an answer that cannot be read, nil for every other. It is
-// asked inside of the effect, so that the effect has failed.
+// rejectionError is the error of an invalid answer, nil for a valid one. It is evaluated
+// inside the effect, so that the effect fails.
 func (t *turn) rejectionError(resp *Response) error {
 	if t.parseAnswer == nil || len(resp.Message.Calls) > 0 {
 		return nil

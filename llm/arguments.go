@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// maxDepth is how deep the arguments of a call may be nested to be sent as they
-// are. Parsers of vendors stop at some depth, that of protobuf at 100.
+// maxDepth is the maximum nesting of arguments that are sent unchanged. Vendors' parsers
+// have limits, that of protobuf is 100.
 const maxDepth = 64
 
-// argumentsKey holds arguments that are no object.
+// argumentsKey holds arguments that are not an object.
 const argumentsKey = "arguments"
 
-// NormalizeArguments is the arguments of a call as every API takes them: a JSON object of
-// which all parsers read the same. An object is sent byte for byte; one that has a
-// key twice, as tools here read it, by the last of them, and half of a surrogate
-// pair as U+FFFD. Text that is no object, or one that is nested deeper than 64 or
-// has a number that no float64 holds, is sent whole under the key "arguments". No
-// arguments are {}.
+// NormalizeArguments returns the arguments of a call in a form that every API accepts: a
+// JSON object that all parsers read the same. A valid object is sent byte for byte. One
+// with duplicate keys is sent as tools here read it, with the last value, and half a
+// surrogate pair as U+FFFD. Text that is not an object, is nested deeper than 64 or has a
+// number out of the range of float64 is sent under the key "arguments". Empty arguments are
+// {}.
 func NormalizeArguments(arguments string) json.RawMessage {
 	text := strings.TrimSpace(arguments)
 	if text == "" {
@@ -41,16 +41,16 @@ func NormalizeArguments(arguments string) json.RawMessage {
 	return wrapText(arguments)
 }
 
-// wrapText is a text as an object.
+// wrapText returns an object with the text.
 func wrapText(text string) json.RawMessage {
 	data, err := json.Marshal(map[string]string{argumentsKey: text})
-	if err != nil { // no string fails
+	if err != nil { // encoding a string cannot fail
 		return json.RawMessage("{}")
 	}
 	return data
 }
 
-// reencodeObject is an object, read and written anew.
+// reencodeObject decodes and encodes an object.
 func reencodeObject(text string) json.RawMessage {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -67,11 +67,11 @@ func reencodeObject(text string) json.RawMessage {
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// errAmbiguousJSON is an object that not every parser takes.
+// errAmbiguousJSON means that not every parser accepts an object.
 var errAmbiguousJSON = errors.New("too deep, or a number too large")
 
-// hasDuplicateKey reports whether an object in a valid JSON text has a key twice. It fails
-// where not every parser would take the text.
+// hasDuplicateKey reports whether an object in a valid JSON text has a duplicate key. It
+// fails if some parsers would reject the text.
 func hasDuplicateKey(text []byte) (twice bool, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -105,22 +105,21 @@ func hasDuplicateKey(text []byte) (twice bool, err error) {
 	}
 }
 
-// jsonLevel is an object or a list that is open.
+// jsonLevel is an open object or list.
 type jsonLevel struct {
 	object       bool
 	expectsValue bool // a value is next
 	seen         map[string]bool
 }
 
-// value takes a value.
+// value consumes a value.
 func (l *jsonLevel) value() {
 	if l != nil {
 		l.expectsValue = false
 	}
 }
 
-// token takes a key or a value that is none of an object or a list, and reports
-// whether it is a key that was there.
+// token consumes a key or a scalar, and reports whether it is a duplicate key.
 func (l *jsonLevel) token(t json.Token) (twice bool) {
 	if !l.object || l.expectsValue {
 		l.value()

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// canonicalRequest is what identifies a request: all that the model is sent.
+// canonicalRequest has the fields that identify a request: everything that is sent to the
+// model.
 type canonicalRequest struct {
 	Provider    string             `json:"provider,omitempty"`
 	Model       string             `json:"model,omitempty"`
@@ -30,15 +31,15 @@ type canonicalMessage struct {
 	CallID string       `json:"call_id,omitempty"`
 	Name   string       `json:"name,omitempty"`
 	Failed bool         `json:"failed,omitempty"`
-	// Native is decoded, since journals need not keep the order of its keys.
+	// Native is decoded, because journals need not keep the order of its keys.
 	Native   any    `json:"native,omitempty"`
 	Provider string `json:"provider,omitempty"`
 }
 
-// Canonical is the request as JSON that is the same wherever the model is sent
-// the same: without the key, and without what messages carry for us alone (ids,
-// reasoning text, pins, metadata). An error means
-// a schema or native blocks that are not JSON.
+// Canonical returns JSON that is equal for requests that send the same to the model:
+// without the key, and without the parts of messages that are not sent (ids, reasoning
+// text, pins, metadata). It returns an error if a schema or native blocks are not valid
+// JSON.
 func (r *Request) Canonical() ([]byte, error) {
 	c := canonicalRequest{
 		Provider: r.Provider, Model: r.Model, System: r.System, Tools: r.Tools, ToolChoice: r.ToolChoice,

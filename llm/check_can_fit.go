@@ -9,14 +9,14 @@ import (
 	"github.com/weir-run/weir/token"
 )
 
-// maxBytesPerToken is how many bytes for each token of room a message has that is checked
-// before anything is counted. Ordinary text has three to six bytes a token: what is
-// shorter is counted in little more time than the check takes.
+// maxBytesPerToken is the number of bytes for each token of room from which a message is
+// checked before counting. Ordinary text has three to six bytes a token, so counting a
+// shorter message takes little longer than the check.
 const maxBytesPerToken = 8
 
-// checkCanFit refuses a turn whose newest message of the person cannot fit into the room
-// whatever is left out of the view: without counting all of it, which takes a minute
-// where it is large enough. A message that passes may still be too large.
+// checkCanFit refuses a turn whose newest user message cannot fit into the room, however
+// much the view omits, without counting all of it, which can take a minute. A message that
+// passes may still be too large.
 func (t *turn) checkCanFit(room int) error {
 	m, at, err := t.newestUserMessage()
 	if err != nil || len(m.Text) <= maxBytesPerToken*room {
@@ -37,9 +37,9 @@ func (t *turn) checkCanFit(room int) error {
 	}
 }
 
-var errNoUserMessage = errors.New("nobody has said anything")
+var errNoUserMessage = errors.New("there is no message from a person")
 
-// newestUserMessage is the newest message of a person, which every view shows whole.
+// newestUserMessage returns the newest user message, which every view shows in full.
 func (t *turn) newestUserMessage() (convo.Message, int, error) {
 	h := t.lane.History
 	for i := h.Len() - 1; i >= t.lane.Epoch; i-- {

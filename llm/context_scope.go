@@ -2,15 +2,15 @@ package llm
 
 import "github.com/weir-run/weir/convo"
 
-// ContextScoper is implemented by a Host whose contexts may go on over many runs, so
-// that what is known of one need not be found out in each.
+// ContextScoper is implemented by a Host whose contexts may continue over many runs, so
+// that cached data about them is reused.
 type ContextScoper interface {
-	// Scope tells contexts of that id apart: the run, or what the context is of
-	// beyond it.
+	// Scope returns what distinguishes contexts with that id: the run, or what the context
+	// belongs to beyond it.
 	Scope(contextID string) string
 }
 
-// scope is what the views of a context are kept by.
+// scope returns the key of cached views of a context.
 func (t *turn) scope(c convo.Context) string {
 	if s, ok := t.host.(ContextScoper); ok {
 		return s.Scope(c.ID)

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// Digest is the SHA-256 of the canonical form as a JSON string. Of a request
-// that goes on where an earlier one of its context ended, only what is new is
-// encoded. Errors are those of Canonical.
+// Digest returns the SHA-256 of the canonical form as a JSON string. If the request extends
+// an earlier one of its context, only the new part is encoded. Errors are those of
+// Canonical.
 func (r *Request) Digest() (sum [sha256.Size]byte, err error) {
 	head, tail, err := r.canonicalEnds()
 	if err != nil {
@@ -33,7 +33,7 @@ func (r *Request) Digest() (sum [sha256.Size]byte, err error) {
 	return sum, err
 }
 
-// canonicalEnds is the canonical form before the first message and after the last.
+// canonicalEnds returns the canonical form before the first message and after the last.
 func (r *Request) canonicalEnds() (head, tail string, err error) {
 	none := *r
 	none.Messages = nil
@@ -51,10 +51,10 @@ func (r *Request) canonicalEnds() (head, tail string, err error) {
 	return string(b[:i]), string(b[i:]), nil
 }
 
-// requestDigest is that of the requests of one context as far as they are the same.
+// requestDigest is the digest of the common prefix of a context's requests.
 type requestDigest struct {
 	head     string
-	messages []convo.Message // that are in state
+	messages []convo.Message // the messages that state covers
 	state    hash.Hash
 	buf      []byte
 }
@@ -65,7 +65,7 @@ func newDigest(head string) *requestDigest {
 	return d
 }
 
-// isPrefixOf reports whether a request begins with what is digested.
+// isPrefixOf reports whether the digested messages are a prefix of a request.
 func (d *requestDigest) isPrefixOf(head string, ms []convo.Message) bool {
 	if d.head != head || len(d.messages) > len(ms) {
 		return false
@@ -78,15 +78,15 @@ func (d *requestDigest) isPrefixOf(head string, ms []convo.Message) bool {
 	return true
 }
 
-// sameSent reports whether the canonical forms of two messages are the same, at
-// least where it says that they are.
+// sameSent reports whether the canonical forms of two messages are equal. It may return
+// false for equal ones.
 func sameSent(a, b convo.Message) bool {
 	a.ID, a.Reasoning, a.Pinned, a.Priority, a.Metadata = b.ID, b.Reasoning, b.Pinned, b.Priority, nil
 	b.Metadata = nil
 	return a.Equal(b)
 }
 
-// extend digests the messages of a request that begins so.
+// extend adds the new messages of a request.
 func (d *requestDigest) extend(ms []convo.Message) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -104,12 +104,12 @@ func (d *requestDigest) extend(ms []convo.Message) error {
 			return fmt.Errorf("canonical form of a request: %w", err)
 		}
 		d.write(d.state, string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))))
-		d.messages = append(d.messages, ms[i]) // a list of its own: that of the request is its maker's
+		d.messages = append(d.messages, ms[i]) // a copy, because the request's list belongs to the caller
 	}
 	return nil
 }
 
-// sumWith is the digest of the request that ends so.
+// sumWith returns the digest of the request that ends this way.
 func (d *requestDigest) sumWith(tail string) (sum [sha256.Size]byte, err error) {
 	c, ok := d.state.(hash.Cloner)
 	if !ok {
@@ -125,27 +125,27 @@ func (d *requestDigest) sumWith(tail string) (sum [sha256.Size]byte, err error) 
 	return sum, nil
 }
 
-// write digests a part of the JSON string, after what is to stand as it is.
+// write adds a part of the JSON string to the digest, after verbatim bytes.
 func (d *requestDigest) write(h hash.Hash, s string, before ...byte) {
 	d.buf = engine.AppendString(d.buf[:0], s)
 	_, _ = h.Write(before) // a hash never fails
 	_, _ = h.Write(d.buf[1 : len(d.buf)-1])
 }
 
-// maxDigests is of how many contexts digests are kept.
+// maxDigests is the number of contexts with cached digests.
 const maxDigests = 64
 
-// digestCache are those of the last requests of contexts. What is forgotten is made
-// anew.
+// digestCache has the digests of the last requests of contexts. Evicted ones are
+// recomputed.
 type digestCache struct {
 	mu        sync.Mutex
 	byContext map[digestKey]*requestDigest
 }
 
-// digestKey names a context.
+// digestKey identifies a context.
 type digestKey struct{ scope, context string }
 
-// take hands one out; its taker alone may use it.
+// take removes and returns a digest, so that only its taker uses it.
 func (s *digestCache) take(of digestKey) *requestDigest {
 	if s == nil {
 		return nil

@@ -10,94 +10,91 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// Limit bounds the calls under one key; 0 is no bound.
+// Limit limits the calls under one key; 0 means no limit.
 type Limit struct {
-	// Requests and Tokens, of input and output, are at most so many in any
-	// minute, from the beginning of each call.
+	// Requests and Tokens (input and output) are limits for any minute, counted from the
+	// start of each call.
 	Requests int `json:"requests,omitempty"`
 	Tokens   int `json:"tokens,omitempty"`
-	// Concurrent is how many calls are under way at the same time.
+	// Concurrent limits the number of calls in flight.
 	Concurrent int `json:"concurrent,omitempty"`
 }
 
-// Limits share what vendors allow among all runs of a process. It may be used
-// by any number of goroutines.
+// Limits shares the vendors' rate limits among all runs of a process. It is safe for
+// concurrent use.
 //
-// Runs take turns: each is let through with its oldest call that waits, then
-// goes behind the others, so that a run with a thousand calls does not keep
-// another with one from its own. A call that is its run's turn and does not fit
-// yet keeps later ones from overtaking it where they would use up what it waits
-// for.
+// Runs take turns: the oldest waiting call of a run is admitted, then the run moves to the
+// end of the queue, so that a run with a thousand calls does not block a run with one.
+// Later calls may not overtake a call that is next but does not fit yet, if they would use
+// up the capacity that it waits for.
 type Limits struct {
-	bounds map[string]Limit // as configured; not written after construction
+	bounds map[string]Limit // as configured; immutable
 
 	mu        sync.Mutex
 	limiters  map[string]*rateLimiter
-	runQueues []*runQueue // of runs with calls that wait, in the order of their turns
+	runQueues []*runQueue // runs with waiting calls, in the order of their turns
 	timer     *time.Timer
 }
 
-// NewLimits makes limits of a table by "provider", which all its models share,
-// and "provider/prefix", found as Catalogue.Find finds models. A call counts
-// under its provider's and under that of the longest prefix. Without bounds it
-// still keeps everybody waiting while a vendor asks for it.
+// NewLimits creates limits from a table with keys "provider", which all its models share,
+// and "provider/prefix", found as Catalogue.Find finds models. A call counts under its
+// provider and under the longest prefix. Without limits, calls still wait while a vendor
+// requests a pause.
 func NewLimits(bounds map[string]Limit) *Limits {
 	return &Limits{bounds: maps.Clone(bounds), limiters: make(map[string]*rateLimiter)}
 }
 
-// LimitRequest is a call that wants to be made.
+// LimitRequest describes a call to be admitted.
 type LimitRequest struct {
-	// Run takes turns with others; calls of one run are let through in the order
-	// they asked, unless they wait for different limits.
+	// Run takes turns with other runs; calls of one run are admitted in order, unless they
+	// wait for different limits.
 	Run      string
 	Provider string
 	Model    string
-	// Tokens is what the call is expected to take, input and output. More than
-	// the limit counts as the limit.
+	// Tokens is the expected input and output. More than the limit counts as the limit.
 	Tokens int
-	// Waiting, where set, is told that the call has to wait and why, and again
-	// where a pause makes it wait longer. It is called by Acquire's goroutine.
+	// Waiting, if set, is called when the call has to wait, with the reason, and again when
+	// a pause extends the wait. It is called by Acquire's goroutine.
 	Waiting func(LimitWait)
 }
 
-// LimitWait is why a call waits.
+// LimitWait is the reason why a call waits.
 type LimitWait struct {
-	// Key is of the limit that keeps it: "provider" or "provider/model".
+	// Key is the key of the blocking limit: "provider" or "provider/model".
 	Key string
-	// AtLeast is how long that will be, 0 where it waits for other calls alone.
+	// AtLeast is the minimum wait, 0 if the call only waits for other calls.
 	AtLeast time.Duration
-	// Paused says that the vendor asked for it, and no limit that was set.
+	// Paused says that the vendor requested the wait, and no configured limit caused it.
 	Paused bool
 }
 
-// runQueue holds the calls of one run that wait.
+// runQueue holds the waiting calls of one run.
 type runQueue struct {
 	run           string
 	limiterQueues []*limiterQueue
 }
 
-// limiterQueue holds those of them that wait for the same gates, oldest first.
+// limiterQueue holds the waiting calls of a run for the same limiters, oldest first.
 type limiterQueue struct {
 	limiters []*rateLimiter
 	waiting  []*waitingCall
 }
 
-// waitingCall is a call that waits or was let through.
+// waitingCall is a call that waits or was admitted.
 type waitingCall struct {
 	tokens       int
 	limiters     []*rateLimiter
-	entries      []*windowEntry // by gate; nil while it waits
+	entries      []*windowEntry // by limiter; nil while it waits
 	admitted     chan struct{}
 	pauseStarted chan struct{} // a pause has begun
 }
 
-// Acquire waits until the call may be made. Release must be called once it
-// has ended, with the tokens it took, negative where that is not known;
-// further calls of it do nothing.
+// Acquire waits until the call may start. Call release after it has ended, with its tokens,
+// negative if unknown; further calls of release have no effect.
 //
-// The error is the cause of ctx where that ends first, and then nothing is held;
-// or an *Error with model_rate_limited where the vendor has asked everybody to
-// wait for longer than a minute, which is better waited for outside a call.
+// If ctx ends first, the error is its cause and nothing is held. If the vendor requested a
+// pause of more than a minute, the error is an *Error with model_rate_limited, because such
+// a wait belongs outside the call.
 func (l *Limits) Acquire(ctx context.Context, c LimitRequest) (release func(tokens int), err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -118,7 +115,7 @@ func (l *Limits) Acquire(ctx context.Context, c LimitRequest) (release func(toke
 	return func(tokens int) { once.Do(func() { l.release(w, tokens) }) }, nil
 }
 
-// wait returns nil once the call was let through.
+// wait returns nil after the call was admitted.
 func (l *Limits) wait(ctx context.Context, c LimitRequest, w *waitingCall) error {
 	for {
 		select {
@@ -130,7 +127,7 @@ func (l *Limits) wait(ctx context.Context, c LimitRequest, w *waitingCall) error
 		if paused > maxRetryDelay {
 			return &Error{
 				Code: engine.CodeModelRateLimited, Retry: true, RetryAfter: paused,
-				Message: fmt.Sprintf("calls of %s/%s wait for another %v, as the vendor asked", c.Provider, c.Model, paused.Round(time.Second)),
+				Message: fmt.Sprintf("calls of %s/%s wait for another %v, as requested by the vendor", c.Provider, c.Model, paused.Round(time.Second)),
 			}
 		}
 		if c.Waiting != nil {
@@ -146,9 +143,9 @@ func (l *Limits) wait(ctx context.Context, c LimitRequest, w *waitingCall) error
 	}
 }
 
-// Pause lets no call of the model begin for d, as when a vendor answers that it
-// gets too many: of all models under the same configured prefix, else of this
-// one. A pause that lasts longer already stays.
+// Pause admits no call of the model for d, for example after a vendor's answer that there
+// are too many calls: it affects all models under the same configured prefix, or else this
+// model. A longer pause stays in effect.
 func (l *Limits) Pause(provider, model string, d time.Duration) {
 	if d <= 0 {
 		return
@@ -178,8 +175,8 @@ func (l *Limits) Pause(provider, model string, d time.Duration) {
 	l.dispatch()
 }
 
-// limitersOf returns what a call is counted under, the most special last; that one
-// is there for every model, so that it can be paused.
+// limitersOf returns the limiters of a call, the most specific last. That one exists for
+// every model, so that it can be paused.
 func (l *Limits) limitersOf(provider, model string) []*rateLimiter {
 	var gates []*rateLimiter
 	name := provider + "/" + model
@@ -201,8 +198,8 @@ func (l *Limits) limiter(key string, b Limit) *rateLimiter {
 	return l.limiters[key]
 }
 
-// waitReason says what a call that waits is kept by, and for how long the vendor
-// has asked it to wait.
+// waitReason returns which limit blocks a waiting call, and the pause that the vendor
+// requested.
 func (l *Limits) waitReason(w *waitingCall) (held LimitWait, paused time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,13 +214,13 @@ func (l *Limits) waitReason(w *waitingCall) (held LimitWait, paused time.Duratio
 			held.Key = g.key
 		}
 	}
-	if held.Key == "" { // only its turn has not come
+	if held.Key == "" { // it only waits for its turn
 		held.Key = w.limiters[0].key
 	}
 	return held, paused
 }
 
-// release ends a call that was let through.
+// release ends an admitted call.
 func (l *Limits) release(w *waitingCall, tokens int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -233,7 +230,7 @@ func (l *Limits) release(w *waitingCall, tokens int) {
 	l.dispatch()
 }
 
-// cancel takes back a call that is not going to be made.
+// cancel removes a call that will not be made.
 func (l *Limits) cancel(run string, w *waitingCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// rateLimiter is one key that calls are counted under. Limits' lock guards it.
+// rateLimiter counts the calls under one key. It is guarded by the lock of Limits.
 type rateLimiter struct {
 	key     string
 	limit   Limit
 	active  int
-	entries []*windowEntry // calls begun within the last minute, oldest first
+	entries []*windowEntry // calls that started within the last minute, oldest first
 	tokens  int            // of entries
 	paused  time.Time
 }
 
-// windowEntry is one call in the minute after its beginning.
+// windowEntry is one call in the minute after its start.
 type windowEntry struct {
 	at      time.Time
 	tokens  int
 	removed bool // it no longer counts
 }
 
-// window is the time that Requests and Tokens are counted over.
+// window is the time over which Requests and Tokens are counted.
 const window = time.Minute
 
-// expire forgets the calls that began a minute ago.
+// expire removes the calls that started over a minute ago.
 func (g *rateLimiter) expire(now time.Time) {
 	n := 0
 	for n < len(g.entries) && !g.entries[n].at.Add(window).After(now) {
@@ -36,8 +36,7 @@ func (g *rateLimiter) expire(now time.Time) {
 	g.entries = slices.Delete(g.entries, 0, n)
 }
 
-// bound is what an estimate counts as: one that is over the limit alone would
-// never be let through, so it takes all of it.
+// bound limits an estimate to the limit, because a larger call would never be admitted.
 func (g *rateLimiter) bound(tokens int) int {
 	if g.limit.Tokens > 0 {
 		return min(tokens, g.limit.Tokens)
@@ -45,9 +44,8 @@ func (g *rateLimiter) bound(tokens int) int {
 	return tokens
 }
 
-// admits reports whether a call with so many tokens may begin now, and where it
-// may not, the time before which it cannot: zero where that depends on other
-// calls ending alone.
+// admits reports whether a call with that many tokens may start now. If not, it returns the
+// earliest time, zero if that depends only on other calls.
 func (g *rateLimiter) admits(now time.Time, tokens int) (ok bool, from time.Time) {
 	g.expire(now)
 	ok = g.limit.Concurrent <= 0 || g.active < g.limit.Concurrent
@@ -63,7 +61,7 @@ func (g *rateLimiter) admits(now time.Time, tokens int) (ok bool, from time.Time
 	return ok, from
 }
 
-// freeAt is when calls with so many tokens will have left the window.
+// freeAt returns when enough calls have left the window for that many tokens.
 func (g *rateLimiter) freeAt(tokens int) time.Time {
 	for _, e := range g.entries {
 		if tokens -= e.tokens; tokens <= 0 {
@@ -80,7 +78,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// add counts a call that begins.
+// add counts a starting call.
 func (g *rateLimiter) add(now time.Time, tokens int) *windowEntry {
 	g.active++
 	e := &windowEntry{at: now, tokens: g.bound(tokens)}
@@ -93,8 +91,7 @@ func (g *rateLimiter) add(now time.Time, tokens int) *windowEntry {
 	return e
 }
 
-// release counts a call that ended, and what it really took where that is known
-// (not negative).
+// release counts a call that ended, and its actual tokens if known (not negative).
 func (g *rateLimiter) release(e *windowEntry, tokens int) {
 	g.active--
 	if e.removed || tokens < 0 {
@@ -104,7 +101,7 @@ func (g *rateLimiter) release(e *windowEntry, tokens int) {
 	e.tokens = tokens
 }
 
-// remove takes back a call that was let through and never made.
+// remove removes an admitted call that was never made.
 func (g *rateLimiter) remove(e *windowEntry) {
 	g.active--
 	if e.removed {

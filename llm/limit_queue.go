@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// enqueue puts a call behind those of its run that wait for the same.
+// enqueue appends a call to the calls of its run for the same limiters.
 func (l *Limits) enqueue(run string, w *waitingCall) {
 	i := slices.IndexFunc(l.runQueues, func(ln *runQueue) bool { return ln.run == run })
 	if i < 0 {
@@ -21,7 +21,7 @@ func (l *Limits) enqueue(run string, w *waitingCall) {
 	ln.limiterQueues[j].waiting = append(ln.limiterQueues[j].waiting, w)
 }
 
-// dequeue takes a call that waits out of its line.
+// dequeue removes a waiting call.
 func (l *Limits) dequeue(run string, w *waitingCall) {
 	for _, ln := range l.runQueues {
 		if ln.run != run {
@@ -35,7 +35,7 @@ func (l *Limits) dequeue(run string, w *waitingCall) {
 	}
 }
 
-// removeEmpty drops what is empty.
+// removeEmpty removes empty queues.
 func (l *Limits) removeEmpty(ln *runQueue) {
 	ln.limiterQueues = slices.DeleteFunc(ln.limiterQueues, func(q *limiterQueue) bool { return len(q.waiting) == 0 })
 	if len(ln.limiterQueues) == 0 {
@@ -43,9 +43,9 @@ func (l *Limits) removeEmpty(ln *runQueue) {
 	}
 }
 
-// dispatch lets through what may begin now and has itself called again when
-// the next may. It is called wherever a call came, ended or gave up, and where
-// a pause began.
+// dispatch admits the calls that may start now and schedules itself for when the next may.
+// It is called after every arrival, end or withdrawal of a call, and after the start of a
+// pause.
 func (l *Limits) dispatch() {
 	now := time.Now()
 	var next time.Time
@@ -69,10 +69,10 @@ func (l *Limits) dispatch() {
 	}
 }
 
-// admitNext lets the first call through that may begin, if there is one; where there
-// is none, from is when one may, zero where that depends on calls ending.
+// admitNext admits the first call that may start, if there is one. Otherwise from is the
+// earliest time for one, zero if that depends on calls ending.
 func (l *Limits) admitNext(now time.Time) (again bool, from time.Time) {
-	closed := make(map[*rateLimiter]bool) // to all whose turn is later
+	closed := make(map[*rateLimiter]bool) // closed to all later calls
 	for _, ln := range l.runQueues {
 		for _, q := range ln.limiterQueues {
 			if slices.ContainsFunc(q.limiters, func(g *rateLimiter) bool { return closed[g] }) {
@@ -89,9 +89,8 @@ func (l *Limits) admitNext(now time.Time) (again bool, from time.Time) {
 	return false, from
 }
 
-// canStart reports whether the oldest call may begin. Where it may not, the gates
-// that keep it are closed to those behind it, and at is when the first of them
-// may let it through.
+// canStart reports whether the oldest call may start. If not, the limiters that block it
+// are closed to later calls, and at is the earliest time for the first of them.
 func (q *limiterQueue) canStart(now time.Time, closed map[*rateLimiter]bool) (ok bool, at time.Time) {
 	ok = true
 	for _, g := range q.limiters {
@@ -104,7 +103,7 @@ func (q *limiterQueue) canStart(now time.Time, closed map[*rateLimiter]bool) (ok
 	return ok, at
 }
 
-// sooner is the earlier of two times that are set.
+// sooner returns the earlier of two times, ignoring zero.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -112,8 +111,7 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// admit lets the oldest call of a queue through and sends its run behind the
-// others.
+// admit admits the oldest call of a queue and moves its run to the end.
 func (l *Limits) admit(now time.Time, ln *runQueue, q *limiterQueue) {
 	w := q.waiting[0]
 	q.waiting = q.waiting[1:]

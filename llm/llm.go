@@ -1,6 +1,6 @@
-// Package llm makes all model calls. A Provider implements one vendor's API. The
-// Service turns a context and a message into a call, runs it as an effect, streams it,
-// and adds the turn to the context through its manager.
+// Package llm makes all model calls. A Provider implements one vendor's API. The Service
+// builds a call from a context and a message, runs it as an effect, streams it, and adds
+// the turn to the context through its manager.
 //
 // It must not know flows, graphs, stores or types of vendors; each provider's folder
 // contains its own.
@@ -16,24 +16,23 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// Provider is one way of calling models. It must be safe for concurrent use
-// and keep no conversation: everything a call needs is in the Request.
+// Provider calls the models of one vendor. It must be safe for concurrent use and store no
+// conversation: the Request has everything that a call needs.
 type Provider interface {
-	// Generate makes one model call, giving pieces to emit as they come (never
-	// concurrently) and returning the whole. Errors are *Error where the
-	// provider can say what went wrong. When ctx ends it returns at once; the service
-	// abandons a call that does not within a second. Usage that the vendor reports
-	// is emitted, also where the call then fails. An answer without usage is charged
-	// at an estimate, unless it is Unbilled.
+	// Generate makes one model call. It passes pieces to emit as they arrive (never
+	// concurrently) and returns the whole answer. Errors are *Error if the provider knows
+	// the reason. When ctx ends it must return at once; the service abandons a call that
+	// takes longer than a second. Usage reported by the vendor is emitted even if the call
+	// then fails. An answer without usage is charged at an estimate, unless it is Unbilled.
 	Generate(ctx context.Context, req *Request, emit func(Chunk)) (*Response, error)
 }
 
-// Request is one model call, provider-valid in content: calls and results
-// paired, in order.
+// Request is one model call with provider-valid content: calls and results paired, in
+// order.
 type Request struct {
-	// Key is the effect key, sent as idempotency key where the vendor has one.
+	// Key is the effect key, sent as the idempotency key if the vendor has one.
 	Key string
-	// Provider is the name under which the provider is configured.
+	// Provider is the configured name of the provider.
 	Provider string
 	// Model is the vendor's name of the model, without the provider.
 	Model    string
@@ -43,49 +42,47 @@ type Request struct {
 	// ToolChoice is "", "auto", "none", "required" or a tool's name.
 	ToolChoice  string
 	Temperature *float64
-	MaxOutput   int // tokens; 0 leaves it to the vendor
+	MaxOutput   int // tokens; 0 means the vendor's default
 	Reasoning   string
-	// Schema asks for an answer that is JSON of this schema; nil is text.
+	// Schema requests an answer that is JSON of this schema; nil means text.
 	Schema map[string]any
-	// StablePrefix is how many of the first messages are the same as in the call
-	// before; a provider whose cache wants marks sets one behind them.
+	// StablePrefix is the number of first messages that are the same as in the previous
+	// call. A provider whose cache needs marks sets one after them.
 	StablePrefix int
-	// KeepSession asks the vendor to keep the conversation on its side, so that a later
-	// call may name it; a provider that cannot ignores it.
+	// KeepSession asks the vendor to store the conversation, so that a later call may refer
+	// to it. Providers without this ability ignore it.
 	KeepSession bool
-	// Session is what an earlier Response gave as Session: the vendor holds the
-	// first Held of the messages under it and is sent the rest alone. A provider
-	// that cannot sends all. One whose vendor has lost it fails with
-	// model_session_lost, and the service asks again without.
+	// Session is the Session of an earlier Response: the vendor has the first Held
+	// messages, and only the others are sent. Providers without this ability send all. If
+	// the vendor has lost the conversation, the error is model_session_lost, and the
+	// service repeats the call without it.
 	Session      string
 	HeldMessages int
 
-	// What follows is for the host and not sent.
+	// The following fields are for the host and are not sent.
 
-	// AnswerPosition is where the answer will be in the history of its context.
+	// AnswerPosition is the position of the answer in the history of its context.
 	AnswerPosition int
 	// Purpose is what the call is for: PurposeTurn or PurposeSummary.
 	Purpose string
-	// Estimate is what the call may take at most: its input, the output that is
-	// reserved for it, and what they cost.
+	// Estimate is the maximum usage of the call: its input, the output reserved for it, and
+	// their cost.
 	Estimate Usage
-	// OutputCost is what the output costs of Estimate.CostMicros. Unpriced says
-	// that neither is known, since the model has no price.
+	// OutputCost is the part of Estimate.CostMicros for the output. Unpriced says that both
+	// are unknown, because the model has no price.
 	OutputCost int64
 	Unpriced   bool
-	// GrantedOutput, where not 0, is how many tokens of output a budget leaves; the
+	// GrantedOutput, if not 0, is the number of output tokens that a budget leaves; the
 	// host sets it.
 	GrantedOutput int
-	// AllowRetry, where set, is asked before a call that failed is tried again, with what
-	// the failed try has cost: an error where a budget has no room for both. The
-	// host sets it.
+	// AllowRetry, if set, is called before a failed call is repeated, with the cost of the
+	// failed try. It returns an error if a budget has no room for both. The host sets it.
 	AllowRetry func(spent Usage) error `json:"-"`
-	// Manifest says what the messages show of their context and what not; nil
-	// where they show all of it.
+	// Manifest says which part of their context the messages show; nil if they show all of
+	// it.
 	Manifest *Manifest
 
-	// digests, where set, has the digest of the request before this one; of says
-	// whose it is.
+	// digests, if set, has the digest of the previous request; of is its key.
 	digests   *digestCache
 	digestKey digestKey
 }
@@ -96,76 +93,74 @@ const (
 	PurposeSummary = "summary"
 )
 
-// Manifest says what a model call was given, in tokens.
+// Manifest describes the input of a model call, in tokens.
 type Manifest struct {
 	convo.Manifest
-	// Window is the model's or the one set, Reserve is kept free in it for the
-	// answer, System and Tools take theirs.
+	// Window is the model's or the configured window; Reserve is reserved in it for the
+	// answer; System and Tools are the sizes of these parts.
 	Window  int `json:"window"`
 	Reserve int `json:"reserve"`
 	System  int `json:"system,omitempty"`
 	Tools   int `json:"tools,omitempty"`
-	// Factor, in per cent, is what estimates were multiplied by; 0 where counts
-	// are exact.
+	// Factor is the factor of estimates, in per cent; 0 if counts are exact.
 	Factor int `json:"factor,omitempty"`
-	// HeldMessages is how many of the first messages were not sent, since the vendor keeps
-	// them.
+	// HeldMessages is the number of first messages that were not sent, because the vendor
+	// has them.
 	HeldMessages int `json:"held,omitempty"`
 }
 
-// Tool is a tool as a model is told of it.
+// Tool is the description of a tool for a model.
 type Tool struct {
 	Name        string         `json:"name"`
 	Description string         `json:"description,omitempty"`
 	Parameters  map[string]any `json:"parameters,omitempty"` // JSON Schema
 }
 
-// Response is what one model call returned.
+// Response is the result of one model call.
 type Response struct {
 	// Message is the assistant's message: text, reasoning, calls, native blocks.
 	Message convo.Message `json:"message"`
 	Usage   Usage         `json:"usage"`
-	// Unbilled says that no vendor made the answer, and that Usage is all that it
-	// costs, zeros included. Scripts, mocks and recorded conversations set it. Of any
-	// other answer the service estimates the tokens that were not reported.
+	// Unbilled says that no vendor generated the answer, and that Usage is its whole cost,
+	// including zeros. Scripts, mocks and recorded conversations set it. For other answers
+	// the service estimates tokens that were not reported.
 	Unbilled bool `json:"unbilled,omitempty"`
-	// Stop is why it ended: "end", "calls", "length", "filter".
+	// Stop is the reason of the end: "end", "calls", "length", "filter".
 	Stop string `json:"stop,omitempty"`
-	// Model and ID are as the vendor reports them.
+	// Model and ID are as reported by the vendor.
 	Model string `json:"model,omitempty"`
 	ID    string `json:"id,omitempty"`
-	// Session names the conversation up to and with this answer on the vendor's
-	// side, where it was asked to keep it.
+	// Session identifies the conversation, including this answer, at the vendor if it was
+	// asked to store it.
 	Session string `json:"session,omitempty"`
-	// RetryCost is what tries before this one have cost; the service fills it in.
+	// RetryCost is the cost of the tries before this one, set by the service.
 	RetryCost RetryCost `json:"lost,omitzero"`
 }
 
-// HasAnswer reports whether there is an answer, and not only what was lost on tries for
-// one.
+// HasAnswer reports whether there is an answer, as opposed to only the cost of failed
+// tries.
 func (r *Response) HasAnswer() bool { return r.Message.Role != "" }
 
-// Usage counts tokens as the vendor reports them. Cached (read from the
-// vendor's cache) and Written (written to it) are parts of Input, Reasoning is
-// one of Output.
+// Usage counts tokens as reported by the vendor. Cached (read from the vendor's cache) and
+// Written (written to it) are parts of Input; Reasoning is a part of Output.
 type Usage struct {
 	Input     int `json:"input,omitempty"`
 	Cached    int `json:"cached,omitempty"`
 	Written   int `json:"written,omitempty"`
 	Output    int `json:"output,omitempty"`
 	Reasoning int `json:"reasoning,omitempty"`
-	// CostMicros is in millionths of a US dollar; the service fills it in from
-	// the model's price.
+	// CostMicros is in millionths of a US dollar; the service computes it from the model's
+	// price.
 	CostMicros int64 `json:"cost,omitempty"`
-	// Estimated says that the vendor did not report all of it: what is missing was
+	// Estimated says that the vendor did not report everything; the missing part was
 	// counted here.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
-// RetryCost is the cost of the tries of a call that brought no answer.
+// RetryCost is the cost of the failed tries of a call.
 type RetryCost struct {
-	// Tries is how many the vendor may bill, Estimated of how many it did not report
-	// the usage.
+	// Tries is the number of tries that the vendor may bill, Estimated the number of those
+	// without reported usage.
 	Tries     int   `json:"tries,omitempty"`
 	Estimated int   `json:"estimated,omitempty"`
 	Usage     Usage `json:"usage,omitzero"`
@@ -180,67 +175,67 @@ func (l *RetryCost) Add(u Usage) {
 	l.Usage = l.Usage.Add(u)
 }
 
-// Chunk is a piece of a stream. Besides Effect and Call's parts exactly one field is set.
+// Chunk is a piece of a stream. Apart from Effect and the parts of Call, exactly one field
+// is set.
 type Chunk struct {
-	// Effect is the key of the effect that the piece is of; the service sets it.
+	// Effect is the key of the effect; the service sets it.
 	Effect    string `json:"effect,omitempty"`
 	Text      string `json:"text,omitempty"`
 	Reasoning string `json:"reasoning,omitempty"`
-	// Stdout and Stderr are what code writes while it runs.
+	// Stdout and Stderr are the output of running code.
 	Stdout string `json:"stdout,omitempty"`
 	Stderr string `json:"stderr,omitempty"`
-	// Call announces a tool call once its name is known.
+	// Call announces a tool call as soon as its name is known.
 	Call  *convo.Call `json:"call,omitempty"`
 	Usage *Usage      `json:"usage,omitempty"`
-	// Wait is how long the service waits at least before it makes the call, or
-	// tries again; what the call gave so far is void. Why and About go with it.
+	// Wait is the minimum time that the service waits before it makes or repeats the call;
+	// earlier pieces of the call are void. WaitReason and About describe the reason.
 	Wait time.Duration `json:"wait,omitempty"`
-	// WaitReason is WaitLimit, and About the limit's name; or the code of what the vendor
-	// answered, as model_rate_limited, and About what it said.
+	// WaitReason is WaitLimit, and About the limit's name; or the code of the vendor's
+	// error, such as model_rate_limited, and About its message.
 	WaitReason string `json:"why,omitempty"`
 	WaitDetail string `json:"about,omitempty"`
 }
 
-// WaitLimit is the Chunk.Why of a call that waits for one of Limits.
+// WaitLimit is the Chunk.WaitReason of a call that waits for one of Limits.
 const WaitLimit = "limit"
 
-// ErrNoProvider: the model names a provider that is not configured, or none
-// where there is more than one. It is the cause of a model_unknown_provider.
+// ErrNoProvider means that the model names a provider that is not configured, or none
+// although there are several. It is the cause of a model_unknown_provider.
 var ErrNoProvider = errors.New("no such provider")
 
 // Error is a failed model call.
 type Error struct {
-	// Code is from engine's table: model_rate_limited, model_overloaded,
-	// model_auth, model_invalid_request, model_context_length, model_filtered,
-	// model_unavailable, model_timeout, model_session_lost, replay_divergence, or of the service:
+	// Code is from engine's table: model_rate_limited, model_overloaded, model_auth,
+	// model_invalid_request, model_context_length, model_filtered, model_unavailable,
+	// model_timeout, model_session_lost, replay_divergence, or from the service:
 	// model_unknown_provider, turn_too_long.
 	Code    string
 	Message string
-	// Status is the HTTP status, 0 where there was none.
+	// Status is the HTTP status, 0 if there was none.
 	Status int
-	// Retry says that the same request may succeed later; After is how long
-	// the vendor asked to wait, 0 where it did not say.
+	// Retry says that the same request may succeed later; After is the wait that the vendor
+	// requested, 0 if it requested none.
 	Retry      bool
 	RetryAfter time.Duration
-	// Retried says that the provider has tried again itself: what is left is the
-	// node's retry.
+	// Retried says that the provider has already retried; only the node's retry remains.
 	Retried bool
 	// OutcomeUnknown says that the connection broke, or the time ran out, when the vendor
-	// may have worked already: the call is charged, although it brought nothing.
+	// may have processed the call: it is charged without an answer.
 	OutcomeUnknown bool
 	Err            error
 }
 
-// Error is the code and message.
+// Error returns message and code.
 func (e *Error) Error() string { return fmt.Sprintf("%s (%s)", e.Message, e.Code) }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Recording is one model call as recordings keep it, a JSON object a line.
+// Recording is one model call in a recording, a JSON object a line.
 type Recording struct {
 	Key string `json:"key"`
-	// Request is what the model was sent, without the key.
+	// Request is the request as sent to the model, without the key.
 	Request  json.RawMessage `json:"request"`
 	Response *Response       `json:"response,omitempty"`
 	Error    *RecordedError  `json:"error,omitempty"`

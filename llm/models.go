@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// DefaultWindow is the window, in tokens, of a model that nothing is known of.
+// DefaultWindow is the window, in tokens, of an unknown model.
 const DefaultWindow = 128_000
 
-// What is kept free for the answer where a call does not say, and beside it.
+// The default reserve for the answer, and the additional reserve.
 const (
 	defaultOutput = 16_384
 	outputMargin  = 512
@@ -21,29 +21,28 @@ const (
 //go:embed models.json
 var modelTable []byte
 
-// Model is what is known of a model.
+// Model describes a model.
 type Model struct {
-	// Name is "provider/prefix", as "openai/gpt-5-mini", which also stands for
-	// "gpt-5-mini-2025-08-07"; or "provider" alone, for whatever else it has.
-	// What may follow a prefix is said at Catalogue.Find.
+	// Name is "provider/prefix", such as "openai/gpt-5-mini", which also matches
+	// "gpt-5-mini-2025-08-07"; or "provider" alone, for all its other models. See
+	// Catalogue.Find for the rules.
 	Name string `json:"name"`
-	// Window bounds input and output together, in tokens.
+	// Window limits input and output together, in tokens.
 	Window int `json:"window,omitempty"`
-	// MaxInput bounds the input, where the vendor has a bound below the window;
-	// 0 is the window.
+	// MaxInput limits the input if the vendor's limit is below the window; 0 means the
+	// window.
 	MaxInput int `json:"maxInput,omitempty"`
-	// MaxOutput is the longest answer the vendor gives; 0 is not known.
+	// MaxOutput is the vendor's maximum length of an answer; 0 means unknown.
 	MaxOutput int `json:"maxOutput,omitempty"`
-	// Encoding is "o200k_base", "cl100k_base", or "" where tokens can only be
-	// estimated.
+	// Encoding is "o200k_base", "cl100k_base", or "" if tokens can only be estimated.
 	Encoding string `json:"encoding,omitempty"`
-	// Price is zero where it is not known; one that is free says so.
+	// Price is zero if unknown; a free model is marked as such.
 	Price Price `json:"price,omitzero"`
 }
 
-// Reserve is how many tokens of the window are kept free for the answer: the
-// call's maxOutput, else 16,384 or a quarter of the window where that is less;
-// and 512 beside it, for what no count foresees.
+// Reserve returns the number of tokens of the window that are reserved for the answer: the
+// call's maxOutput, or else 16,384 or a quarter of the window if that is less; plus 512 for
+// what no count includes.
 func (m Model) Reserve(maxOutput int) int {
 	if maxOutput <= 0 {
 		maxOutput = min(defaultOutput, m.Window/4)
@@ -51,9 +50,8 @@ func (m Model) Reserve(maxOutput int) int {
 	return maxOutput + outputMargin
 }
 
-// Room is how many tokens the input of a call may have, instructions and tools
-// included: the window less Reserve, and not over MaxInput. It is 0 where the
-// reserve takes the whole window.
+// Room returns the maximum input of a call in tokens, including instructions and tools: the
+// window minus Reserve, at most MaxInput. It is 0 if the reserve takes the whole window.
 func (m Model) Room(maxOutput int) int {
 	room := max(0, m.Window-m.Reserve(maxOutput))
 	if m.MaxInput > 0 {
@@ -62,7 +60,7 @@ func (m Model) Room(maxOutput int) int {
 	return room
 }
 
-// override returns m with the fields of o that say something.
+// override returns m with the fields that o sets.
 func (m Model) override(o Model) Model {
 	return Model{
 		Name:      cmp.Or(o.Name, m.Name),
@@ -81,27 +79,25 @@ func positive[N int | float64](o, m N) N {
 	return m
 }
 
-// Catalogue finds what is known of models. It may be used by any number of
-// goroutines.
+// Catalogue finds descriptions of models. It is safe for concurrent use.
 type Catalogue struct {
-	// Logger is told once, at debug, of each model that is not known; nil is nobody. It
-	// is set before the first use.
+	// Logger receives one debug message for each unknown model; nil means none. It must be
+	// set before the first use.
 	Logger *slog.Logger
-	// Vendors says of providers with a name of their own whose models they serve:
-	// "work": "anthropic". Of such a model is known what is known of the vendor's,
-	// under what the catalogue holds by the provider's own name. It is set before
-	// the first use.
+	// Vendors maps providers with custom names to the vendor whose models they serve:
+	// "work": "anthropic". The description of such a model is the vendor's, overridden by
+	// entries under the provider's own name. It must be set before the first use.
 	Vendors map[string]string
 
-	models map[string]Model // by name; not written after construction
+	models map[string]Model // by name; immutable
 
 	mu     sync.Mutex
 	warned map[string]bool
 }
 
-// NewCatalogue makes a catalogue of the built-in table and what is laid over
-// it, the last one strongest. Fields of an override that are not positive keep
-// what was known of a model of that name, exactly or by prefix.
+// NewCatalogue returns a catalogue of the built-in table and the overrides, of which the
+// last takes precedence. Fields of an override that are not positive keep the value for a
+// model of that name, exactly or by prefix.
 func NewCatalogue(over ...Model) *Catalogue {
 	var table struct {
 		Models []Model `json:"models"`
@@ -124,16 +120,14 @@ func NewCatalogue(over ...Model) *Catalogue {
 	return c
 }
 
-// Find returns what is known of a model by the longest name in the catalogue
-// that it begins with. The name must end where the model's does or before one
-// of "-.:@/_", and what follows must not make another version of it: "gpt-4"
-// stands for gpt-4-0613 and gpt-4-vision-preview, not for gpt-4o, gpt-4.1 or
-// gpt-4-32k. One or two digits make a version, after a dot any digit; more are
-// a date or build. A name that itself ends in such a character stands for all
-// that begin with it.
+// Find returns the description under the longest name in the catalogue that is a prefix of
+// the model's name. The prefix must end with the model's name or before one of "-.:@/_",
+// and what follows must not denote another version: "gpt-4" matches gpt-4-0613 and
+// gpt-4-vision-preview, but not gpt-4o, gpt-4.1 or gpt-4-32k. One or two digits denote a
+// version, after a dot any digit; more digits are a date or build. A name that itself ends
+// in such a character matches all models with that prefix.
 //
-// A model that is not known has DefaultWindow, no encoding and no price, and is
-// warned of once.
+// An unknown model has DefaultWindow, no encoding and no price, and is logged once.
 func (c *Catalogue) Find(provider, model string) (m Model, known bool) {
 	model = strings.TrimPrefix(model, "models/") // Gemini's resource names
 	name := provider + "/" + model
@@ -153,8 +147,7 @@ func (c *Catalogue) Find(provider, model string) (m Model, known bool) {
 	return m, known
 }
 
-// Vendor is whose models a provider serves: its own name where nothing else is
-// said.
+// Vendor returns the vendor whose models a provider serves; by default its own name.
 func (c *Catalogue) Vendor(provider string) string { return cmp.Or(c.Vendors[provider], provider) }
 
 func (c *Catalogue) find(name string) (Model, bool) {
@@ -176,14 +169,14 @@ func (c *Catalogue) warn(provider, model string) {
 	c.warned[key] = true
 	c.mu.Unlock()
 	if first {
-		c.Logger.Debug("model is not known: its window is taken to be the default and its price unknown; set both in the configuration",
+		c.Logger.Debug("unknown model: using the default window and no price; set both in the configuration",
 			"provider", provider, "model", model, "window", DefaultWindow)
 	}
 }
 
 const separators = "-.:@/_"
 
-// boundary reports whether name[:end] may stand for name.
+// boundary reports whether name[:end] matches name.
 func boundary(name string, end int) bool {
 	if end == len(name) || strings.IndexByte(separators, name[end-1]) >= 0 {
 		return true

@@ -9,49 +9,48 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// NameRules are what one API takes as names of tools and ids of calls.
+// NameRules are the rules of one API for names of tools and ids of calls.
 type NameRules struct {
-	// Tool matches the name of a tool.
+	// Tool matches valid names of tools.
 	Tool *regexp.Regexp
-	// ID matches a call's id. Prefix begins the ids that are made here; with 32
-	// hexadecimal digits it must match.
+	// ID matches valid call ids. Prefix is the prefix of generated ids; with 32 hexadecimal
+	// digits it must match.
 	ID     *regexp.Regexp
 	Prefix string
 }
 
-// Names gives the tools and calls of one request the names that its API takes,
-// and maps the names in the answer back. A model may write anything as the name
-// of a tool or the id of a call, and the record keeps it; a history may also have
-// been written by another vendor's model.
+// Names translates the tool names and call ids of one request to ones that its API accepts,
+// and those in the answer back. A model may write anything as the name of a tool or the id
+// of a call, and the record keeps it; a history may also come from another vendor's model.
 //
-// The name of a tool is a function of the request's tools and of the names that
-// its history calls, in their order: no two names become one, and a name that was
-// sent stays what it was while the history grows at its end. A name that the API
-// takes stays as it is, unless it is one that was made of another.
+// The translated name of a tool depends on the request's tools and on the names that its
+// history calls, in their order: names stay distinct, and a sent name does not change while
+// the history grows at its end. An accepted name stays as it is, unless it equals a
+// generated one.
 //
-// Every call of a history has an id of its own, although models do use an id again
-// some turns later; a result belongs to the newest call of its id, and where one
-// message has several of them, to the first that has none.
+// Every call of a history has a unique id, although models sometimes reuse an id in later
+// turns. A result belongs to the newest call with its id; if one message has several such
+// calls, to the first that has no result yet.
 type Names struct {
 	rules         NameRules
 	tools         map[string]string // as recorded: as sent
 	recordedNames map[string]string // as sent: as recorded
-	// sent are the ids under which the newest calls of an id were sent: those of one
-	// message that have no result yet, the last where all have.
+	// sent has the ids under which the newest calls of an id were sent: those of one
+	// message that have no result yet, or the last if all have one.
 	sent map[string][]string
 	used map[string]bool // ids
 }
 
-// Rename returns a request as its API takes it, and the names in it: those of the
-// tools, of the calls and of the choice among the tools, the ids of the calls and
-// of what answers them, and arguments as SentArguments has them. Req is not changed. The
-// calls of the first messages, as many as the vendor holds, keep the ids that it gave.
+// Rename returns a request in the form that its API accepts: it translates the names of the
+// tools, of the calls and of the tool choice, the ids of calls and results, and the
+// arguments (see NormalizeArguments). It does not change req. The calls of the first Held
+// messages keep the ids that the vendor gave.
 func (b NameRules) Rename(req *Request, held int) (*Request, *Names) {
 	n := &Names{
 		rules: b, tools: make(map[string]string, len(req.Tools)), recordedNames: make(map[string]string, len(req.Tools)),
 		sent: map[string][]string{}, used: map[string]bool{},
 	}
-	for _, t := range req.Tools { // what can stay comes first
+	for _, t := range req.Tools { // names that can stay come first
 		if b.Tool.MatchString(t.Name) {
 			n.tools[t.Name], n.recordedNames[t.Name] = t.Name, t.Name
 		}
@@ -72,7 +71,7 @@ func (b NameRules) Rename(req *Request, held int) (*Request, *Names) {
 	return &out, n
 }
 
-// message is a message under the names that are sent.
+// message returns a message with translated names.
 func (n *Names) message(m *convo.Message, held bool) convo.Message {
 	out := *m
 	if m.Role == convo.Tool {
@@ -97,7 +96,7 @@ func (n *Names) message(m *convo.Message, held bool) convo.Message {
 	return out
 }
 
-// tool is a tool's name as it is sent.
+// tool returns the translated name of a tool.
 func (n *Names) tool(name string) string {
 	if as, known := n.tools[name]; known {
 		return as
@@ -110,15 +109,15 @@ func (n *Names) tool(name string) string {
 	return as
 }
 
-// isUsed reports whether a name is sent for another.
+// isUsed reports whether a name is already sent for another tool.
 func (n *Names) isUsed(as string) bool {
 	_, taken := n.recordedNames[as]
 	return taken
 }
 
-// Answer is a request's answer under the names that are recorded. A conversation at
-// the vendor in which a result could not name its call, since the API does not take
-// the call's id back or another call has it, is not gone on with.
+// Answer returns a request's answer with the recorded names. It drops the vendor's
+// conversation if a later result could not refer to its call there, because the API does
+// not accept the call's id or another call has it.
 func (n *Names) Answer(r *Response) *Response {
 	for i := range r.Message.Calls {
 		c := &r.Message.Calls[i]
@@ -131,7 +130,7 @@ func (n *Names) Answer(r *Response) *Response {
 	return r
 }
 
-// Emit passes the pieces of an answer on under the names that are recorded.
+// Emit passes on the pieces of an answer with the recorded names.
 func (n *Names) Emit(emit func(Chunk)) func(Chunk) {
 	return func(c Chunk) {
 		if c.Call != nil {
@@ -143,7 +142,7 @@ func (n *Names) Emit(emit func(Chunk)) func(Chunk) {
 	}
 }
 
-// recorded is the recorded name of a tool that was sent as another.
+// recorded returns the recorded name of a tool.
 func (n *Names) recorded(as string) string {
 	if name, known := n.recordedNames[as]; known {
 		return name
@@ -151,7 +150,7 @@ func (n *Names) recorded(as string) string {
 	return as
 }
 
-// call is the id under which a call is sent.
+// call returns the id under which a call is sent.
 func (n *Names) call(id string) string {
 	as := id
 	for again := 1; !n.rules.ID.MatchString(as) || n.used[as]; again++ {
@@ -162,12 +161,12 @@ func (n *Names) call(id string) string {
 	return as
 }
 
-// markHeld takes the id of a call that the vendor has.
+// markHeld marks the id of a call that the vendor has as used.
 func (n *Names) markHeld(id string) { n.assignID(id, id) }
 
 func (n *Names) assignID(id, as string) { n.used[as], n.sent[id] = true, append(n.sent[id], as) }
 
-// result is the id of the call that a result answers.
+// result returns the id of the call that a result answers.
 func (n *Names) result(id string) string {
 	sent := n.sent[id]
 	if len(sent) == 0 {

@@ -5,25 +5,25 @@ import (
 	"math"
 )
 
-// Price is what a model costs, in US dollars per million tokens, which is
-// millionths of a dollar per token. Up to six places behind the point count.
+// Price is the price of a model in US dollars per million tokens, which equals millionths
+// of a dollar per token. Up to six decimal places count.
 type Price struct {
 	Input float64 `json:"input,omitempty"`
-	// Cached and Written are those of input read from and written to the
-	// vendor's cache; 0 is the price of Input.
+	// Cached and Written are the prices of input read from and written to the vendor's
+	// cache; 0 means the price of Input.
 	Cached  float64 `json:"cached,omitempty"`
 	Written float64 `json:"written,omitempty"`
 	Output  float64 `json:"output,omitempty"`
-	// Long, where set, is the price of all tokens of a call whose input has more
-	// than LongOver; its own Long has no meaning.
+	// Long, if set, is the price of all tokens of a call whose input has more than
+	// LongOver; its own Long is ignored.
 	LongOver int    `json:"longOver,omitempty"`
 	Long     *Price `json:"long,omitempty"`
-	// Free says that a call costs nothing, which a price of zero alone does not:
-	// that is one that is not known. In JSON it is an input and an output of 0.
+	// Free says that calls cost nothing, as opposed to a zero price, which is unknown. In
+	// JSON it is an input and an output of 0.
 	Free bool `json:"-"`
 }
 
-// UnmarshalJSON reads a price, and sees whether it says that the model is free.
+// UnmarshalJSON reads a price and detects a free model.
 func (p *Price) UnmarshalJSON(data []byte) error {
 	type plain Price
 	given := struct {
@@ -44,10 +44,10 @@ func (p *Price) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Known reports whether there is a price, which may be that the model is free.
+// Known reports whether the price is known, which includes free models.
 func (p Price) Known() bool { return p.Free || p.Input > 0 || p.Output > 0 }
 
-// override returns p with the fields of o that say something.
+// override returns p with the fields that o sets.
 func (p Price) override(o Price) Price {
 	if o.Free {
 		return o
@@ -67,13 +67,13 @@ func (p Price) override(o Price) Price {
 	return out
 }
 
-// scale makes prices integers: millionths of a millionth of a dollar per token.
+// scale converts prices to integers: millionths of a millionth of a dollar per token.
 const scale = 1_000_000
 
-// Cost is what a call costs in millionths of a US dollar: the exact sum over
-// its tokens, rounded once, half up. Cached and Written are parts of u.Input,
-// and Reasoning of u.Output, and are not charged twice. Exact for up to 10^9
-// tokens at up to 1,000 dollars a million. It is 0 where no price is known.
+// Cost returns the cost of a call in millionths of a US dollar: the exact sum over its
+// tokens, rounded once, half up. Cached and Written are parts of u.Input, and Reasoning of
+// u.Output, and are not charged twice. It is exact for up to 10^9 tokens at up to 1,000
+// dollars a million, and 0 if the price is unknown.
 func (m Model) Cost(u Usage) int64 {
 	p := m.Price
 	if p.Long != nil && u.Input > p.LongOver {

@@ -9,12 +9,12 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// ReaderTool is the name of the built-in tool by which a model reads tool
-// results that its view shows cleared or cut short. It is offered with a turn's
-// own tools once something is.
+// ReaderTool is the name of the built-in tool with which a model reads tool results that
+// its view shows cleared or shortened. It is offered together with a turn's own tools when
+// there are such results.
 const ReaderTool = "weir_result"
 
-// readerPage bounds what one reading returns, in bytes.
+// readerPage is the maximum result of one call, in bytes.
 const readerPage = 8000
 
 func readerTool() Tool {
@@ -32,7 +32,7 @@ func readerTool() Tool {
 	}
 }
 
-// readResult answers a call of the reader from the history, which is no effect.
+// readResult answers a call of the tool from the history, which is not an effect.
 func (t *turn) readResult(arguments string) (text string, failed bool) {
 	var in struct {
 		Result *int
@@ -72,8 +72,8 @@ func (t *turn) readResult(arguments string) (text string, failed bool) {
 		m.Text[from:to], from, to, len(m.Text), pos, to), false
 }
 
-// readerPageSize is how many bytes of a result are read at once: so many that they fit a
-// view whole.
+// readerPageSize returns the number of bytes that are read at once: few enough that a view
+// shows them in full.
 func (t *turn) readerPageSize() int {
 	limit := t.window.viewSettings.MaxResult
 	if limit <= 0 {

@@ -12,17 +12,17 @@ import (
 	"github.com/weir-run/weir/internal/guard"
 )
 
-// How a failed call is tried again, unless its error says otherwise.
+// The defaults of retries, unless the error says otherwise.
 const (
 	maxTries        = 4
 	firstRetryDelay = time.Second
-	// maxRetryDelay is what is waited at most: where a vendor asks for more the
-	// error goes to the node, whose retry can wait without holding a slot.
+	// maxRetryDelay is the longest wait. If a vendor requests a longer one, the error goes
+	// to the node, whose retry can wait without a slot.
 	maxRetryDelay = time.Minute
 )
 
-// call makes one model call, trying again what may succeed later. It is the
-// inside of an effect.
+// call makes one model call and repeats it if it may succeed later. It is the inside of an
+// effect.
 func (s *Service) call(
 	ctx context.Context, run string, p Provider, req Request, key string, emit func(Chunk), by usageFunc,
 ) (*Response, error) {
@@ -36,7 +36,7 @@ func (s *Service) call(
 	for try := 1; ; try++ {
 		resp, spent, err := s.generate(ctx, run, p, &req, emit, by)
 		if err == nil && resp != nil {
-			out := *resp // it may be the provider's own
+			out := *resp // it may belong to the provider
 			out.RetryCost, out.Usage, out.Unbilled = lost, spent, false
 			if err := out.complete(req.AnswerPosition); err != nil {
 				lost.Add(spent)
@@ -56,7 +56,7 @@ func (s *Service) call(
 		if !again {
 			return nothing, failed
 		}
-		s.log.WarnContext(ctx, "model call failed and is tried again", "key", key, "provider", req.Provider,
+		s.log.WarnContext(ctx, "model call failed and will be retried", "key", key, "provider", req.Provider,
 			"model", req.Model, "try", try, "wait", wait, "error", failed)
 		emit(Chunk{Wait: wait, WaitReason: failed.Code, WaitDetail: failed.Message})
 		if err := sleep(ctx, wait); err != nil {
@@ -65,13 +65,13 @@ func (s *Service) call(
 	}
 }
 
-// retryDelay says how long to wait after a failed try, if there is to be another.
-// If not, the error's message says so: why the budget refused, and after how many tries.
+// retryDelay returns the wait after a failed try, if there is to be another. If not, it
+// adds the reason to the error's message: the budget, or the number of tries.
 func retryDelay(req *Request, failed *Error, spent Usage, try int, key string) (time.Duration, bool) {
 	wait, again := backoff(failed, try, key)
 	if again && spent != (Usage{}) && req.AllowRetry != nil {
 		if err := req.AllowRetry(spent); err != nil {
-			again, failed.Message = false, fmt.Sprintf("%s; it is not tried again: %v", failed.Message, err)
+			again, failed.Message = false, fmt.Sprintf("%s; it is not retried: %v", failed.Message, err)
 		}
 	}
 	if !again && try > 1 {
@@ -80,8 +80,7 @@ func retryDelay(req *Request, failed *Error, spent Usage, try int, key string) (
 	return wait, again
 }
 
-// withKey has pieces carry the key of their call until it is closed; those that a provider
-// gives later are dropped.
+// withKey adds the key of their call to pieces until it is closed, and drops later pieces.
 func withKey(key string, emit func(Chunk)) (keyed func(Chunk), closed func()) {
 	var over atomic.Bool
 	return func(c Chunk) {
@@ -92,8 +91,7 @@ func withKey(key string, emit func(Chunk)) (keyed func(Chunk), closed func()) {
 	}, func() { over.Store(true) }
 }
 
-// generate makes a call when the limits let it through.
-// What it cost is returned in any case.
+// generate makes a call after the limits admit it. It always returns the cost.
 func (s *Service) generate(
 	ctx context.Context, run string, p Provider, req *Request, emit func(Chunk), by usageFunc,
 ) (*Response, Usage, error) {
@@ -116,7 +114,7 @@ func (s *Service) generate(
 		if failed != nil && failed.Code == engine.CodeModelRateLimited && failed.RetryAfter > 0 {
 			s.limits.Pause(req.Provider, req.Model, failed.RetryAfter)
 		}
-		release(-1) // which lets others through, unless there is a pause
+		release(-1) // which admits others, unless there is a pause
 		return nil, spent, err
 	}
 	came := &resp.Message
@@ -128,17 +126,17 @@ func (s *Service) generate(
 	return resp, spent, nil
 }
 
-// waitChunk tells whoever watches of the wait.
+// waitChunk reports the wait to observers.
 func (h LimitWait) waitChunk() Chunk {
 	c := Chunk{Wait: max(h.AtLeast, time.Millisecond), WaitReason: WaitLimit, WaitDetail: h.Key}
 	if h.Paused {
-		c.WaitReason, c.WaitDetail = engine.CodeModelRateLimited, "calls of "+h.Key+" wait, as the vendor asked"
+		c.WaitReason, c.WaitDetail = engine.CodeModelRateLimited, "calls of "+h.Key+" wait, as requested by the vendor"
 	}
 	return c
 }
 
-// asError returns a copy of the *Error in err; anything else a provider
-// returns is one that is not tried again.
+// asError returns a copy of the *Error in err; any other error of a provider becomes one
+// that is not retried.
 func asError(err error) *Error {
 	if e, ok := guard.Find[*Error](err); ok {
 		c := *e
@@ -154,10 +152,9 @@ func asError(err error) *Error {
 	return &Error{Code: engine.CodeModelUnavailable, Message: text, Err: err}
 }
 
-// backoff says how long to wait after a try, if there is to be another: twice
-// as long each time and up to a quarter more, which depends on the key, so that
-// many calls that failed together do not come back together. What the vendor
-// asks for is the least.
+// backoff returns the wait after a try, if there is to be another: twice the last one plus
+// up to a quarter that depends on the key, so that calls that failed together are not
+// repeated together. It is at least what the vendor requests.
 func backoff(e *Error, try int, key string) (time.Duration, bool) {
 	if !e.Retry || e.Retried || try >= maxTries || e.RetryAfter > maxRetryDelay {
 		return 0, false

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// Service turns contexts into model calls. It keeps nothing between turns and
-// may be used by any number of goroutines.
+// Service makes model calls from contexts. It stores nothing between turns except for
+// caches, and is safe for concurrent use.
 type Service struct {
 	providers map[string]Provider
 	replay    Provider
@@ -28,22 +28,21 @@ type Service struct {
 
 // Options configure a Service.
 type Options struct {
-	// Providers by the name that models are written with: "openai" in
-	// "openai/gpt-5-mini".
+	// Providers by name: "openai" in "openai/gpt-5-mini".
 	Providers map[string]Provider
-	// Replay, where set, answers every call, whatever provider it names.
+	// Replay, if set, answers every call, whatever provider it names.
 	Replay Provider
-	// Models is what is known of models; nil is NewCatalogue().
+	// Models describes models; nil means NewCatalogue().
 	Models *Catalogue
-	// Limits are shared by all calls; nil is none.
+	// Limits are shared by all calls; nil means none.
 	Limits *Limits
-	// Timeouts bound calls, by provider; see there for the defaults.
+	// Timeouts limit calls, by provider; see there for the defaults.
 	Timeouts map[string]Timeouts
-	// Logger is told of tries that failed; nil is nobody.
+	// Logger logs failed tries; nil means none.
 	Logger *slog.Logger
 }
 
-// NewService makes a service.
+// NewService returns a service.
 func NewService(o Options) *Service {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -62,112 +61,109 @@ func NewService(o Options) *Service {
 	}
 }
 
-// Host is the attempt that a turn is made for.
+// Host is the attempt for which a turn is made.
 type Host interface {
 	// Run is the id of the run.
 	Run() string
-	// MustCount reports whether what a call may take has to be counted, since a
-	// budget binds it, and not only known to fit.
+	// MustCount reports whether the tokens of a call must be counted because a budget binds
+	// it, instead of only knowing that they fit.
 	MustCount() bool
-	// ModelCall runs do as an effect under the name "model", or another for
-	// another purpose, with the next ordinal, or returns the response recorded for it. The key given to do is
-	// the effect's. The request is not to be changed; its digest is that of
-	// Canonical. An answer that do returns together with an error was rejected: the
-	// effect has failed, and keeps the answer and what it cost. Both are returned.
+	// ModelCall runs do as an effect with the next ordinal, named "model" or after another
+	// purpose, or returns the response recorded for it. The key passed to do is the
+	// effect's. The request must not be changed; its digest is that of Canonical. An answer
+	// that do returns together with an error was rejected: the effect has failed and keeps
+	// the answer and its cost. Both are returned.
 	ModelCall(req *Request, do func(ctx context.Context, key string) (*Response, error)) (*Response, error)
-	// ToolCall runs one tool call as an effect with that index, or returns what
-	// was recorded for it. It is called concurrently. An error ends
-	// the turn, as when the call has to wait for somebody.
+	// ToolCall runs one tool call as an effect with that index, or returns the recorded
+	// result. It is called concurrently. An error ends the turn, for example if the call
+	// has to wait for approval.
 	ToolCall(index int, t *tool.Tool, call convo.Call) (ToolResult, error)
-	// Emit passes a piece of a stream on. It is called from within do.
+	// Emit passes on a piece of a stream. It is called from within do.
 	Emit(c Chunk)
 }
 
-// ToolResult is what came of a tool call.
+// ToolResult is the result of a tool call.
 type ToolResult struct {
-	// Text is what the model is told, Failed marks it as an error.
+	// Text is the result for the model; Failed marks an error.
 	Text   string
 	Failed bool
-	// Metadata is kept with the result and not sent, such as who allowed the call;
-	// nil is none.
+	// Metadata is stored with the result and not sent, such as who approved the call; nil
+	// means none.
 	Metadata convo.Metadata
 }
 
-// DefaultMaxSteps bounds the model calls of one turn.
+// DefaultMaxSteps is the default limit of model calls in one turn.
 const DefaultMaxSteps = 16
 
-// Turn is what a model is asked for.
+// Turn describes a turn.
 type Turn struct {
-	// Context is what the model sees and what the turn is added to; nil is an
-	// empty one that is not kept.
+	// Context is the context that the model sees and that the turn is added to; nil means
+	// an empty one that is discarded.
 	Context *convo.Manager
-	// Message is added before the model is asked, unless its id is known. Nil
-	// answers the history as it stands. A role that is not given is user.
+	// Message is added before the call, unless its id is known. With nil the model answers
+	// the history as it is. The default role is user.
 	Message *convo.Message
-	// Tools are what the model may call.
+	// Tools are the tools that the model may call.
 	Tools []*tool.Tool
-	// Provider, Model and the rest override the settings of the context; zero
-	// values do not.
+	// Provider, Model and the following override the settings of the context, unless they
+	// are zero.
 	Provider    string
-	Model       string // "provider/model", or with Provider the model alone
+	Model       string // "provider/model", or only the model if Provider is set
 	System      string
 	Temperature *float64
 	MaxOutput   int // tokens
 	Reasoning   string
-	// Schema asks for an answer that is JSON of this schema.
+	// Schema requests an answer that is JSON of this schema.
 	Schema map[string]any
-	// ParseAnswer reads the answer instead of the schema, nil for none. It is a function of
-	// the text alone. Its error tells the model what to change, and the model is asked
-	// once more.
+	// ParseAnswer reads the answer instead of the schema, nil for none. It must depend only
+	// on the text. Its error tells the model what to correct, in one more call.
 	ParseAnswer func(text string) (engine.Value, error)
-	// Window and Reserve bound the input, in tokens, in place of the context's;
-	// see Model.Room. View says how the context is shown, where its fields are
-	// set.
+	// Window and Reserve limit the input in tokens, instead of the context's settings; see
+	// Model.Room. View overrides the view settings in the fields that it sets.
 	Window, Reserve int
 	View            convo.ViewSettings
-	// History is HistoryServer where the vendor may keep the conversation.
+	// History is HistoryServer if the vendor may store the conversation.
 	History string
 	// SkipHistory reads the context and adds nothing to it.
 	SkipHistory bool
-	// MaxSteps bounds the model calls; 0 is DefaultMaxSteps. With StopAtMax a
-	// turn that reaches the bound ends after the last call's tools; without it
-	// fails.
+	// MaxSteps limits the number of model calls; 0 means DefaultMaxSteps. At the limit,
+	// with StopAtMax the turn ends after the last call's tools; without it the turn fails.
 	MaxSteps  int
 	StopAtMax bool
-	// CheckLimit, where set, is another limit: it is asked before each model call but
-	// the first, with what came of the turn so far, and gives the Stop of a turn
-	// that may not go on, "" for one that may.
+	// CheckLimit, if set, is another limit: it is called before each model call but the
+	// first, with the result so far, and returns the Stop of a turn that must end, ""
+	// otherwise.
 	CheckLimit func(r Result) (stop string, err error)
-	// EarlierToolCalls is how many tool calls earlier turns of the same attempt
-	// made (the length of their Calls): indexes go on from there.
+	// EarlierToolCalls is the number of tool calls in earlier turns of the same attempt
+	// (the length of their Calls), from which indexes continue.
 	EarlierToolCalls int
 }
 
-// Result is what came of a turn.
+// Result is the result of a turn.
 type Result struct {
-	// Text and Reasoning are those of the last answer; a structured one is the JSON in
-	// it, and Value what that reads as.
+	// Text and Reasoning are those of the last answer. For a structured answer Text is its
+	// JSON, and Value the parsed value.
 	Text, Reasoning string
 	Value           engine.Value
 	// Calls are all tool calls of the turn, in order.
 	Calls []convo.Call
 	// Usage is the sum over all model calls.
 	Usage Usage
-	// Steps is how many model calls there were.
+	// Steps is the number of model calls.
 	Steps int
-	// Stop is why the last answer ended: "end", "calls" (a tool that ends the
-	// turn was called), "length", "filter", StopSteps, or what Bound gave.
+	// Stop is the reason why the last answer ended: "end", "calls" (a tool that ends the
+	// turn was called), "length", "filter", StopSteps, or the result of CheckLimit.
 	Stop string
 }
 
-// HistoryServer lets the vendor keep the conversation, so that calls send what
-// is new alone.
+// HistoryServer lets the vendor store the conversation, so that calls send only new
+// messages.
 const HistoryServer = "server"
 
 // StopSteps is the Stop of a turn that ended at its limit of model calls.
 const StopSteps = "steps"
 
-// SplitModel splits "provider/model"; the provider is "" where there is none.
+// SplitModel splits "provider/model"; the provider is "" if there is none.
 func SplitModel(s string) (provider, model string) {
 	if p, m, ok := strings.Cut(s, "/"); ok {
 		return p, m
@@ -175,7 +171,7 @@ func SplitModel(s string) (provider, model string) {
 	return "", s
 }
 
-// resolve finds the provider of a turn and what it calls the model.
+// resolve finds the provider of a turn and the provider's name of the model.
 func (s *Service) resolve(t Turn, set convo.Settings) (p Provider, name, model string, err error) {
 	name, model = t.Provider, t.Model
 	switch {
@@ -217,7 +213,7 @@ func (s *Service) unknown(name, model string) error {
 	case name == "" && model == "":
 		msg = fmt.Sprintf("no model is set: write it as provider/model (%s)", configured)
 	case name == "":
-		msg = fmt.Sprintf("model %q does not say its provider: write it as provider/model (%s)", model, configured)
+		msg = fmt.Sprintf("model %q has no provider: write it as provider/model (%s)", model, configured)
 	}
 	return &Error{Code: engine.CodeModelUnknownProvider, Message: msg, Err: ErrNoProvider}
 }

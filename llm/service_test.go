@@ -32,7 +32,7 @@ func TestModelsFindTheirProvider(t *testing.T) {
 		{"provider overridden", two, convo.Settings{Provider: "a", Model: "m"}, llm.Turn{Provider: "b"}, "b m"},
 		{"the only one", one, convo.Settings{Model: "m"}, llm.Turn{}, "a m"},
 		{"unknown", two, convo.Settings{Model: "c/m"}, llm.Turn{}, `no provider is named "c" (configured: a, b)`},
-		{"not said", two, convo.Settings{Model: "m"}, llm.Turn{}, `model "m" does not say its provider`},
+		{"not said", two, convo.Settings{Model: "m"}, llm.Turn{}, `model "m" has no provider`},
 		{"nothing said", two, convo.Settings{}, llm.Turn{}, "no model is set: write it as provider/model (configured: a, b)"},
 		{"none there", nil, convo.Settings{Model: "a/m"}, llm.Turn{}, `no provider is named "a" (none is configured)`},
 	} {

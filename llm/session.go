@@ -7,9 +7,9 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// recordSession notes under which name the vendor keeps the conversation. The note says
-// up to which position of which view, so that it is used while the view is the
-// last one plus a suffix. What marks alone do not tell of a view is not held.
+// recordSession records the id of the conversation at the vendor, with the view and
+// position up to which it goes, so that it is used while the view is the last one plus a
+// suffix. A view that its marks do not fully describe is not recorded.
 func (t *turn) recordSession(resp *Response) {
 	t.lane.Session = ""
 	if t.req.KeepSession && resp.Session != "" && !t.lane.History.Versions() && !t.window.unrecordedCuts {
@@ -21,8 +21,8 @@ func (t *turn) sessionPrefix(m convo.Marks, n int) string {
 	return fmt.Sprintf("%d:%d:%d:%s/%s|", m.Cut, m.Cleared, n, t.req.Provider, t.req.Model)
 }
 
-// resumeSession has a request name the conversation that the vendor keeps, where the
-// view still begins with it.
+// resumeSession makes a request refer to the conversation at the vendor if the view still
+// begins with it.
 func (t *turn) resumeSession(req *Request, v convo.View) {
 	var cut, cleared, n int
 	if !req.KeepSession || v.Manifest.Reason != "" || v.Manifest.Shortened > 0 || t.lane.History.Versions() {

@@ -67,7 +67,7 @@ type timeoutWatch struct {
 	cancel   context.CancelCauseFunc
 
 	mu                     sync.Mutex
-	first, idle, total     *time.Timer // nil where there is no bound
+	first, idle, total     *time.Timer // nil for no limit
 	answerStarted, expired bool
 }
 
@@ -88,7 +88,7 @@ func (w *timeoutWatch) cancelAfter(d time.Duration, what string) *time.Timer {
 	return time.AfterFunc(d, func() {
 		w.cancel(&Error{
 			Code: engine.CodeModelTimeout, Retry: true, Retried: true, OutcomeUnknown: true,
-			Message: fmt.Sprintf("%s: %s within %s; set timeouts for the provider where that is too short", w.provider, what, d),
+			Message: fmt.Sprintf("%s: %s within %s; if that is too short, set timeouts for the provider", w.provider, what, d),
 		})
 	})
 }
@@ -135,8 +135,8 @@ type generateResult struct {
 	err  error
 }
 
-// generateWithTimeouts makes a call within the provider's timeouts. A provider that does not return
-// when its context is done is left behind: what it still emits is dropped.
+// generateWithTimeouts makes a call within the provider's timeouts. A provider that does
+// not return when its context is done is abandoned: its later output is dropped.
 func (s *Service) generateWithTimeouts(ctx context.Context, p Provider, req *Request, m *usageMeter) (*Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -159,7 +159,7 @@ func (s *Service) generateWithTimeouts(ctx context.Context, p Provider, req *Req
 		var ended bool
 		if got, ended = awaitResult(came, stopGrace); !ended {
 			m.close()
-			s.log.WarnContext(ctx, "a provider does not stop: its call is abandoned", "provider", req.Provider, "model", req.Model, "key", req.Key)
+			s.log.WarnContext(ctx, "a provider does not return: its call is abandoned", "provider", req.Provider, "model", req.Model, "key", req.Key)
 			got.err = context.Cause(ctx)
 		}
 	}

@@ -12,11 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxToolName is the longest tool name that every vendor takes, in bytes.
+// maxToolName is the maximum length of a tool name that every vendor accepts, in bytes.
 const maxToolName = 64
 
-// hashSuffix is how many bytes of a name made here tell it from others: "_" and
-// eight digits.
+// hashSuffix is the length of the suffix that distinguishes a generated name: "_" and eight
+// digits.
 const hashSuffix = 9
 
 // invalidNameChars matches characters that some API does not accept in a name, validName
@@ -26,9 +26,9 @@ var (
 	validName        = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) }) //nolint:gochecknoglobals // a compiled table
 )
 
-// ToolNameFor is a name that every API takes for a tool, in place of one that some do
-// not: what can be kept of the name, and digits that tell it from others. Again
-// tells those of one name apart.
+// ToolNameFor returns a name that every API accepts for a tool: the valid part of its name,
+// and digits that distinguish it from others. Again distinguishes names that would be
+// equal.
 func ToolNameFor(name string, again int) string {
 	of := name
 	if again > 0 {
@@ -43,8 +43,7 @@ func ToolNameFor(name string, again int) string {
 }
 
 // UnambiguousJSON reports whether every parser reads a JSON text the same: it is UTF-8 and
-// no string in it holds half of a surrogate pair, which Go reads as U+FFFD and
-// others refuse.
+// no string in it has half a surrogate pair, which Go reads as U+FFFD and others reject.
 func UnambiguousJSON(text []byte) bool {
 	if !utf8.Valid(text) {
 		return false
@@ -75,7 +74,7 @@ func UnambiguousJSON(text []byte) bool {
 	}
 }
 
-// decodeEscape is the code unit of an escape such as \u00e9 at the front of a text.
+// decodeEscape returns the code unit of an escape such as \u00e9 at the start of a text.
 func decodeEscape(text []byte) (unit int, is bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false

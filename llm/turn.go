@@ -15,12 +15,12 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// Turn asks the model and, where it calls tools, runs them and asks again,
-// until it answers without calls, a tool that ends the turn was called, or, with
-// StopAtMax, the limit of steps is reached. The message, the answers and the results are then in t.Context together; where
-// the turn fails only the message is. Errors of models are *Error (also
-// model_unknown_provider before any call and turn_too_long); those of the host
-// and of the context are returned as they are.
+// Turn calls the model, runs the tools that it calls and calls it again, until it answers
+// without calls, a tool that ends the turn was called, or, with StopAtMax, the limit of
+// steps is reached. The message, the answers and the results are then added to t.Context
+// together; if the turn fails, only the message is. Errors of models are *Error (also
+// model_unknown_provider before any call and turn_too_long); those of the host and of the
+// context are returned unchanged.
 func (s *Service) Turn(ctx context.Context, h Host, t Turn) (*Result, error) {
 	run, err := s.newTurn(h, t)
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *Service) Turn(ctx context.Context, h Host, t Turn) (*Result, error) {
 	return &run.result, nil
 }
 
-// limit is the Stop of a turn that has reached a limit, "" where it may go on.
-// Every model call counts as a step, summaries and repairs as well.
+// limit returns the Stop of a turn that has reached a limit, "" if it may continue. Every
+// model call counts as a step, including summaries and repairs.
 func (t *turn) limit() (stop string, err error) {
 	steps, allowed := t.result.Steps, t.MaxSteps
 	if allowed <= 0 {
@@ -60,12 +60,12 @@ func (t *turn) limit() (stop string, err error) {
 	case steps >= allowed:
 		stop = StopSteps
 		message = fmt.Sprintf("the model still calls tools after %d calls of it; "+
-			"raise the limit of steps or end the turn with a tool that ends it", steps)
+			"increase the limit of steps, or end the turn with a tool that ends it", steps)
 	case steps > 0 && t.CheckLimit != nil:
 		if stop, err = t.CheckLimit(t.result); err != nil {
 			return "", err
 		}
-		message = fmt.Sprintf("the model still calls tools after %d calls of it, at the limit of %s; raise that limit", steps, stop)
+		message = fmt.Sprintf("the model still calls tools after %d calls of it, at the limit of %s; increase that limit", steps, stop)
 	}
 	if stop != "" && !t.StopAtMax {
 		return "", &Error{Code: engine.CodeTurnTooLong, Message: message}
@@ -73,7 +73,7 @@ func (t *turn) limit() (stop string, err error) {
 	return stop, nil
 }
 
-// turn is one turn on its way. It belongs to one goroutine.
+// turn is the state of one turn. It belongs to one goroutine.
 type turn struct {
 	Turn
 	service  *Service
@@ -81,8 +81,8 @@ type turn struct {
 	provider Provider
 	tools    map[string]*tool.Tool
 	req      Request // without messages and key
-	// lane is the context with what the turn has added so far, own where the
-	// turn's own begins: after the message, which is in the context already.
+	// lane is the context with what the turn has added so far. own is where the turn's
+	// messages begin: after the message, which is in the context already.
 	lane        convo.Context
 	ownStart    int
 	window      windowBudget
@@ -122,7 +122,7 @@ func (s *Service) newTurn(h Host, t Turn) (*turn, error) {
 	return run, run.addMessage()
 }
 
-// addMessage says the message in the context.
+// addMessage adds the message to the context.
 func (t *turn) addMessage() error {
 	m := t.Context
 	if t.SkipHistory {
@@ -142,14 +142,14 @@ func (t *turn) addMessage() error {
 	return nil
 }
 
-// addToLane adds what the turn gave to its lane.
+// addToLane adds the turn's messages to its lane.
 func (t *turn) addToLane(ms ...convo.Message) (err error) {
 	t.lane, err = t.lane.Extend(ms, false)
 	return err
 }
 
-// step makes one model call and the tool calls it asks for, and reports
-// whether the turn is over.
+// step makes one model call and the tool calls that it requests, and reports whether the
+// turn is complete.
 func (t *turn) step() (done bool, err error) {
 	resp, err := t.callForAnswer()
 	if err != nil {
@@ -185,7 +185,7 @@ func (t *turn) step() (done bool, err error) {
 	return done, nil
 }
 
-// callModel makes the model call that the lane stands for.
+// callModel makes a model call with the lane.
 func (t *turn) callModel() (*Response, error) {
 	for shrink := 0; ; shrink++ {
 		req, err := t.request(shrink)
@@ -212,12 +212,12 @@ func (t *turn) callModel() (*Response, error) {
 	}
 }
 
-// maxShrink is how often a view is made smaller because the provider counts
+// maxShrink is the number of times that a view is made smaller because the provider counts
 // more than was estimated.
 const maxShrink = 2
 
-// call makes one model call as an effect and counts it in. A rejected answer is
-// returned together with its error.
+// call makes one model call as an effect and adds its usage. A rejected answer is returned
+// together with its error.
 func (t *turn) call(req *Request) (*Response, error) {
 	resp, err := t.host.ModelCall(req, func(ctx context.Context, key string) (*Response, error) {
 		resp, err := t.service.call(ctx, t.host.Run(), t.provider, *req, key, t.host.Emit, t.usageOf)
@@ -237,7 +237,7 @@ func (t *turn) call(req *Request) (*Response, error) {
 	return resp, err
 }
 
-// hasCode reports whether a failed call, made now or recorded, has one of codes.
+// hasCode reports whether a failed call, live or recorded, has one of the codes.
 func (t *turn) hasCode(err error, codes ...string) bool {
 	code := ""
 	if failed, ok := errors.AsType[*Error](err); ok {
@@ -248,16 +248,15 @@ func (t *turn) hasCode(err error, codes ...string) bool {
 	return slices.Contains(codes, code)
 }
 
-// callTools runs the calls of one answer at the same time, but those of tools that
-// are InOrder, and returns their results in the order of the calls. All have ended
-// when it returns.
+// callTools runs the calls of one answer concurrently, except for tools that are InOrder,
+// and returns their results in the order of the calls. All have ended when it returns.
 func (t *turn) callTools(calls []convo.Call) ([]convo.Message, error) {
 	first := t.EarlierToolCalls + len(t.result.Calls) + 1
 	t.result.Calls = append(t.result.Calls, calls...)
 	out := make([]convo.Message, len(calls))
 	errs := make([]error, len(calls))
 	var wg sync.WaitGroup
-	var last *orderedCall // of the calls that are made one after another
+	var last *orderedCall // of the ordered calls
 	for i, c := range calls {
 		out[i] = convo.Message{Role: convo.Tool, CallID: c.ID, Name: c.Name}
 		tl := t.tools[c.Name]
@@ -291,14 +290,14 @@ func (t *turn) callTools(calls []convo.Call) ([]convo.Message, error) {
 	return out, nil
 }
 
-// orderedCall is a call that others may follow.
+// orderedCall is a call that others must follow.
 type orderedCall struct {
 	ended chan struct{}
-	err   error // of the call, once it has ended
+	err   error // of the call, after it has ended
 }
 
-// followedBy is a call that is made when the one before has ended. Where that has to wait,
-// it waits too.
+// followedBy makes a call after the previous one has ended. If that one is suspended, this
+// one is too.
 func (before *orderedCall) followedBy(call func() error) (func() error, *orderedCall) {
 	own := &orderedCall{ended: make(chan struct{})}
 	return func() error {
@@ -314,7 +313,7 @@ func (before *orderedCall) followedBy(call func() error) (func() error, *ordered
 	}, own
 }
 
-// refuse says to the model why a call cannot be made, "" where it can.
+// refuse returns the reason for the model why a call cannot be made, "" if it can.
 func refuse(tl *tool.Tool, c convo.Call) string {
 	if tl == nil {
 		return fmt.Sprintf("There is no tool named %q.", c.Name)
@@ -325,7 +324,7 @@ func refuse(tl *tool.Tool, c convo.Call) string {
 	return ""
 }
 
-// commit adds what the turn gave to the context.
+// commit adds the turn's messages to the context.
 func (t *turn) commit() error {
 	if t.SkipHistory {
 		return nil
@@ -345,7 +344,7 @@ func (t *turn) commit() error {
 	return t.Context.SetSession(t.lane.Session)
 }
 
-// Add returns the sum.
+// Add returns the sum of both.
 func (u Usage) Add(o Usage) Usage {
 	return Usage{
 		u.Input + o.Input, u.Cached + o.Cached, u.Written + o.Written,
@@ -353,11 +352,11 @@ func (u Usage) Add(o Usage) Usage {
 	}
 }
 
-// complete makes an answer what a journal would give back, and fills in what a
-// provider may leave out: the role, ids of calls (by their place) and why it
-// ended. An id that a model gives to two calls of one answer is one that it left
-// out; a conversation at the vendor, which has the calls under that id, is then not
-// gone on with. Native blocks that not every parser reads are not kept.
+// complete converts an answer to the form in which a journal would return it, and sets what
+// a provider may omit: the role, ids of calls (by their index) and the stop reason. A
+// duplicate id in one answer is replaced; a conversation at the vendor, which has the calls
+// under the original id, is then dropped. Native blocks that some parsers cannot read are
+// dropped.
 func (r *Response) complete(place int) error {
 	m := r.Message
 	m.Role = convo.Assistant
@@ -366,7 +365,7 @@ func (r *Response) complete(place int) error {
 	}
 	m, err := m.Normalized()
 	if err != nil {
-		return &Error{Code: engine.CodeModelUnavailable, Message: "the provider's answer cannot be kept: " + err.Error(), Err: err}
+		return &Error{Code: engine.CodeModelUnavailable, Message: "the provider's answer cannot be stored: " + err.Error(), Err: err}
 	}
 	ids := make(map[string]bool, len(m.Calls))
 	for i := range m.Calls {
@@ -376,7 +375,7 @@ func (r *Response) complete(place int) error {
 		}
 		for again := 0; c.ID == "" || ids[c.ID]; again++ {
 			c.ID = fmt.Sprintf("call_%d_%d", place, i+1)
-			if again > 0 { // a model has used that, too
+			if again > 0 { // a model has used that id, too
 				c.ID = fmt.Sprintf("call_%d_%d_%d", place, i+1, again)
 			}
 		}

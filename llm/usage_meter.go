@@ -8,11 +8,11 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// maxPlausibleTokens is more than any call takes. What a vendor reports beyond is not
-// believed: sums of it would overflow.
+// maxPlausibleTokens is more than any call can use. Larger reported numbers are ignored,
+// because sums of them would overflow.
 const maxPlausibleTokens = 1_000_000_000
 
-// plausible is what a vendor reported, as far as it can be.
+// plausible returns the plausible part of a vendor's report.
 func (u Usage) plausible() Usage {
 	bound := func(n, most int) int { return min(max(n, 0), most) }
 	u.Input, u.Output = bound(u.Input, maxPlausibleTokens), bound(u.Output, maxPlausibleTokens)
@@ -23,9 +23,9 @@ func (u Usage) plausible() Usage {
 	return u
 }
 
-// usageOf is what a try took: what the vendor reported, and where it reported nothing
-// the estimate: of the input what was counted before the call, of the output what came
-// of it. Without an answer that came (nil), what was reported is all.
+// usageOf returns the usage of a try: what the vendor reported, with estimates for what it
+// did not: for the input the count before the call, for the output the count of the
+// received answer. Without an answer (nil) it is only what was reported.
 func (t *turn) usageOf(req *Request, reported Usage, came *convo.Message) Usage {
 	u := reported.plausible()
 	if came != nil {
@@ -41,7 +41,7 @@ func (t *turn) usageOf(req *Request, reported Usage, came *convo.Message) Usage 
 	return u
 }
 
-// outputTokens is how many tokens an answer has, or part of one.
+// outputTokens returns the number of tokens of an answer, or of a part of one.
 func (t *turn) outputTokens(m *convo.Message) int {
 	var b strings.Builder
 	b.WriteString(m.Text)
@@ -54,19 +54,19 @@ func (t *turn) outputTokens(m *convo.Message) int {
 	switch {
 	case text == "":
 		return 0
-	case !t.window.loaded: // four bytes make a token, more or less
+	case !t.window.loaded: // about four bytes a token
 		return (len(text) + 3) / 4
 	}
 	return t.corrected(t.window.counter.Message(convo.Message{Role: convo.Assistant, Text: text}))
 }
 
-// usageFunc says what a try took, of what was reported and of what came.
+// usageFunc computes the usage of a try from what was reported and received.
 type usageFunc func(req *Request, reported Usage, came *convo.Message) Usage
 
-// usageMeter counts what comes of one try.
+// usageMeter counts the received output of one try.
 type usageMeter struct {
 	emit          func(Chunk)
-	answerStarted func() // is told that the answer has begun
+	answerStarted func() // called when the answer starts
 
 	mu              sync.Mutex
 	closed          bool
@@ -98,16 +98,16 @@ func (m *usageMeter) Emit(c Chunk) {
 	m.emit(c)
 }
 
-// close drops what an abandoned provider still emits.
+// close drops further output of an abandoned provider.
 func (m *usageMeter) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
 }
 
-// failedUsage is what a try that failed has cost; zero is nothing: one that the vendor refused
-// costs nothing. Where nothing came and it is not known what the vendor has done, it is
-// what the call may take at most.
+// failedUsage returns the cost of a failed try. A refused try costs nothing, which is zero.
+// If nothing was received and the vendor may have processed the request, it is the maximum
+// usage of the call.
 func (m *usageMeter) failedUsage(req *Request, e *Error, cut bool, by usageFunc) Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,8 +115,8 @@ func (m *usageMeter) failedUsage(req *Request, e *Error, cut bool, by usageFunc)
 	var u Usage
 	switch {
 	case m.received || cut:
-		// The vendor did not say what the whole took: a count that came early is of
-		// what was there then.
+		// The vendor did not report the total: an early report covers only the output at
+		// that time.
 		counted := by(req, Usage{}, &convo.Message{Text: m.text.String(), Reasoning: m.reasoning.String(), Calls: m.calls})
 		u = m.reported.plausible()
 		u.Input, u.Output = cmp.Or(u.Input, counted.Input), max(u.Output, counted.Output)

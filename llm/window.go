@@ -12,39 +12,39 @@ import (
 	"github.com/weir-run/weir/token"
 )
 
-// windowBudget is what a turn's calls have room for.
+// windowBudget is the room for the calls of a turn.
 type windowBudget struct {
 	model        Model
 	room         int // tokens of everything that is sent
 	reserve      int
 	viewSettings convo.ViewSettings
-	// reader: results that are not shown whole can be read by a tool.
+	// reader: results that are not shown in full can be read with a tool.
 	reader bool
 
 	counter counter
 	loaded  bool
-	// What is sent beside the messages, in the counter's tokens.
+	// The sizes of what is sent besides the messages, in the counter's tokens.
 	system, tools, fixed int
 	last                 *Request
-	// bytes is what is sent beside the messages as cheapView counts it.
+	// bytes is what is sent besides the messages, as viewByBytes counts it.
 	bytes int
-	// unrecordedCuts: the newest view leaves out what its marks do not say.
+	// unrecordedCuts: the newest view omits something that its marks do not describe.
 	unrecordedCuts bool
 }
 
-// counter counts messages as one provider is sent them.
+// counter counts messages as they are sent to one provider.
 type counter struct {
 	token.Counter
 	provider string
 }
 
-// Message leaves out the blocks of other providers, which are not sent, and counts
+// Message does not count the blocks of other providers, which are not sent, and counts
 // calls as they are sent.
 func (c counter) Message(m convo.Message) int {
 	if m.Provider != c.provider {
 		m.Native = nil
 	}
-	var calls []convo.Call // a copy, once one is not sent as it is recorded
+	var calls []convo.Call // a copy, if one is not sent as it is recorded
 	for i, was := range m.Calls {
 		now := convo.Call{ID: was.ID, Name: was.Name, Arguments: string(NormalizeArguments(was.Arguments))}
 		if !validName().MatchString(now.Name) {
@@ -64,18 +64,18 @@ func (c counter) Message(m convo.Message) int {
 	return c.Counter.Message(m)
 }
 
-// byteCounter counts every byte as a token, which no count is above: what fits so
-// need not be counted.
+// byteCounter counts every byte as a token, an upper bound of every count: what fits this
+// way need not be counted.
 type byteCounter struct{}
 
-// maxMessageOverhead is more than any vendor's overhead of a message, call or part without
-// data, in tokens.
+// maxMessageOverhead is an upper bound, in tokens, of every vendor's overhead of a message,
+// call or part without data.
 const maxMessageOverhead = 64
 
-// maxPrior is at least every Counter's Prior, in per cent.
+// maxPrior is an upper bound of every Counter's Prior, in per cent.
 const maxPrior = 200
 
-// Message is its bytes and what may surround it.
+// Message returns its bytes plus the maximum overhead.
 func (byteCounter) Message(m convo.Message) int {
 	n := maxMessageOverhead + len(m.Text) + len(m.Name) + len(m.CallID) + len(m.Native)
 	for _, c := range m.Calls {
@@ -87,13 +87,13 @@ func (byteCounter) Message(m convo.Message) int {
 	return n
 }
 
-// Head is the first n bytes.
+// Head returns the first n bytes.
 func (byteCounter) Head(text string, n int) string { return text[:min(n, len(text))] }
 
-// Tail is the last n bytes.
+// Tail returns the last n bytes.
 func (byteCounter) Tail(text string, n int) string { return text[max(len(text)-n, 0):] }
 
-// measureWindow finds out what there is room for.
+// measureWindow computes the available room.
 func (t *turn) measureWindow(set convo.Settings) {
 	model, known := t.service.models.Find(t.req.Provider, t.req.Model)
 	if w := cmp.Or(t.Window, set.Window); w > 0 && (!known || w < model.Window) {
@@ -113,8 +113,8 @@ func (t *turn) measureWindow(set convo.Settings) {
 	w.reader = len(t.req.Tools) > 0 && w.viewSettings.Strategy != convo.All && t.tools[ReaderTool] == nil
 }
 
-// loadCounter makes the counter and counts what is sent beside messages. Vocabularies
-// take time to read, so that it is done where bytes alone do not tell.
+// loadCounter creates the counter and counts what is sent besides messages. Reading
+// vocabularies takes time, so it is done only if bytes alone do not decide.
 func (t *turn) loadCounter() error {
 	w := &t.window
 	if w.loaded {
@@ -141,8 +141,8 @@ func (t *turn) loadCounter() error {
 	return nil
 }
 
-// request is the call that the lane stands for; shrink says how often one was
-// too long for the provider.
+// request returns the call for the lane; shrink is the number of times that the provider
+// refused one as too long.
 func (t *turn) request(shrink int) (*Request, error) {
 	t.window.unrecordedCuts = false
 	view, err := t.view(shrink)
@@ -181,16 +181,16 @@ func (t *turn) request(shrink int) (*Request, error) {
 	return &req, nil
 }
 
-// hidesResults reports whether something of the lane is not shown whole.
+// hidesResults reports whether a result of the lane is not shown in full.
 func hidesResults(c convo.Context, v convo.View) bool {
 	return v.Marks.Cut > c.Epoch || v.Marks.Cleared > c.Epoch || v.Manifest.Shortened > 0
 }
 
-// estimate says what a request may take at most.
+// estimate returns the maximum usage of a request.
 func (t *turn) estimate(req *Request, v convo.View) {
 	w := &t.window
 	in := v.Tokens + t.corrected(w.overheadTokens())
-	if !w.loaded { // by bytes; four make a token, more or less
+	if !w.loaded { // by bytes, about four a token
 		in = (v.Tokens + w.bytes) / 4
 	}
 	req.Estimate = Usage{Input: in, Output: req.MaxOutput}
@@ -204,7 +204,7 @@ func (t *turn) estimate(req *Request, v convo.View) {
 	req.Unpriced = !w.model.Price.Known()
 }
 
-// view selects what is sent: by bytes where that fits, else by counting.
+// view selects what is sent: by bytes if that fits, otherwise by counting.
 func (t *turn) view(shrink int) (convo.View, error) {
 	w := &t.window
 	if shrink == 0 && !w.loaded && !t.host.MustCount() {
@@ -218,13 +218,13 @@ func (t *turn) view(shrink int) (convo.View, error) {
 	}
 	beside := t.corrected(w.overheadTokens())
 	room := w.room - beside
-	if shrink > 0 { // the vendor has less than is known of it
+	if shrink > 0 { // the vendor's window is smaller than the known one
 		room = min(room, t.sentTokens()) * (4 - shrink) / 4
 	}
 	if room <= 0 {
 		return convo.View{}, &Error{
 			Code: engine.CodeModelContextLength,
-			Message: fmt.Sprintf("system instructions and tools take %d tokens and there is room for %d (the window of %d less the reserve of %d): "+
+			Message: fmt.Sprintf("system instructions and tools take %d tokens and the room is %d (the window of %d minus the reserve of %d): "+
 				"shorten them, or use a model with a larger window", beside, w.room, w.model.Window, w.reserve),
 		}
 	}
@@ -242,10 +242,11 @@ func (t *turn) view(shrink int) (convo.View, error) {
 	return v, err
 }
 
-// overheadTokens is what is sent beside the messages, in the counter's tokens.
+// overheadTokens returns the size of what is sent besides the messages, in the counter's
+// tokens.
 func (w *windowBudget) overheadTokens() int { return w.system + w.tools + w.fixed }
 
-// sentTokens is what the messages of the last request take.
+// sentTokens returns the size of the messages of the last request.
 func (t *turn) sentTokens() int {
 	n := 0
 	for _, m := range t.window.last.Messages {
@@ -254,8 +255,8 @@ func (t *turn) sentTokens() int {
 	return n
 }
 
-// viewByBytes is the view where everything fits even if each byte were a token.
-// What stands for a cleared result tells its tokens, which are then counted.
+// viewByBytes returns the view if everything fits even with one token for each byte. The
+// placeholder of a cleared result has its number of tokens, which are counted then.
 func (t *turn) viewByBytes() (convo.View, bool, error) {
 	w := &t.window
 	if t.lane.Marks.Cleared > t.lane.Epoch {
@@ -272,7 +273,7 @@ func (t *turn) viewByBytes() (convo.View, bool, error) {
 		beside += 10 * maxMessageOverhead
 	}
 	w.bytes = beside
-	room := w.room - t.corrected(beside) - 512 // what tools bring with them
+	room := w.room - t.corrected(beside) - 512 // overhead of tools
 	if room <= 0 {
 		return convo.View{}, false, nil
 	}
@@ -285,20 +286,20 @@ func (t *turn) viewByBytes() (convo.View, bool, error) {
 		return v, false, nil
 	}
 	v.Marks.Factor = t.lane.Marks.Factor
-	// What is cut short depends on the counter.
+	// What is shortened depends on the counter.
 	return v, !t.hasLongResult(v.Messages, t.spec(room).MaxResult, room), err
 }
 
-// schemaBytes is the bytes of a schema.
+// schemaBytes returns the size of a schema in bytes.
 func schemaBytes(schema map[string]any) int {
 	b, err := json.Marshal(schema)
 	if err != nil {
-		return 1 << 20 // so that it is counted where the error is told
+		return 1 << 20 // so that it is counted where the error is reported
 	}
 	return len(b)
 }
 
-// hasLongResult reports whether a result might be over what is shown of one.
+// hasLongResult reports whether a result may be longer than what is shown of one.
 func (t *turn) hasLongResult(ms []convo.Message, limit, room int) bool {
 	if t.window.viewSettings.Strategy == convo.All {
 		return false
@@ -326,7 +327,7 @@ func (t *turn) spec(room int) convo.ViewSpec {
 	return s
 }
 
-// factor is what the counter's tokens are multiplied by, in per cent.
+// factor returns the factor of the counter's tokens, in per cent.
 func (t *turn) factor() int {
 	if f := t.lane.Marks.Factor; f > 0 {
 		return f
@@ -338,12 +339,13 @@ func (t *turn) factor() int {
 	if w.loaded {
 		return int(w.counter.PriorFactor())
 	}
-	return 100 // of bytes, which are more than any tokens
+	return 100 // of bytes, an upper bound of tokens
 }
 
 func (t *turn) corrected(n int) int { return token.Factor(t.factor()).Correct(n) }
 
-// learnFactor notes what the vendor counted, for when the view changes next.
+// learnFactor records the factor learned from the vendor's count, for the next change of
+// the view.
 func (t *turn) learnFactor(req *Request, resp *Response) {
 	w := &t.window
 	if !w.loaded || w.counter.Exact() || resp.Usage.Input == 0 || resp.Usage.Estimated || req.Session != "" {
@@ -351,7 +353,7 @@ func (t *turn) learnFactor(req *Request, resp *Response) {
 	}
 	estimated := req.Estimate.Input * 100 / max(t.factor(), 1)
 	learned := int(token.LearnFactor(token.Factor(t.factor()), token.EstimateReport{Estimated: estimated, Reported: resp.Usage.Input}))
-	// Too low lets requests be too large, too high only cuts a little early.
+	// Too low makes requests too large, too high only cuts a little early.
 	if d := learned - cmp.Or(t.lane.Marks.Learned, t.factor()); d > 0 || d <= -5 {
 		t.lane.Marks.Learned = learned
 	}
