@@ -6,18 +6,17 @@ import (
 	"fmt"
 )
 
-// Approval says when a person is asked before a tool is called.
+// Approval says when a person must approve calls of a tool.
 type Approval string
 
 // The policies; "" is ApproveNever.
 const (
-	// ApproveNever asks nobody.
+	// ApproveNever requires no approval.
 	ApproveNever Approval = "never"
-	// ApproveOnce asks until one call of the tool, as it is defined now, has
-	// been allowed in the run; later calls then need no answer, whatever their
-	// arguments.
+	// ApproveOnce requires approval until one call of the tool, in its present definition,
+	// has been approved in the run. Later calls then need none, whatever their arguments.
 	ApproveOnce Approval = "once"
-	// ApproveAlways asks before every call.
+	// ApproveAlways requires approval of every call.
 	ApproveAlways Approval = "always"
 )
 
@@ -29,40 +28,40 @@ func (a Approval) check() error {
 	return fmt.Errorf("approve is %q; expected %s, %s or %s", a, ApproveAlways, ApproveOnce, ApproveNever)
 }
 
-// ApprovalRequest is what a person is asked about one call.
+// ApprovalRequest is the question to a person about one call.
 type ApprovalRequest struct {
 	Key         string `json:"key"` // the call's idempotency key
 	Tool        string `json:"tool"`
 	Hash        string `json:"hash"` // of the tool's definition
 	Description string `json:"description,omitempty"`
-	Arguments   string `json:"arguments"` // as the model wrote them, made safe to show
+	Arguments   string `json:"arguments"` // as the model wrote them, made safe to display
 }
 
-// ApprovalAnswer is what a person said about one call, as a run's record keeps it.
+// ApprovalAnswer is a person's answer about one call, as recorded in the run.
 type ApprovalAnswer struct {
 	Key       string `json:"key"`
 	Tool      string `json:"tool"`
 	Hash      string `json:"hash"`
-	Arguments string `json:"arguments"` // SHA-256 in hex of what was asked about
+	Arguments string `json:"arguments"` // SHA-256 in hex of the arguments
 	Allow     bool   `json:"allow"`
 	Reason    string `json:"reason,omitempty"`
 	By        string `json:"by,omitempty"`
 }
 
-// Verdict is what earlier answers say about a call.
+// Verdict is the consequence of earlier answers for a call.
 type Verdict int
 
 // The verdicts.
 const (
-	// NeedsAnswer: a person has to answer the Question first.
+	// NeedsAnswer: a person has to answer the question first.
 	NeedsAnswer Verdict = iota
 	// Allowed: the call may be made.
 	Allowed
-	// Denied: the call may not be made; the model is told Answer.Refusal.
+	// Denied: the call may not be made; the model gets the DenialText.
 	Denied
 )
 
-// ApprovalRequest is what to ask about a call of t.
+// ApprovalRequest returns the question about a call of t.
 func (t *Tool) ApprovalRequest(call Call) ApprovalRequest {
 	return ApprovalRequest{
 		Key: call.Key, Tool: t.displayName(), Hash: t.Hash(), Description: Clean(t.Description), Arguments: Clean(call.Arguments),
@@ -76,7 +75,7 @@ func (t *Tool) displayName() string {
 	return t.Name
 }
 
-// ApprovalAnswer is the answer to the question about a call of t.
+// ApprovalAnswer returns the answer to the question about a call of t.
 func (t *Tool) ApprovalAnswer(call Call, allow bool, by, reason string) ApprovalAnswer {
 	return ApprovalAnswer{
 		Key: call.Key, Tool: t.displayName(), Hash: t.Hash(), Arguments: digest(call.Arguments),
@@ -84,13 +83,12 @@ func (t *Tool) ApprovalAnswer(call Call, allow bool, by, reason string) Approval
 	}
 }
 
-// Verdict says what t's policy and the run's earlier answers mean for a call.
-// It is pure: the same record gives the same verdict. An answer holds for the
-// call it was given for, and for that only while tool and arguments are what
-// they were; with ApproveOnce an answer that allowed one call of the same
-// definition holds for all. One that refused holds for its own call, so a later
-// call is asked about again. The answer returned is the one that decided, zero
-// where none did.
+// Verdict returns the consequence of t's policy and the run's earlier answers for a call.
+// It is pure: the same record gives the same verdict. An answer applies to its own call,
+// and only while tool and arguments are unchanged; with ApproveOnce an approval of one call
+// applies to all calls of the same definition. A refusal applies only to its own call, so a
+// later call is asked about again. The returned answer is the one that decided, zero if
+// none did.
 func (t *Tool) Verdict(call Call, earlier []ApprovalAnswer) (Verdict, ApprovalAnswer) {
 	if t.Approve == "" || t.Approve == ApproveNever {
 		return Allowed, ApprovalAnswer{}
@@ -113,7 +111,7 @@ func (t *Tool) Verdict(call Call, earlier []ApprovalAnswer) (Verdict, ApprovalAn
 	return verdict, by
 }
 
-// DenialText is what a model is told about a call that a person refused.
+// DenialText is the result that a model gets for a refused call.
 func (a ApprovalAnswer) DenialText() string {
 	if a.Reason == "" {
 		return fmt.Sprintf("A person refused this call of %s. It was not made.", a.Tool)

@@ -11,11 +11,11 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// MaxDataName is how many bytes of a name DataName keeps.
+// MaxDataName is the maximum length of a result of DataName, in bytes.
 const MaxDataName = 500
 
-// DataName makes a text from outside a name of data: cleaned, and where it is long
-// cut, and told from others that begin the same by its digest.
+// DataName converts text from outside to a name of data: sanitised, and if it is long
+// truncated, with a digest that distinguishes it.
 func DataName(s string) string {
 	long := ""
 	if len(s) > MaxDataName {
@@ -25,19 +25,19 @@ func DataName(s string) string {
 	return Clean(strings.ToValidUTF8(s, "")) + long
 }
 
-// Download is what is known of a response of HTTP that may be a file.
+// Download describes an HTTP response that may be a file.
 type Download struct {
-	// URL is what was asked for, with "[secret NAME]" where a secret stood.
+	// URL is the requested URL, with "[secret NAME]" in place of secrets.
 	URL string
 	// Type and Disposition are the headers Content-Type and Content-Disposition.
 	Type, Disposition string
-	// Size is how many bytes the body has, -1 where that is not known.
+	// Size is the length of the body in bytes, -1 if unknown.
 	Size int64
 }
 
-// File is the response as a piece of data, where it is a file: the server gives it a
-// file name, or it has a body of a media type that is none of text. It is called by
-// that file name, else by its URL, which is kept without parameters that hold secrets.
+// File returns the response as data if it is a file: the server gives it a file name, or it
+// has a body whose media type is not text. Its name is that file name, or else its URL
+// without parameters that have secrets.
 func (d Download) File() (trajectory.Artifact, bool) {
 	media, _, err := mime.ParseMediaType(d.Type)
 	if err != nil {
@@ -61,7 +61,7 @@ func (d Download) File() (trajectory.Artifact, bool) {
 	return f, f.Name != ""
 }
 
-// fileName is the file name of a Content-Disposition (RFC 6266), without folders.
+// fileName returns the file name of a Content-Disposition (RFC 6266), without folders.
 func fileName(disposition string) string {
 	_, params, err := mime.ParseMediaType(disposition)
 	if err != nil {
@@ -74,7 +74,7 @@ func fileName(disposition string) string {
 	return name
 }
 
-// withoutSecrets is a URL without user, fragment and parameters that hold secrets.
+// withoutSecrets returns a URL without user, fragment and parameters that have secrets.
 func withoutSecrets(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -91,8 +91,8 @@ func withoutSecrets(address string) string {
 	return u.String()
 }
 
-// isTextMedia reports whether a media type, without parameters, is one of texts, or of
-// several parts, which are no file.
+// isTextMedia reports whether a media type, without parameters, is text or multipart, which
+// is not a file.
 func isTextMedia(media string) bool {
 	switch media {
 	case "application/json", "application/xml", "application/javascript", "application/yaml", "application/x-yaml", "application/toml",

@@ -12,16 +12,15 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// FromFunc makes a tool from a Go function. The fields of In are its arguments,
-// named by their json tags; a `doc:"..."` tag describes one to the model and
-// `enum:"a,b"` lists the values of a text. A field is required unless it is a
-// pointer or marked omitempty or omitzero. What the model writes is checked
-// against the schema that follows from In before the function is called, and
-// members that In does not have are refused.
+// FromFunc creates a tool from a Go function. The fields of In are its arguments, named by
+// their json tags; a `doc:"..."` tag describes one to the model and `enum:"a,b"` lists the
+// values of a text. A field is required unless it is a pointer or marked omitempty or
+// omitzero. Arguments are checked against the schema derived from In before the function is
+// called, and unknown members are refused.
 //
-// A text is returned to the model as it is, anything else as JSON. Set further
-// fields, such as ReadOnly or Timeout, on the tool that is returned. The error
-// says what about the name or In cannot be used.
+// A text is returned to the model unchanged, anything else as JSON. Set further fields,
+// such as ReadOnly or Timeout, on the returned tool. The error says what is wrong with the
+// name or In.
 func FromFunc[In, Out any](name, description string, f func(ctx context.Context, in In) (Out, error)) (*Tool, error) {
 	parameters, err := parametersOf(reflect.TypeFor[In]())
 	if err != nil {
@@ -44,10 +43,9 @@ func FromFunc[In, Out any](name, description string, f func(ctx context.Context,
 	})
 }
 
-// FromSchema makes a tool from a schema and a function that is given the arguments once
-// they fit it (see Arguments.Read): for what is not known when the program is
-// compiled, such as a flow that is offered as a tool. The error says what about
-// the name or the schema cannot be used.
+// FromSchema creates a tool from a schema and a function that receives valid arguments (see
+// Arguments.Read), for tools that are not known at compile time, such as a flow that is
+// offered as a tool. The error says what is wrong with the name or the schema.
 func FromSchema(
 	name, description string, parameters map[string]any,
 	f func(ctx context.Context, call Call, args map[string]any) (string, error),
@@ -72,7 +70,7 @@ func FromSchema(
 	return t, nil
 }
 
-// textOf is a result as the model is given it.
+// textOf returns a result as text for the model.
 func textOf(out any) (string, error) {
 	if v := reflect.ValueOf(out); v.Kind() == reflect.String {
 		return v.String(), nil
@@ -86,10 +84,10 @@ func textOf(out any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-// parametersOf is the JSON Schema of a struct; nil for one without fields.
+// parametersOf returns the JSON Schema of a struct; nil for one without fields.
 func parametersOf(t reflect.Type) (map[string]any, error) {
 	if t.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("its arguments are the fields of a struct, and %s is none", t)
+		return nil, fmt.Errorf("its arguments must be the fields of a struct, and %s is not one", t)
 	}
 	s, err := jsonschema.ForType(t, nil)
 	if err != nil {
@@ -109,8 +107,8 @@ func parametersOf(t reflect.Type) (map[string]any, error) {
 	return parameters, json.Unmarshal(b, &parameters)
 }
 
-// annotate adds what the tags say, makes pointers optional, and takes null out
-// of types: an argument is given or left out.
+// annotate applies the tags, makes pointers optional, and removes null from types: an
+// argument is given or omitted.
 func annotate(s *jsonschema.Schema, t reflect.Type) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -161,7 +159,7 @@ func annotateField(s *jsonschema.Schema, f reflect.StructField) error {
 		return nil
 	}
 	if p.Type != "string" {
-		return fmt.Errorf("field %s: an enum tag belongs to a text", f.Name)
+		return fmt.Errorf("field %s: an enum tag requires a text", f.Name)
 	}
 	for v := range strings.SplitSeq(values, ",") {
 		p.Enum = append(p.Enum, strings.TrimSpace(v))

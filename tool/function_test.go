@@ -123,7 +123,7 @@ func TestWhatCannotBeAToolIsRefusedWhenItIsMade(t *testing.T) {
 	_, schema := tool.FromSchema("f", "", map[string]any{"type": "thing"}, nil)
 	_, remote := tool.FromSchema("f", "", map[string]any{"$ref": "https://example.com/s.json"}, nil)
 	for want, err := range map[string]error{
-		"string is none": text, "chan": channel, "enum tag": enum, "letters": name, "type": schema, "s.json": remote,
+		"string is not one": text, "chan": channel, "enum tag": enum, "letters": name, "type": schema, "s.json": remote,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("expected an error with %q, got %v", want, err)

@@ -10,40 +10,39 @@ import (
 	"github.com/weir-run/weir/internal/guard"
 )
 
-// The limits of a tool that names none.
+// The default limits of a tool.
 const (
-	// DefaultTimeout bounds one call.
+	// DefaultTimeout limits one call.
 	DefaultTimeout = 2 * time.Minute
-	// DefaultMaxOutput is how many bytes of a result are kept. How much of it a
-	// model is shown is the view's to decide; this protects the record.
+	// DefaultMaxOutput is the maximum length of a stored result in bytes. It protects the
+	// record; the view decides how much a model is shown.
 	DefaultMaxOutput = 256 << 10
 )
 
-// returnGrace is how long a tool whose time is up may take to return, so that one
-// that heeds its context can say what became of the call.
+// returnGrace is how long a tool may take to return after its timeout, so that one that
+// observes its context can report the outcome.
 const returnGrace = 2 * time.Second
 
-// ErrOutcomeUnknown marks a call that may or may not have had its effect: it was sent,
-// and no answer came. A read-only tool's errors are never marked.
+// ErrOutcomeUnknown marks a call that may or may not have been executed: it was sent, and
+// no answer arrived. Errors of read-only tools are never marked.
 var ErrOutcomeUnknown = errors.New("the outcome is not known")
 
-// PanicError is a tool's function that panicked.
+// PanicError means that a tool's function panicked.
 type PanicError struct {
 	Value any
-	// Stack is for whoever mends the tool; Error does not show it.
+	// Stack is for debugging; Error does not show it.
 	Stack []byte
 }
 
 // Error implements error.
 func (e *PanicError) Error() string { return fmt.Sprintf("the tool panicked: %v", e.Value) }
 
-// Run calls the tool within its limits. The text, and that of an error, is made
-// safe to keep and to show (Clean) and cut to MaxOutput (Cut).
+// Run calls the tool within its limits. The text, and that of an error, is made safe to
+// store and to display (Clean) and truncated to MaxOutput (Cut).
 //
-// When ctx ends the error wraps ctx.Err(). When the tool's own time is up the
-// error says so, and wraps ErrUnknown unless the tool is ReadOnly. A function
-// that does not return by then is abandoned: its goroutine lives until it does.
-// A panic is a *PanicError.
+// If ctx ends, the error wraps ctx.Err(). If the tool times out, the error says so, and
+// wraps ErrOutcomeUnknown unless the tool is ReadOnly. A function that does not return by
+// then is abandoned: its goroutine lives until it returns. A panic is a *PanicError.
 func (t *Tool) Run(ctx context.Context, call Call) (string, error) {
 	limit := t.Timeout
 	if limit == 0 {
@@ -77,7 +76,7 @@ func (t *Tool) maxOutput() int {
 	return t.MaxOutput
 }
 
-// timeoutError is the error of a call whose time is up.
+// timeoutError is the error of a call that timed out.
 func (t *Tool) timeoutError(limit time.Duration) error {
 	if t.ReadOnly {
 		return fmt.Errorf("tool %s did not answer within %v", t.Name, limit)
@@ -85,14 +84,14 @@ func (t *Tool) timeoutError(limit time.Duration) error {
 	return fmt.Errorf("tool %s did not answer within %v; what it was asked to do may have been done: %w", t.Name, limit, ErrOutcomeUnknown)
 }
 
-// outcome is what a call came to.
+// outcome is the result of a call.
 type outcome struct {
 	text string
 	err  error
 }
 
-// callInGoroutine runs the function on a goroutine of its own, so that one that ignores
-// its context holds up nobody.
+// callInGoroutine runs the function in its own goroutine, so that one that ignores its
+// context does not block the caller.
 func (t *Tool) callInGoroutine(ctx context.Context, call Call) (string, error) {
 	done := make(chan outcome, 1)
 	go func() {
@@ -123,7 +122,7 @@ func (t *Tool) callInGoroutine(ctx context.Context, call Call) (string, error) {
 	}
 }
 
-// safeError is an error whose text was changed to be safe.
+// safeError is an error with a text that was made safe.
 type safeError struct {
 	text string
 	err  error
@@ -132,5 +131,5 @@ type safeError struct {
 // Error implements error.
 func (e *safeError) Error() string { return e.text }
 
-// Unwrap gives the error with the text as it was.
+// Unwrap returns the error with the original text.
 func (e *safeError) Unwrap() error { return e.err }

@@ -10,16 +10,16 @@ import (
 	"github.com/weir-run/weir/flow/schema"
 )
 
-// Arguments checks what models write as arguments against a tool's parameters.
+// Arguments checks a model's arguments against a tool's parameters.
 type Arguments struct {
 	schema   *schema.Schema
-	names    []string        // the properties there are, sorted
-	optional map[string]bool // those that may be left out and may not be null
+	names    []string        // the sorted names of the properties
+	optional map[string]bool // those that may be omitted but not null
 }
 
-// NewArguments compiles the JSON Schema of a tool's parameters (draft 2020-12
-// unless it names another; nil takes no arguments). It reads no file and no
-// network: references point into the schema itself.
+// NewArguments compiles the JSON Schema of a tool's parameters (draft 2020-12 unless it
+// names another; nil means no arguments). It reads no file or network address: references
+// must point into the schema itself.
 func NewArguments(parameters map[string]any) (*Arguments, error) {
 	if parameters == nil {
 		parameters = map[string]any{"type": "object", "additionalProperties": false}
@@ -36,11 +36,10 @@ func NewArguments(parameters map[string]any) (*Arguments, error) {
 	return a, nil
 }
 
-// Read checks the JSON text a model wrote and returns its members; numbers are
-// json.Number. No text is no arguments, and null for an optional property that
-// cannot be null is that property left out, as several models write it. The
-// error is told to the model: it names every place, what was expected there,
-// and the properties there are.
+// Read checks a model's JSON text and returns its members; numbers are json.Number. An
+// empty text means no arguments, and null for an optional property that cannot be null
+// counts as omitted, because several models write it. The error is for the model: it names
+// every place, what was expected there, and the properties of the schema.
 func (a *Arguments) Read(text string) (map[string]any, error) {
 	if strings.TrimSpace(text) == "" {
 		text = "{}"

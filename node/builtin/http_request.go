@@ -155,7 +155,7 @@ func withAnyMembers(s map[string]any) map[string]any {
 
 func checkHTTPRequest(with map[string]any) []flow.Problem {
 	if m, ok := with["method"].(string); with["body"] != nil && (!ok || m == "GET" || m == "HEAD") {
-		return []flow.Problem{settingProblem("body", "a %s request has no body", methodOf(m))}
+		return []flow.Problem{settingProblem("body", "a %s request cannot have a body", methodOf(m))}
 	}
 	return nil
 }

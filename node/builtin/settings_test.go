@@ -55,7 +55,7 @@ func TestSettingsThatTheSchemaCannotJudgeAreReported(t *testing.T) {
 		{"decision", map[string]any{"expr": "1", "branches": []any{"result"}}, `"result" cannot be the name of a branch`},
 		{"switch", map[string]any{"cases": []any{}, "default": "a.b"}, `"a.b" cannot be the name of a branch`},
 		{"template", map[string]any{"text": map[string]any{}}, "needs format: json"},
-		{"httpRequest", map[string]any{"url": "x", "body": "y"}, "a GET request has no body"},
+		{"httpRequest", map[string]any{"url": "x", "body": "y"}, "a GET request cannot have a body"},
 		{"output", map[string]any{"schema": map[string]any{"minLength": "x"}}, "not a JSON Schema"},
 	} {
 		problems := Catalogue().Lookup(c.kind).Check(c.with)

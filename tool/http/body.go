@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/tool/template"
 )
 
-// buildBody is the body and what type it has.
+// buildBody returns the body and its content type.
 func (r *compiledSpec) buildBody(args map[string]any, secrets *template.Secrets) (io.Reader, string, error) {
 	var body any
 	switch {
@@ -45,7 +45,7 @@ func (r *compiledSpec) buildBody(args map[string]any, secrets *template.Secrets)
 	return bytes.NewReader(b), "application/json", nil
 }
 
-// parseBody makes templates of a value's texts.
+// parseBody converts a value's texts to templates.
 func parseBody(v any) (any, error) {
 	switch t := v.(type) {
 	case string:
@@ -90,11 +90,11 @@ func eachText(v any, visit func(template.Template)) {
 	}
 }
 
-// errArgumentAbsent: the argument that a value consists of is not given.
+// errArgumentAbsent means that the argument that a value consists of is not given.
 var errArgumentAbsent = errors.New("not given")
 
-// expandBody writes a body out. The error of a text that is a reference to an
-// argument that is not given is errAbsent.
+// expandBody expands a body. The error for a text that is only a reference to a missing
+// argument is errArgumentAbsent.
 func expandBody(v any, args map[string]any, secrets *template.Secrets) (any, error) {
 	switch t := v.(type) {
 	case template.Template:
@@ -125,8 +125,7 @@ func expandBody(v any, args map[string]any, secrets *template.Secrets) (any, err
 	return v, nil
 }
 
-// expandMember writes a part of a body out and puts it in its place, unless it is an
-// argument that is not given.
+// expandMember expands a part of a body and stores it, unless it is a missing argument.
 func expandMember(v any, args map[string]any, secrets *template.Secrets, put func(any)) error {
 	value, err := expandBody(v, args, secrets)
 	if errors.Is(err, errArgumentAbsent) {

@@ -18,10 +18,10 @@ import (
 	"github.com/weir-run/weir/tool/template"
 )
 
-// maxFailure is how many bytes of an answer that is a failure are told.
+// maxFailure is the maximum length, in bytes, of a failure response in an error.
 const maxFailure = 2000
 
-// sendRequest makes the request and reads the answer.
+// sendRequest sends the request and reads the response.
 func (c *requestTool) sendRequest(ctx context.Context, call tool.Call, args map[string]any, secrets *template.Secrets) (string, error) {
 	sent := new(atomic.Bool)
 	req, err := c.request.build(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -49,7 +49,7 @@ func (c *requestTool) sendRequest(ctx context.Context, call tool.Call, args map[
 	return text, err
 }
 
-// declare tells the trajectory of an answer that is a file.
+// declare declares a response that is a file, for the trajectory.
 func (c *requestTool) declare(call tool.Call, req *http.Request, resp *http.Response, read int, secrets *template.Secrets) {
 	size := int64(read)
 	if read > c.maxBody { // the rest was not read
@@ -60,11 +60,11 @@ func (c *requestTool) declare(call tool.Call, req *http.Request, resp *http.Resp
 		Type: secrets.Scrub(resp.Header.Get("Content-Type")), Disposition: secrets.Scrub(resp.Header.Get("Content-Disposition")),
 	}.File()
 	if ok {
-		_ = call.Declare(f) // what cannot be declared is told to the model all the same
+		_ = call.Declare(f) // the model gets the result even if it cannot be declared
 	}
 }
 
-// unansweredError is the error of a request that was not answered.
+// unansweredError is the error of a request without a response.
 func (c *requestTool) unansweredError(err error, sent bool) error {
 	if sent && !c.request.isReadOnly() {
 		return fmt.Errorf("no answer came, and the request may have been acted on: %w; %w", err, tool.ErrOutcomeUnknown)
@@ -72,7 +72,7 @@ func (c *requestTool) unansweredError(err error, sent bool) error {
 	return fmt.Errorf("no answer came: %w", err)
 }
 
-// result is an answer as the model is given it.
+// result returns a response as text for the model.
 func (c *requestTool) result(resp *http.Response, body []byte, secrets *template.Secrets) (string, error) {
 	text := secrets.Scrub(string(body))
 	if len(body) > c.maxBody {
@@ -94,7 +94,7 @@ func (c *requestTool) result(resp *http.Response, body []byte, secrets *template
 	return text, nil
 }
 
-// trimPartialRune leaves out a character at the end that was cut through.
+// trimPartialRune removes an incomplete character at the end.
 func trimPartialRune(s string) string {
 	for end := len(s) - 1; end >= 0 && end > len(s)-utf8.UTFMax; end-- {
 		if utf8.RuneStart(s[end]) {
@@ -107,7 +107,7 @@ func trimPartialRune(s string) string {
 	return s
 }
 
-// responseError is the error of an answer that is none.
+// responseError is the error of a failure response.
 func responseError(resp *http.Response, status, text string) error {
 	hint := ""
 	if after := resp.Header.Get("Retry-After"); after != "" {
@@ -122,7 +122,7 @@ func responseError(resp *http.Response, status, text string) error {
 	return fmt.Errorf("the server answered %s%s: %s", status, hint, firstNonEmpty(strings.TrimSpace(text), "no body"))
 }
 
-// headerLines are the headers of an answer, a line each.
+// headerLines returns the headers of a response, one on a line.
 func headerLines(h http.Header) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(h)) {
@@ -131,14 +131,14 @@ func headerLines(h http.Header) string {
 	return b.String()
 }
 
-// isText reports whether a content type is one of text, whatever its encoding.
+// isText reports whether a content type is text of any encoding.
 func isText(contentType string) bool {
 	t, _, err := mime.ParseMediaType(contentType)
 	return err == nil && (strings.HasPrefix(t, "text/") || t == "application/json" || t == "application/xml" ||
 		strings.HasSuffix(t, "+json") || strings.HasSuffix(t, "+xml"))
 }
 
-// build fills the templates in.
+// build expands the templates.
 func (r *compiledSpec) build(ctx context.Context, args map[string]any, secrets *template.Secrets) (*http.Request, error) {
 	u, err := r.url.expand(args)
 	if err != nil {
@@ -180,7 +180,7 @@ func (r *compiledSpec) build(ctx context.Context, args map[string]any, secrets *
 	return req, nil
 }
 
-// params are the parameters added to the URL.
+// params returns the parameters added to the URL.
 func (r *compiledSpec) params(args map[string]any, secrets *template.Secrets) (url.Values, error) {
 	q := url.Values{}
 	add := func(name string, v any) {
@@ -215,7 +215,7 @@ func (r *compiledSpec) params(args map[string]any, secrets *template.Secrets) (u
 	return q, nil
 }
 
-// isHeaderName reports whether s can be a header's name (RFC 9110, 5.6.2).
+// isHeaderName reports whether s is a valid header name (RFC 9110, 5.6.2).
 func isHeaderName(s string) bool {
 	for _, r := range s {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
@@ -226,8 +226,8 @@ func isHeaderName(s string) bool {
 	return s != ""
 }
 
-// isConnectionHeader reports whether a header is the connection's own: to set it would
-// change where the request goes or where it ends.
+// isConnectionHeader reports whether a header controls the connection: setting it would
+// change the destination or the framing of the request.
 func isConnectionHeader(name string) bool {
 	switch name {
 	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Te", "Trailer", "Upgrade", "Expect":

@@ -1,8 +1,7 @@
 // Package httptool creates tools from declared HTTP requests: a method, a URL and the
 // places of the arguments.
 //
-// It must not know flows or nodes, or which addresses are allowed: the Doer that it is
-// given decides that.
+// It must not know flows or nodes, or which addresses are allowed: its Doer decides that.
 package httptool
 
 import (
@@ -22,71 +21,68 @@ import (
 	"github.com/weir-run/weir/tool/template"
 )
 
-// Doer performs HTTP requests. It decides where they may go, redirects
-// included: give one that cannot be led into your own network.
+// Doer performs HTTP requests. It decides which destinations are allowed, including
+// redirects: use one that cannot be led into your own network.
 type Doer interface {
 	Do(req *http.Request) (*http.Response, error)
 }
 
-// The limits of a tool that names none.
+// The default limits of a tool.
 const (
-	// DefaultTimeout bounds one request.
+	// DefaultTimeout limits one request.
 	DefaultTimeout = 30 * time.Second
-	// DefaultMaxBody is how many bytes of an answer are read.
+	// DefaultMaxBody is the number of bytes of a response that are read.
 	DefaultMaxBody = 1 << 20
 )
 
 // Spec declares a tool. URL, Query, Headers and Body are templates over
 // {{ args.NAME }}; Query, Headers and Body also over {{ secrets.NAME }}.
 type Spec struct {
-	// Name and Description are what models see.
+	// Name and Description are for models.
 	Name, Description string
-	// Parameters is the JSON Schema of the arguments; nil takes none. Unless it
-	// says otherwise, arguments that it does not name are refused.
+	// Parameters is the JSON Schema of the arguments; nil means none. Unless it allows
+	// them, unknown arguments are refused.
 	Parameters map[string]any
-	// Method is GET where it is empty. Tools of GET and HEAD are read-only;
-	// others send the key of the call as Idempotency-Key.
+	// Method is GET by default. Tools with GET and HEAD are read-only; others send the key
+	// of the call as Idempotency-Key.
 	Method string
-	// URL begins with http:// or https:// and a host, which hold no reference.
-	// What references stand for is escaped: a value cannot add a segment to the
-	// path or a parameter to the query, and one that goes into the path may be
-	// neither empty nor hold a segment "..".
+	// URL begins with http:// or https:// and a host, which contain no reference. Inserted
+	// values are escaped: a value cannot add a segment to the path or a parameter to the
+	// query, and a value in the path may not be empty or contain a segment "..".
 	URL string
-	// Query are parameters added to the URL: one whose template is a single
-	// reference is left out where the argument is not given, and repeated for
-	// each element of a list.
+	// Query are parameters added to the URL. One whose template is a single reference is
+	// omitted if the argument is not given, and repeated for each element of a list.
 	Query map[string]string
-	// Headers are sent with the request. One that is a single reference is left
-	// out where the argument is not given.
+	// Headers are sent with the request. One that is a single reference is omitted if the
+	// argument is not given.
 	Headers map[string]string
-	// Body is a JSON value whose texts are templates; one that is a single
-	// reference becomes the value of that argument, and a member of an object
-	// is left out where the argument is not given. It is sent as JSON, a text
-	// as it is. Nil sends the arguments that no template names as an object,
-	// except with GET, HEAD, DELETE and OPTIONS: there they are added to the query.
+	// Body is a JSON value whose texts are templates. A text that is a single reference
+	// becomes the value of that argument, and a member of an object is omitted if the
+	// argument is not given. It is sent as JSON, a text verbatim. Nil sends the arguments
+	// that no template names as an object; with GET, HEAD, DELETE and OPTIONS they are
+	// added to the query instead.
 	Body any
 
 	Approve tool.Approval
-	// Timeout bounds one request; 0 is DefaultTimeout.
+	// Timeout limits one request; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// MaxBody is how many bytes of an answer are read; 0 is DefaultMaxBody. The
-	// rest is left out, and the result says so.
+	// MaxBody is the number of bytes of a response that are read; 0 means DefaultMaxBody.
+	// The rest is omitted, and the result says so.
 	MaxBody int
-	// MaxOutput is how many bytes of the answer are kept; see tool.Tool.
+	// MaxOutput limits the stored result in bytes; see tool.Tool.
 	MaxOutput int
 }
 
-// Options are what tools reach the world with.
+// Options are the external services of tools.
 type Options struct {
 	// HTTP performs the requests; required.
 	HTTP Doer
-	// Secrets resolves secrets.NAME when a request is made; nil has none.
+	// Secrets resolves secrets.NAME for each request; nil has none.
 	Secrets func(name string) (string, bool)
 }
 
-// New makes a tool. The error says what about the spec cannot be used: a
-// reference in the host, a secret in the URL, a parameter that goes nowhere, a
-// header that is the connection's own.
+// New creates a tool. The error says what is wrong with the spec: a reference in the host,
+// a secret in the URL, a parameter without a place, a header of the connection.
 func New(s Spec, o Options) (*tool.Tool, error) {
 	if o.HTTP == nil {
 		return nil, errors.New("http tools need Options.HTTP")
@@ -112,8 +108,8 @@ func New(s Spec, o Options) (*tool.Tool, error) {
 	return t, err
 }
 
-// closedSchema is a schema of arguments that takes no others than those it names; one that
-// names none, as {type: object}, takes any.
+// closedSchema returns a schema that accepts only the arguments it names; a schema that
+// names none, such as {type: object}, accepts any.
 func closedSchema(parameters map[string]any) map[string]any {
 	if parameters == nil {
 		return nil
@@ -129,8 +125,8 @@ func closedSchema(parameters map[string]any) map[string]any {
 	return c
 }
 
-// origin names what is asked, and a digest of how, so that the tool's hash
-// changes with either.
+// origin names the request and a digest of its details, so that the tool's hash changes
+// with either.
 func origin(s Spec, method string) (string, error) {
 	b, err := json.Marshal([]any{s.Query, s.Headers, s.Body})
 	if err != nil {
@@ -140,7 +136,7 @@ func origin(s Spec, method string) (string, error) {
 	return fmt.Sprintf("http:%s %s %s", method, s.URL, hex.EncodeToString(sum[:8])), nil
 }
 
-// compiledSpec is a Spec made ready.
+// compiledSpec is a Spec with parsed templates.
 type compiledSpec struct {
 	method          string
 	url             urlTemplate
@@ -148,12 +144,11 @@ type compiledSpec struct {
 	headers         map[string]template.Template
 	body            any      // with template.Text for texts
 	unusedArguments []string // the arguments that no template names
-	// open: the parameters name no properties and take any, none of which a template
-	// names.
+	// open: the parameters name no properties and accept any.
 	open bool
 }
 
-// others are the arguments of a call that no template names, in order.
+// others returns the arguments of a call that no template names, in order.
 func (r *compiledSpec) others(args map[string]any) []string {
 	if r.open {
 		return slices.Sorted(maps.Keys(args))
@@ -169,7 +164,7 @@ func compile(s Spec) (*compiledSpec, error) {
 		return nil, fmt.Errorf("method %q: expected GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", s.Method)
 	}
 	if s.Body != nil && r.isReadOnly() {
-		return nil, fmt.Errorf("a %s request has no body", r.method)
+		return nil, fmt.Errorf("a %s request cannot have a body", r.method)
 	}
 	var err error
 	if r.url, err = parseURLTemplate(s.URL); err != nil {
@@ -204,8 +199,8 @@ func parseAll(texts map[string]string) (map[string]template.Template, error) {
 	return out, nil
 }
 
-// findUnusedArguments finds the arguments that no template names, and refuses references
-// to arguments that there are not.
+// findUnusedArguments finds the arguments that no template names, and refuses references to
+// unknown arguments.
 func (r *compiledSpec) findUnusedArguments(s Spec) error {
 	properties, _ := s.Parameters["properties"].(map[string]any)
 	named := map[string]bool{}
@@ -230,7 +225,7 @@ func (r *compiledSpec) findUnusedArguments(s Spec) error {
 		return errors.New("the parameters name no properties, and the body has no place for the arguments: name them under properties")
 	}
 	if len(r.unusedArguments) > 0 && r.body != nil {
-		return fmt.Errorf("the parameters %s go nowhere: name them in the url, query, headers or body", strings.Join(r.unusedArguments, ", "))
+		return fmt.Errorf("the parameters %s are not used: name them in the url, query, headers or body", strings.Join(r.unusedArguments, ", "))
 	}
 	return nil
 }
@@ -252,12 +247,12 @@ func (r *compiledSpec) eachPart(visit func(template.Part)) {
 	eachText(r.body, all)
 }
 
-// isReadOnly reports whether the request only asks.
+// isReadOnly reports whether the request only reads.
 func (r *compiledSpec) isReadOnly() bool {
 	return r.method == http.MethodGet || r.method == http.MethodHead
 }
 
-// hasNoBody reports whether arguments go into the query when nothing is said.
+// hasNoBody reports whether arguments go into the query by default.
 func (r *compiledSpec) hasNoBody() bool {
 	return r.isReadOnly() || r.method == http.MethodDelete || r.method == http.MethodOptions
 }

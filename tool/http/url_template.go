@@ -12,20 +12,20 @@ import (
 // urlTemplate is the template of a URL.
 type urlTemplate struct {
 	text   template.Template
-	prefix string // scheme and host, with nothing after
+	prefix string // scheme and host, nothing after them
 }
 
-// parseURLTemplate reads the template of a URL; scheme and host are literal.
+// parseURLTemplate parses the template of a URL; scheme and host are literal.
 func parseURLTemplate(s string) (urlTemplate, error) {
 	text, err := template.Parse(s)
 	if err != nil {
 		return urlTemplate{}, err
 	}
 	if len(text) == 0 || text[0].Kind != template.Literal {
-		return urlTemplate{}, errors.New("it begins with http:// or https:// and a host")
+		return urlTemplate{}, errors.New("it must begin with http:// or https:// and a host")
 	}
 	if text.HasKind(template.Secret) {
-		return urlTemplate{}, errors.New("a secret goes into a header or the query, not into the URL")
+		return urlTemplate{}, errors.New("a secret must be in a header or the query, not in the URL")
 	}
 	u, err := url.Parse(text[0].Text)
 	if err != nil {
@@ -44,7 +44,7 @@ func parseURLTemplate(s string) (urlTemplate, error) {
 	return urlTemplate{text: text, prefix: u.Scheme + "://" + u.Host}, nil
 }
 
-// expand writes the URL with every value escaped where it stands.
+// expand builds the URL with every value escaped for its place.
 func (t urlTemplate) expand(args map[string]any) (*url.URL, error) {
 	var b strings.Builder
 	inQuery := false
@@ -80,9 +80,8 @@ func (t urlTemplate) expand(args map[string]any) (*url.URL, error) {
 	return u, nil
 }
 
-// checkSegment refuses what would name another path than the one that is
-// written: nothing at all, or a way up, also one that a server would see only
-// after it has unescaped the slashes.
+// checkSegment refuses values that would change the path: an empty one, or a parent folder,
+// also one that a server would see only after unescaping the slashes.
 func checkSegment(s string) error {
 	if s == "" {
 		return errors.New("it is part of the address and cannot be empty")

@@ -11,16 +11,15 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// What one result declares at most: how many pieces, and how many bytes of a text
-// that tells of one.
+// The limits of the declarations of one result: the number of artifacts, and the bytes of a
+// descriptive text.
 const (
 	maxDeclared   = 200
 	maxTextLength = 2000
 )
 
-// declare tells the trajectory of the resources, images and sounds of a result, each
-// by what the server says of it. What cannot be declared is left out: the model is
-// given it all the same.
+// declare declares the resources, images and sounds of a result for the trajectory, as the
+// server describes them. What cannot be declared is omitted; the model gets it anyway.
 func (r *remoteTool) declare(call tool.Call, result *mcp.CallToolResult) {
 	if call.OnDeclare == nil {
 		return
@@ -33,9 +32,9 @@ func (r *remoteTool) declare(call tool.Call, result *mcp.CallToolResult) {
 	}
 }
 
-// artifact is the data that a piece of a result is or leads to. A resource is named
-// by its URI, which tells it from others of the same name, and what has none by its
-// digest.
+// artifact returns the data in, or referenced by, a piece of a result. A resource is named
+// by its URI, which distinguishes it from others with the same name, and data without one
+// by its digest.
 func (r *remoteTool) artifact(c mcp.Content) (a trajectory.Artifact, ok bool) {
 	switch c := c.(type) {
 	case *mcp.ResourceLink:
@@ -73,7 +72,7 @@ func (r *remoteTool) resource(kind trajectory.Type, uri, media string) trajector
 	return a
 }
 
-// blob is data that came without a name.
+// blob is data without a name.
 func (r *remoteTool) blob(kind, media string, data []byte) (trajectory.Artifact, bool) {
 	sum := sha256.Sum256(data)
 	digest := hex.EncodeToString(sum[:])
@@ -82,14 +81,14 @@ func (r *remoteTool) blob(kind, media string, data []byte) (trajectory.Artifact,
 	return a, true
 }
 
-// setAttribute sets an attribute, unless the server says nothing.
+// setAttribute sets an attribute, unless its value is empty.
 func (r *remoteTool) setAttribute(a trajectory.Artifact, name, text string) {
 	if text != "" {
 		a.Attributes[name] = r.cleanText(text)
 	}
 }
 
-// cleanText is a text of the server's as it may be kept.
+// cleanText returns a text of the server in a form that may be stored.
 func (r *remoteTool) cleanText(text string) string {
 	return tool.Cut(tool.Clean(r.client.secrets.Scrub(text)), maxTextLength)
 }

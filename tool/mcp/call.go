@@ -14,17 +14,17 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// remoteTool is one tool of a server, with the definition that was accepted.
+// remoteTool is one tool of a server, with its accepted definition.
 type remoteTool struct {
 	client    *Client
 	name      string
 	pin       Pin
 	readOnly  bool
-	arguments *tool.Arguments // nil leaves the judgement to the server
+	arguments *tool.Arguments // nil: only the server checks the arguments
 }
 
-// call makes one call. It waits for its turn, connects where that is needed,
-// and refuses where the definition is no longer the one that was accepted.
+// call makes one call. It waits for a slot, connects if necessary, and refuses the call if
+// the definition is no longer the accepted one.
 func (r *remoteTool) call(ctx context.Context, call tool.Call) (string, error) {
 	args, err := r.read(call.Arguments)
 	if err != nil {
@@ -77,8 +77,8 @@ func (r *remoteTool) read(arguments string) (map[string]any, error) {
 	return args, nil
 }
 
-// attempt makes the call once. The connection is nil where the call was not
-// tried; one that failed the call without an answer is given up.
+// attempt makes the call once. The connection is nil if the call was not sent; one that
+// failed without an answer is closed.
 func (r *remoteTool) attempt(ctx context.Context, args map[string]any) (*connection, *mcp.CallToolResult, error) {
 	conn, err := r.client.connection(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *remoteTool) attempt(ctx context.Context, args map[string]any) (*connect
 	return conn, result, err
 }
 
-// verify refuses when the server defines the tool otherwise than accepted.
+// verify refuses the call if the server's definition differs from the accepted one.
 func (r *remoteTool) verify(ctx context.Context, conn *connection) error {
 	offered, err := conn.definitions(ctx)
 	if err != nil {
@@ -118,11 +118,11 @@ func isServerAnswer(err error) bool {
 	return errors.As(err, &e)
 }
 
-// isUnknownSession reports whether an error says that the call was not taken: the
-// session it was for is not known.
+// isUnknownSession reports whether an error means that the call was not accepted because
+// its session is unknown.
 func isUnknownSession(err error) bool { return errors.Is(err, mcp.ErrSessionMissing) }
 
-// textOf is a result as the model is given it, and whether it is a failure.
+// textOf returns a result as text for the model, and whether it is a failure.
 func textOf(r *mcp.CallToolResult) (text string, failed bool) {
 	if r.NeedsInput() {
 		return "The server asked for input in the middle of the call, which is not given here.", true
@@ -142,14 +142,14 @@ func textOf(r *mcp.CallToolResult) (text string, failed bool) {
 	return strings.Join(parts, "\n"), r.IsError
 }
 
-// sameJSON reports whether a text is the JSON of a value: servers repeat their
-// structured content as text, and a model needs it once.
+// sameJSON reports whether a text is the JSON of a value: servers repeat their structured
+// content as text, and a model needs it once.
 func sameJSON(s string, v any) bool {
 	var parsed any
 	return json.Unmarshal([]byte(s), &parsed) == nil && reflect.DeepEqual(parsed, v)
 }
 
-// contentText is one piece of a result: text as it is, anything else described.
+// contentText returns one piece of a result: text verbatim, anything else as a description.
 func contentText(c mcp.Content) string {
 	switch t := c.(type) {
 	case *mcp.TextContent:

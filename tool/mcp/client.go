@@ -13,38 +13,36 @@ import (
 	"github.com/weir-run/weir/tool/template"
 )
 
-// Options are what a client reaches its server with.
+// Options are the external services of a client.
 type Options struct {
-	// Pins keep the accepted definitions; required.
+	// Pins store the accepted definitions; required.
 	Pins Pins
-	// HTTP reaches servers of HTTP: give a client that cannot be led where it
-	// should not go. Its Timeout is not used. Servers of a command need none.
+	// HTTP connects to servers over HTTP: use a client that cannot be led to forbidden
+	// destinations. Its Timeout is not used. Servers started by a command need none.
 	HTTP *http.Client
-	// Secrets resolves secrets.NAME when the server is connected; nil has none.
+	// Secrets resolves secrets.NAME when the client connects; nil has none.
 	Secrets func(name string) (string, bool)
-	// Version is what the server is told about this program's version; "" is
-	// "devel".
+	// Version is the version of this program reported to the server; "" means "devel".
 	Version string
 }
 
-// Client offers the tools of one MCP server. It connects when it is first
-// needed, and again when the connection was lost. It may be used by several
-// goroutines; Close it.
+// Client offers the tools of one MCP server. It connects on first use, and again after the
+// connection was lost. It is safe for concurrent use; Close it.
 type Client struct {
 	server     Server
 	options    Options
 	secrets    *template.Secrets
-	slots      chan struct{} // one for each call that is being made
-	connecting chan struct{} // held by who connects
+	slots      chan struct{} // one for each call in flight
+	connecting chan struct{} // held while connecting
 	closed     chan struct{}
 
 	mu   sync.Mutex
-	conn *connection // nil until connected, and once it is lost
+	conn *connection // nil until connected, and after a loss
 	once sync.Once   // closes closed
 }
 
-// NewClient makes a client; it connects to nothing. The error says what about
-// the server cannot be used.
+// NewClient returns a client without connecting. The error says what is wrong with the
+// server.
 func NewClient(s Server, o Options) (*Client, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -67,13 +65,12 @@ func NewClient(s Server, o Options) (*Client, error) {
 	}, nil
 }
 
-// Tools connects and returns the tools that the configuration lists and whose
-// definition is the accepted one, by name. Where there are others the error is
-// a *RefusedError, and the tools returned can be used all the same; any other
-// error returns none.
+// Tools connects and returns the tools that the configuration lists and whose definition is
+// the accepted one, by name. If there are others, the error is a *RefusedError, and the
+// returned tools are valid; with any other error there are none.
 //
-// A tool stands for the definition it had then: a call of it is refused, with a
-// *RefusedError, when the server has come to give another.
+// A tool is bound to its present definition: if the server changes it, a call is refused
+// with a *RefusedError.
 func (c *Client) Tools(ctx context.Context) ([]*tool.Tool, error) {
 	conn, err := c.connection(ctx)
 	if err != nil {
@@ -108,9 +105,9 @@ func (c *Client) Tools(ctx context.Context) ([]*tool.Tool, error) {
 	return tools, nil
 }
 
-// Accept pins definitions as refusals show them, so that Tools offers these
-// from now on. A refusal for another reason than ReasonNew or ReasonChanged is
-// an error, and nothing is then accepted.
+// Accept pins definitions as shown in refusals, so that Tools offers these from now on. For
+// a refusal with another reason than ReasonNew or ReasonChanged it returns an error and
+// accepts nothing.
 func (c *Client) Accept(refusals ...Refusal) error {
 	pins, err := c.options.Pins.Pins(c.server.Name)
 	if err != nil {
@@ -129,7 +126,7 @@ func (c *Client) Accept(refusals ...Refusal) error {
 	return c.options.Pins.SetPins(c.server.Name, pins)
 }
 
-// configuredTools are the names of the tools that the configuration lists, sorted.
+// configuredTools returns the sorted names of the tools that the configuration lists.
 func (c *Client) configuredTools(offered map[string]definition) []string {
 	names := slices.Clone(c.server.Tools)
 	if slices.Contains(names, "*") {
@@ -140,7 +137,7 @@ func (c *Client) configuredTools(offered map[string]definition) []string {
 	return slices.Compact(names)
 }
 
-// checkDefinition is the tool of a definition, or why it is not offered.
+// checkDefinition returns the tool of a definition, or why it is not offered.
 func (c *Client) checkDefinition(d definition, pins map[string]Pin) (*tool.Tool, *Refusal) {
 	refusal := &Refusal{Server: c.server.Name, Tool: d.name}
 	if d.invalid != "" {
@@ -161,7 +158,7 @@ func (c *Client) checkDefinition(d definition, pins map[string]Pin) (*tool.Tool,
 	return t, nil
 }
 
-// newTool makes a tool of a definition.
+// newTool creates a tool from a definition.
 func (c *Client) newTool(d definition) *tool.Tool {
 	t := &tool.Tool{
 		Name: ModelName(c.server.Name, d.name), Alias: FlowName(c.server.Name, d.name),
@@ -170,13 +167,13 @@ func (c *Client) newTool(d definition) *tool.Tool {
 		Approve: c.server.approval(d.name), Origin: "mcp:" + c.server.Name,
 	}
 	r := &remoteTool{client: c, name: d.name, pin: pinOf(t), readOnly: t.ReadOnly}
-	// A schema that cannot be compiled here is the server's to judge.
+	// A schema that does not compile here is checked only by the server.
 	r.arguments, _ = tool.NewArguments(d.parameters)
 	t.Call = r.call
 	return t
 }
 
-// connection returns the live connection, and makes one where there is none.
+// connection returns the live connection, or connects.
 func (c *Client) connection(ctx context.Context) (*connection, error) {
 	select {
 	case c.connecting <- struct{}{}:
@@ -211,7 +208,7 @@ func (c *Client) errClosed() error {
 	return fmt.Errorf("mcp server %s: the client is closed", c.server.Name)
 }
 
-// failure is an error with what the server said last, without secrets.
+// failure returns an error with the server's last output, without secrets.
 func (c *Client) failure(what string, conn *connection, err error) error {
 	if words := conn.link.stderrTail(); words != "" {
 		err = fmt.Errorf("%w; it wrote last: %s", err, words)
@@ -219,11 +216,11 @@ func (c *Client) failure(what string, conn *connection, err error) error {
 	return c.secrets.Error(fmt.Errorf("mcp server %s: %s: %w", c.server.Name, what, err))
 }
 
-// Close ends the connection and the server's processes, and waits for that, some
-// seconds at most. Calls that are being made fail.
+// Close ends the connection and the server's processes, and waits for that, at most some
+// seconds. Calls in flight fail.
 func (c *Client) Close() error {
 	c.once.Do(func() { close(c.closed) })
-	c.connecting <- struct{}{} // whoever connects stops, as closed is
+	c.connecting <- struct{}{} // connecting stops when closed is closed
 	defer func() { <-c.connecting }()
 	c.mu.Lock()
 	conn := c.conn

@@ -13,35 +13,35 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// The bounds of what a server may define.
+// The limits of a server's definitions.
 const (
 	maxTools       = 1000
-	maxDescription = 8 << 10  // bytes shown to models; the rest is left out
+	maxDescription = 8 << 10  // bytes shown to models; the rest is omitted
 	maxParameters  = 64 << 10 // bytes of JSON
 )
 
-// closeTimeout is how long an orderly end of a connection may take.
+// closeTimeout limits the orderly end of a connection.
 const closeTimeout = 8 * time.Second
 
 // definition is a tool as its server defines it.
 type definition struct {
 	name, description string
 	parameters        map[string]any
-	readOnly          bool   // the server's word
-	invalid           string // why it cannot be used
+	readOnly          bool   // according to the server
+	invalid           string // why the definition is invalid
 }
 
 // connection is one session with a server.
 type connection struct {
 	link      *serverLink
 	session   *mcp.ClientSession
-	ended     chan struct{} // closed when the session has ended or was given up
+	ended     chan struct{} // closed when the session has ended or was abandoned
 	endOnce   sync.Once     // closes dead
-	closeOnce sync.Once     // ends the session and the link
+	closeOnce sync.Once     // closes session and link
 
 	mu              sync.Mutex
-	definitionCache map[string]definition // nil when they have to be listed again
-	listVersion     int                   // counts what the server says about changes
+	definitionCache map[string]definition // nil if they must be listed again
+	listVersion     int                   // counts the server's notifications of changes
 }
 
 // connect starts a session.
@@ -52,14 +52,14 @@ func (c *Client) connect(ctx context.Context) (*connection, error) {
 	}
 	conn := &connection{link: way, ended: make(chan struct{})}
 	client := mcp.NewClient(&mcp.Implementation{Name: "weir", Version: cmp.Or(c.options.Version, "devel")}, &mcp.ClientOptions{
-		// A server may ask for nothing: no roots, no model, no person.
+		// A server may request nothing: no roots, no model, no input from people.
 		Capabilities:           &mcp.ClientCapabilities{},
 		MultiRoundTrip:         &mcp.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { conn.invalidateDefinitions() },
 	})
 	limited, cancel := context.WithTimeout(ctx, c.server.ConnectTimeout)
 	defer cancel()
-	stop := context.AfterFunc(limited, way.close) // a process that does not answer holds up the SDK's own end
+	stop := context.AfterFunc(limited, way.close) // a process that does not respond blocks the SDK's own end
 	go func() {
 		select {
 		case <-c.closed:
@@ -77,7 +77,7 @@ func (c *Client) connect(ctx context.Context) (*connection, error) {
 		return nil, c.failure("connect", conn, err)
 	}
 	go func() {
-		_ = conn.session.Wait() // how it ended is told to the calls it ended
+		_ = conn.session.Wait() // the calls that it ended return its error
 		conn.close()
 	}()
 	return conn, nil
@@ -93,13 +93,13 @@ func (c *connection) alive() bool {
 	}
 }
 
-// close ends the session in good order, or after closeTimeout without.
+// close ends the session in an orderly way, or after closeTimeout without.
 func (c *connection) close() {
 	c.endOnce.Do(func() { close(c.ended) })
 	c.closeOnce.Do(func() {
 		done := make(chan struct{})
 		go func() {
-			_ = c.session.Close() // that a process was killed is no news
+			_ = c.session.Close() // a killed process is expected
 			close(done)
 		}()
 		timer := time.NewTimer(closeTimeout)
@@ -120,8 +120,8 @@ func (c *connection) invalidateDefinitions() {
 	c.listVersion++
 }
 
-// definitions are the tools that the server has, by its names for them. They
-// are listed once, and again when the server has said that they changed.
+// definitions returns the tools of the server, by its names. They are listed once, and
+// again after the server has reported a change.
 func (c *connection) definitions(ctx context.Context) (map[string]definition, error) {
 	c.mu.Lock()
 	known, epoch := c.definitionCache, c.listVersion
@@ -147,7 +147,7 @@ func (c *connection) definitions(ctx context.Context) (map[string]definition, er
 	return known, nil
 }
 
-// definitionOf reads what a server says about a tool.
+// definitionOf reads the server's definition of a tool.
 func definitionOf(t *mcp.Tool) definition {
 	d := definition{
 		name: t.Name, description: tool.Cut(tool.Clean(t.Description), maxDescription),
@@ -157,11 +157,11 @@ func definitionOf(t *mcp.Tool) definition {
 	b, err := json.Marshal(t.InputSchema)
 	switch {
 	case !ok || err != nil:
-		d.invalid = "its parameters are no JSON Schema of an object"
+		d.invalid = "its parameters are not a JSON Schema of an object"
 	case len(b) > maxParameters:
 		d.invalid = fmt.Sprintf("its parameters are longer than %d bytes", maxParameters)
 	case tool.Clean(t.Name) != t.Name || len(t.Name) > 128:
-		d.invalid = "its name holds control characters, or is longer than 128 bytes"
+		d.invalid = "its name has control characters, or is longer than 128 bytes"
 	}
 	d.parameters = parameters
 	return d

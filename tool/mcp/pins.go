@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// Pin is the definition of a tool that was accepted.
+// Pin is the accepted definition of a tool.
 type Pin struct {
 	Hash        string         `json:"hash"` // tool.Tool's Hash
 	Description string         `json:"description,omitempty"`
@@ -24,24 +24,23 @@ type Pin struct {
 	ReadOnly    bool           `json:"readOnly,omitempty"`
 }
 
-// Pins keeps the accepted definitions of servers, by the server's names of the
-// tools.
+// Pins stores the accepted definitions of servers, by the server's names of the tools.
 type Pins interface {
-	// Pins returns those of one server, none where nothing was accepted.
+	// Pins returns those of one server, none if nothing was accepted.
 	Pins(server string) (map[string]Pin, error)
 	// SetPins replaces those of one server.
 	SetPins(server string, pins map[string]Pin) error
 }
 
-// LockFile keeps pins in a JSON file that belongs beside the configuration, in
-// version control. It may be used by several goroutines; two processes that
-// accept at the same time may lose one of their changes.
+// LockFile stores pins in a JSON file beside the configuration, for version control. It is
+// safe for concurrent use in one process; two processes that accept at the same time may
+// lose one of their changes.
 type LockFile struct {
 	path string
 	mu   sync.Mutex
 }
 
-// NewLockFile names the file; it is made when something is accepted.
+// NewLockFile returns a LockFile at path; the file is created on the first Accept.
 func NewLockFile(path string) *LockFile { return &LockFile{path: path} }
 
 // Pins implements Pins.
@@ -100,22 +99,22 @@ type Reason string
 // The reasons.
 const (
 	ReasonNew     Reason = "new"     // it was never accepted
-	ReasonChanged Reason = "changed" // its definition is not the accepted one
+	ReasonChanged Reason = "changed" // its definition differs from the accepted one
 	ReasonMissing Reason = "missing" // the server does not have it
-	ReasonInvalid Reason = "invalid" // its definition cannot be used
+	ReasonInvalid Reason = "invalid" // its definition is invalid
 )
 
 // Refusal is one tool that is not offered.
 type Refusal struct {
 	Server, Tool string
 	Reason       Reason
-	// Changes says, one sentence each, what is different, or invalid.
+	// Changes describes the differences, or the reasons, in one sentence each.
 	Changes []string
-	// Offered is the definition as the server gives it, for Accept.
+	// Offered is the server's present definition, for Accept.
 	Offered Pin
 }
 
-// String is the refusal in one line.
+// String returns the refusal in one line.
 func (r Refusal) String() string {
 	name := FlowName(r.Server, r.Tool)
 	what := strings.Join(r.Changes, "; ")
@@ -135,8 +134,8 @@ func (r Refusal) String() string {
 // RefusedError names all tools that are not offered.
 type RefusedError struct{ Refusals []Refusal }
 
-// Error implements error. It names the tools, and quotes nothing of what a server
-// says of them: the text may reach a model.
+// Error implements error. It names the tools, but quotes none of the server's text, because
+// the error may reach a model.
 func (e *RefusedError) Error() string {
 	lines := make([]string, len(e.Refusals))
 	for i, r := range e.Refusals {
@@ -148,15 +147,15 @@ func (e *RefusedError) Error() string {
 	return "mcp tools refused: " + strings.Join(lines, "; ")
 }
 
-// pinOf is the definition of a tool as it is pinned.
+// pinOf returns the pin of a tool's definition.
 func pinOf(t *tool.Tool) Pin {
 	return Pin{Hash: t.Hash(), Description: t.Description, Parameters: t.Parameters, ReadOnly: t.ReadOnly}
 }
 
-// maxShown is how much of a text a change shows, in bytes.
+// maxShown is the maximum length of a quoted text in a change, in bytes.
 const maxShown = 160
 
-// definitionChanges says what is different between two definitions.
+// definitionChanges describes the differences between two definitions.
 func definitionChanges(was, now Pin) []string {
 	var out []string
 	if was.Description != now.Description {

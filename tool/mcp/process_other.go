@@ -4,10 +4,10 @@ package mcptool
 
 import "os/exec"
 
-// ownGroup does nothing: there are no process groups here.
+// ownGroup does nothing, because this system has no process groups.
 func ownGroup(*exec.Cmd) {}
 
-// killGroup ends the command itself; what it started may go on.
+// killGroup kills the command; processes that it started may continue.
 func killGroup(cmd *exec.Cmd) {
 	if cmd.Process != nil {
 		_ = cmd.Process.Kill()

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// ownGroup makes a command the leader of a process group, so that what it
-// starts can be ended with it.
+// ownGroup makes a command the leader of a process group, so that its child processes can
+// be killed with it.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// killGroup ends every process of the group of a command that was started.
+// killGroup kills every process in the group of a started command.
 func killGroup(cmd *exec.Cmd) {
 	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // none left is what is wanted
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // an error means that there is no process left
 	}
 }

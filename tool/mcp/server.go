@@ -16,54 +16,52 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// The limits of a server that names none.
+// The default limits of a server.
 const (
 	DefaultTimeout        = time.Minute      // for one call
 	DefaultConnectTimeout = 30 * time.Second // to start and to list its tools
 	DefaultParallel       = 4                // calls at once
 )
 
-// Server is what a configuration says about one MCP server.
+// Server is the configuration of one MCP server.
 type Server struct {
 	// Name is 1 to 32 letters, digits or -; flows say "mcp:NAME/tool".
 	Name string
-	// Command starts the server, which then speaks over its standard input and
-	// output: a program and its arguments. Either Command or URL is set.
+	// Command starts the server, which communicates over its standard input and output: a
+	// program and its arguments. Either Command or URL is set.
 	Command []string
-	// Dir is where it is started; "" is the directory of this process.
+	// Dir is its working directory; "" means that of this process.
 	Dir string
-	// PassEnv lists the environment variables it is given from this process,
-	// beside PATH, HOME, LANG and TMPDIR. It gets no others.
+	// PassEnv lists environment variables that it inherits from this process, besides PATH,
+	// HOME, LANG and TMPDIR. It inherits no others.
 	PassEnv []string
 	// Env are further variables; {{ secrets.NAME }} is replaced.
 	Env map[string]string
-	// URL is a server of streamable HTTP.
+	// URL is the address of a streamable HTTP server.
 	URL string
-	// Headers are sent to URL, and to no other origin; {{ secrets.NAME }} is
-	// replaced.
+	// Headers are sent only to the origin of URL; {{ secrets.NAME }} is replaced.
 	Headers map[string]string
 
-	// Tools lists the tools that are offered, by the server's names; "*" is
-	// all of them. Without it there are none.
+	// Tools lists the offered tools, by the server's names; "*" means all. Without it there
+	// are none.
 	Tools []string
-	// Approve is the policy by tool; "*" is for those that it does not name.
+	// Approve is the approval policy by tool; "*" applies to tools that it does not name.
 	Approve map[string]tool.Approval
-	// TrustReadOnly believes the server's readOnlyHint. Otherwise no tool is
-	// read-only, and a call whose outcome is unknown is not made again.
+	// TrustReadOnly trusts the server's readOnlyHint. Otherwise no tool is read-only, and a
+	// call with an unknown outcome is not repeated.
 	TrustReadOnly bool
 
-	// Timeout bounds one call, waiting for its turn included; 0 is
-	// DefaultTimeout.
+	// Timeout limits one call, including the wait for a slot; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// ConnectTimeout bounds starting and listing; 0 is DefaultConnectTimeout.
+	// ConnectTimeout limits starting and listing; 0 means DefaultConnectTimeout.
 	ConnectTimeout time.Duration
-	// MaxOutput is how many bytes of a result are kept; see tool.Tool.
+	// MaxOutput limits a stored result in bytes; see tool.Tool.
 	MaxOutput int
-	// Parallel bounds the calls at once; 0 is DefaultParallel.
+	// Parallel limits the concurrent calls; 0 means DefaultParallel.
 	Parallel int
 }
 
-// check reports what cannot be used.
+// check reports an invalid configuration.
 func (s *Server) check() error {
 	if !tool.ValidName(s.Name) || len(s.Name) > 32 || strings.Contains(s.Name, "_") {
 		return fmt.Errorf("mcp server %q: a name is 1 to 32 letters, digits or -", s.Name)
@@ -81,7 +79,7 @@ func (s *Server) check() error {
 	return nil
 }
 
-// approval is the policy for one tool.
+// approval returns the policy of one tool.
 func (s *Server) approval(name string) tool.Approval {
 	if a, ok := s.Approve[name]; ok {
 		return a
@@ -89,13 +87,12 @@ func (s *Server) approval(name string) tool.Approval {
 	return s.Approve["*"]
 }
 
-// FlowName is a tool's name in flows: "mcp:server/tool".
+// FlowName returns a tool's name in flows: "mcp:server/tool".
 func FlowName(server, name string) string { return "mcp:" + server + "/" + name }
 
-// ModelName is a tool's name as models see it: mcp__server__tool, the same every
-// time. Where that is longer than 64 bytes, or the server's name for it holds
-// what models cannot call, it is shortened and cleaned and ends in a digest of
-// the whole.
+// ModelName returns a tool's name for models: mcp__server__tool, always the same. If that
+// is longer than 64 bytes, or the server's name has characters that models cannot use, it
+// is shortened and sanitised and ends in a digest of the whole.
 func ModelName(server, name string) string {
 	wire := "mcp__" + server + "__" + name
 	if tool.ValidName(wire) {

@@ -21,22 +21,22 @@ import (
 	"github.com/weir-run/weir/tool/template"
 )
 
-// The bounds of a connection.
+// The limits of a connection.
 const (
-	maxMessage  = 16 << 20 // bytes of one message; the SDK's own bound for lines and events
-	maxStderr   = 8 << 10  // bytes of a server's last words that are kept
+	maxMessage  = 16 << 20 // bytes of one message; the SDK's own limit for lines and events
+	maxStderr   = 8 << 10  // stored bytes of a server's last output
 	exitGrace   = 2 * time.Second
 	outputGrace = time.Second
 )
 
-// serverLink is a way to a server: a transport, and what ends it.
+// serverLink is a transport to a server and the function that ends it.
 type serverLink struct {
 	transport  mcp.Transport
-	close      func()        // ends what the transport started; may be called again
-	stderrTail func() string // the server's last words
+	close      func()        // ends what the transport started; may be called repeatedly
+	stderrTail func() string // the server's last output
 }
 
-// open makes a way to the server; a process starts only when it is connected.
+// open returns a link to the server; a process starts only when it is connected.
 func (c *Client) open() (*serverLink, error) {
 	if c.server.URL != "" {
 		return c.openHTTP()
@@ -71,14 +71,14 @@ func (p *process) Connect(ctx context.Context) (mcp.Connection, error) {
 	return (&mcp.CommandTransport{Command: p.cmd, TerminateDuration: exitGrace}).Connect(ctx)
 }
 
-// end kills what was started, if it was.
+// end kills the started process, if any.
 func (p *process) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	killGroup(p.cmd)
 }
 
-// environment is what a server's process is given.
+// environment returns the environment of a server's process.
 func (c *Client) environment() ([]string, error) {
 	var env []string
 	for _, name := range slices.Concat([]string{"PATH", "HOME", "LANG", "TMPDIR"}, c.server.PassEnv) {
@@ -96,7 +96,7 @@ func (c *Client) environment() ([]string, error) {
 	return env, nil
 }
 
-// expandAll fills secrets into texts.
+// expandAll inserts secrets into texts.
 func (c *Client) expandAll(texts map[string]string) (map[string]string, error) {
 	out := make(map[string]string, len(texts))
 	for name, s := range texts {
@@ -105,7 +105,7 @@ func (c *Client) expandAll(texts map[string]string) (map[string]string, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if t.HasKind(template.Args) {
-			return nil, fmt.Errorf("%s: only {{ secrets.NAME }} can stand here", name)
+			return nil, fmt.Errorf("%s: only {{ secrets.NAME }} is allowed here", name)
 		}
 		if out[name], err = t.Expand(nil, c.secrets); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -127,7 +127,7 @@ func (c *Client) openHTTP() (*serverLink, error) {
 		return nil, err
 	}
 	client := *c.options.HTTP
-	client.Timeout = 0 // streams stay open; calls have their own bound
+	client.Timeout = 0 // streams stay open; calls have their own limit
 	next := client.Transport
 	if next == nil {
 		next = http.DefaultTransport
@@ -140,8 +140,8 @@ func (c *Client) openHTTP() (*serverLink, error) {
 	}, nil
 }
 
-// headerTransport adds the headers to requests of the server's own origin, and bounds
-// what is read of an answer that is one message.
+// headerTransport adds the headers to requests to the server's own origin, and limits the
+// length of a response that is one message.
 type headerTransport struct {
 	next    http.RoundTripper
 	origin  *url.URL
@@ -163,7 +163,7 @@ func (g *headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// limitedBody is a body that fails when it is too long.
+// limitedBody is a body that fails if it is too long.
 type limitedBody struct {
 	io.ReadCloser
 	left int
@@ -178,7 +178,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tailBuffer keeps the end of what is written to it.
+// tailBuffer stores the end of what is written to it.
 type tailBuffer struct {
 	mu  sync.Mutex
 	b   []byte
@@ -196,7 +196,7 @@ func (t *tailBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what was kept, whole lines where the beginning is lost.
+// String returns the stored text, without a partial first line.
 func (t *tailBuffer) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

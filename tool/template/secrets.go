@@ -8,8 +8,7 @@ import (
 	"github.com/weir-run/weir/scrub"
 )
 
-// Secrets resolves secrets and remembers those it gave out. It may be used by
-// several goroutines.
+// Secrets resolves secrets and remembers the resolved ones. It is safe for concurrent use.
 type Secrets struct {
 	lookup func(name string) (string, bool)
 
@@ -17,13 +16,12 @@ type Secrets struct {
 	used scrub.Set
 }
 
-// NewSecrets makes Secrets; a nil lookup has none.
+// NewSecrets returns Secrets; a nil lookup has none.
 func NewSecrets(lookup func(name string) (string, bool)) *Secrets {
 	return &Secrets{lookup: lookup}
 }
 
-// Get resolves a secret by its name. The error names it and says that it is
-// not there.
+// Get resolves a secret by its name. The error for a missing one names it.
 func (s *Secrets) Get(name string) (string, error) {
 	if s.lookup != nil {
 		if v, ok := s.lookup(name); ok {
@@ -34,30 +32,30 @@ func (s *Secrets) Get(name string) (string, error) {
 	return "", fmt.Errorf("there is no secret %s", name)
 }
 
-// addSecret remembers a text, which is then taken out in every encoding.
+// addSecret remembers a text, which is then removed in every encoding.
 func (s *Secrets) addSecret(v, stand string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used.Add(v, stand)
 }
 
-// Scrub takes every secret that was given out out of a text.
+// Scrub removes every resolved secret from a text.
 func (s *Secrets) Scrub(text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.used.Scrub(text)
 }
 
-// ScrubCut is Scrub for a text whose end was cut off: it also takes out the
-// beginning of a secret that the cut went through.
+// ScrubCut is Scrub for a text whose end was cut off: it also removes the beginning of a
+// secret at the cut.
 func (s *Secrets) ScrubCut(text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.used.ScrubCut(text)
 }
 
-// Error takes the secrets out of an error's text. What errors.Is finds in it is
-// found still; the error itself, with its text, is out of reach.
+// Error removes the secrets from an error's text. errors.Is still finds the causes; the
+// error itself, with its text, is not accessible.
 func (s *Secrets) Error(err error) error {
 	if err == nil {
 		return nil
@@ -73,5 +71,5 @@ type scrubbedError struct {
 // Error implements error.
 func (e *scrubbedError) Error() string { return e.text }
 
-// Is looks into the error that is hidden.
+// Is checks the hidden error.
 func (e *scrubbedError) Is(target error) bool { return errors.Is(e.err, target) }
