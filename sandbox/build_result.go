@@ -11,35 +11,35 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// Keys of the context with a meaning of their own; neither enters the state.
+// Keys of the context with a special meaning. Neither enters the state.
 const (
-	// BranchKey holds what a decision decided.
+	// BranchKey holds the decision of a decision node.
 	BranchKey = "branch_decision"
-	// MetadataKey holds what agents noted of their work.
+	// MetadataKey holds notes of agents.
 	MetadataKey = "_ai_metadata"
 )
 
-// Outcome is how code left things when it came to its end without an error.
+// Outcome is the state that code left when it ended without an error.
 type Outcome struct {
-	// Context is the context as the code left it. Its values are those of
-	// engine.Value without handles, or json.Number.
+	// Context is the context as the code left it. Its values are those of engine.Value
+	// without handles, or json.Number.
 	Context map[string]any
-	// Unencodable are the values of the context that JSON does not have; their keys are
+	// Unencodable are the values of the context that JSON cannot represent; their keys are
 	// not in Context.
 	Unencodable []UnencodableValue
-	// Stdout and Stderr are what the code wrote.
+	// Stdout and Stderr are the output of the code.
 	Stdout, Stderr string
 }
 
-// UnencodableValue is a value that JSON does not have.
+// UnencodableValue is a value that JSON cannot represent.
 type UnencodableValue struct {
 	Key  string `json:"key"`  // of the context
-	Path string `json:"path"` // below the key, as ".items[3]"; "" is the key's own value
+	Path string `json:"path"` // path below the key, as ".items[3]"; "" is the key's own value
 	Why  string `json:"why"`  // "is a set"
 }
 
-// CodeContext is the context that the job's code is given: a copy of the job's, in
-// which a decision finds no branch_decision of before.
+// CodeContext returns the context for the job's code: a copy of the job's, without
+// branch_decision for a decision.
 func (j *Job) CodeContext() map[string]any {
 	given := maps.Clone(j.Context)
 	if given == nil {
@@ -51,21 +51,21 @@ func (j *Job) CodeContext() map[string]any {
 	return given
 }
 
-// BuildResult reads what a job brought off how its code left things. All executors
-// end with it, so that code means the same in each of them:
+// BuildResult computes the result of a job from the outcome of its code. All executors use
+// it, so that code has the same meaning in each of them:
 //
 //   - The last line of stdout that is a JSON object, and not an empty one, is the
-//     update: its context_updates, or without those all of it but status and
-//     message. Where its status is "error" the job has failed with its message.
-//   - Without such a line the update is how the context differs: keys that were
-//     assigned or changed in depth, and keys that were deleted.
-//   - branch_decision, of the line or else of the context, is what a decision
-//     decided, and must be there; it is never part of the update.
+//     update: its context_updates, or without those all of it except status and
+//     message. If its status is "error", the job fails with its message.
+//   - Without such a line the update is the difference of the context: keys that
+//     were assigned or changed at any depth, and keys that were deleted.
+//   - branch_decision, from the line or else from the context, is the decision of
+//     a decision node, and is required there; it is never part of the update.
 //   - _ai_metadata is never part of the update.
 //
-// A value that JSON does not have is a code_value error with the key, where it
-// would be part of the update. The error is an *Error; Took and Sandbox of the
-// result are the executor's to set.
+// If the update has a value that JSON cannot represent, the error has the code
+// code_value_invalid and the key. The error is an *Error. The executor must set Took and
+// Sandbox of the result.
 func BuildResult(job *Job, e *Outcome) (*Result, error) {
 	r := &Result{Set: map[string]any{}, Stdout: e.Stdout, Stderr: e.Stderr}
 	line, rest, found := lastObject(e.Stdout)
@@ -92,8 +92,7 @@ func BuildResult(job *Job, e *Outcome) (*Result, error) {
 	return r, err
 }
 
-// applyPrinted takes the update out of the object that was printed, and what it
-// says of the branch.
+// applyPrinted takes the update and the branch from the printed object.
 func (r *Result) applyPrinted(line map[string]any) (branch any, err error) {
 	if m, said := line["message"]; said && m != nil {
 		r.Message = text(m)
@@ -110,7 +109,7 @@ func (r *Result) applyPrinted(line map[string]any) (branch any, err error) {
 	case map[string]any:
 		updates = under
 	case nil:
-		if _, said := line["context_updates"]; said { // null: nothing to update
+		if _, said := line["context_updates"]; said { // null means no update
 			updates = nil
 		} else {
 			bare = true
@@ -140,7 +139,7 @@ func (r *Result) applyPrinted(line map[string]any) (branch any, err error) {
 	return branch, nil
 }
 
-// applyChanges takes the update out of what the code did to the context.
+// applyChanges takes the update from the changes to the context.
 func (r *Result) applyChanges(job *Job, e *Outcome) error {
 	for _, o := range e.Unencodable {
 		if !isReservedKey(o.Key) {
@@ -189,7 +188,7 @@ func branchFromContext(e *Outcome) (any, error) {
 	return e.Context[BranchKey], nil
 }
 
-// branchName is a decision's branch as text.
+// branchName returns a decision's branch as text.
 func branchName(v any) (string, error) {
 	v, odd := NormalizeValue(v)
 	if odd != nil {
@@ -201,7 +200,7 @@ func branchName(v any) (string, error) {
 		return "", &Error{
 			Code: engine.CodeBranchMissing, Key: BranchKey,
 			Message: "the code did not set branch_decision",
-			Hint:    "set context['branch_decision'] to the name of a branch on every way through the code",
+			Hint:    "set context['branch_decision'] to the name of a branch on every path through the code",
 		}
 	case string:
 		return t, nil
@@ -220,7 +219,7 @@ func branchName(v any) (string, error) {
 	}
 }
 
-// failure is the failure of a job whose update has the value.
+// failure is the error of a job whose update has the value.
 func (o *UnencodableValue) failure(how string) error {
 	where := fmt.Sprintf("context[%q]", o.Key)
 	if o.Path != "" {
@@ -233,7 +232,7 @@ func (o *UnencodableValue) failure(how string) error {
 	}
 }
 
-// text is a printed message as text.
+// text returns a printed message as text.
 func text(v any) string {
 	if s, ok := v.(string); ok {
 		return strings.ToValidUTF8(s, "\uFFFD")

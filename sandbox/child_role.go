@@ -5,26 +5,26 @@ import (
 	"os"
 )
 
-// childArgument is the first argument of a program that was started again as a
-// child of one of its executors; the second names the role.
+// childArgument is the first argument of a program that was started again as a child of one
+// of its executors; the second names the role.
 const childArgument = "weir-sandbox-child"
 
-// ChildRole is what a program does as a child of one of its executors.
+// ChildRole is a function of a program as a child of one of its executors.
 type ChildRole struct {
 	Name string
-	// Main does it; args are those that Self.Command was given. Its result is the
-	// exit code.
+	// Main performs the role; args are those passed to SelfCommand.Command. Its result is
+	// the exit code.
 	Main func(args []string) int
 }
 
-// SelfCommand is how a program starts itself again. The zero value cannot.
+// SelfCommand starts the program again. The zero value cannot.
 type SelfCommand struct {
 	path string
 }
 
-// RunChildRole must be the first thing that main does in a program that offers
-// executors which need a child process. Where the program was started as such a
-// child it does that and does not return.
+// RunChildRole must be called first in main of a program that offers executors with a child
+// process. If the program was started as such a child, RunChildRole performs the role and
+// does not return.
 func RunChildRole(roles ...ChildRole) SelfCommand {
 	if len(os.Args) > 2 && os.Args[1] == childArgument {
 		for _, r := range roles {
@@ -32,7 +32,7 @@ func RunChildRole(roles ...ChildRole) SelfCommand {
 				os.Exit(r.Main(os.Args[3:])) //nolint:forbidigo // it stands in for main
 			}
 		}
-		fmt.Fprintf(os.Stderr, "this program has no part %q to run code in\n", os.Args[2])
+		fmt.Fprintf(os.Stderr, "this program has no role %q for running code\n", os.Args[2])
 		os.Exit(2) //nolint:forbidigo // it stands in for main
 	}
 	path, err := os.Executable()
@@ -42,7 +42,7 @@ func RunChildRole(roles ...ChildRole) SelfCommand {
 	return SelfCommand{path: path}
 }
 
-// Command is the command line that starts the program in a role, nil where Begin
+// Command returns the command line that starts the program in a role, nil if RunChildRole
 // was not called.
 func (s SelfCommand) Command(role string, args ...string) []string {
 	if s.path == "" {

@@ -15,27 +15,25 @@ var harness string
 //go:embed check.py
 var checker string
 
-// HarnessPython is a program in Python 3 that defines run(job, send) and, behind
-// it, nothing else that an executor needs: job is a dict with the text code and
-// the dicts context, inputs and files (paths by name), and send takes the report
-// that ReadReport reads, as one line of ASCII. It returns when the code has come
-// to its end, however it did, unless the process was ended.
+// HarnessPython is a Python 3 program that defines run(job, send) and nothing else that an
+// executor uses: job is a dict with the text code and the dicts context, inputs and files
+// (paths by name), and send receives the report that ReadReport reads, as one line of
+// ASCII. run returns when the code has ended, however it did, unless the process was
+// killed.
 //
-// The code runs in the harness's own process and can report what it likes; that
-// is no more than it may do to the context anyway. The channel has to keep apart
-// what is printed and what is reported, for code that means no harm.
+// The code runs in the harness's own process and can forge the report, which gives it no
+// more power than its access to the context. The channel only separates printed output from
+// the report, for code without bad intent.
 func HarnessPython() string { return harness }
 
-// CheckPython is a program in Python 3 that defines check(job, send), which does
-// what Executor.Check says, without running the code, and sends the report that
-// ReadProblems reads.
+// CheckPython is a Python 3 program that defines check(job, send), which implements
+// Executor.Check without running the code, and sends the report that ReadProblems reads.
 func CheckPython() string { return checker }
 
-// Report is what a harness says of how code left things.
+// Report is a harness's report about the end of the code.
 type Report struct {
-	// Kind is "left", or why the code brought nothing: "syntax", "exception",
-	// "memory", "exit" (it ended itself with an exit code) or "context" (it
-	// assigned that name).
+	// Kind is "left", or why the code has no result: "syntax", "exception", "memory",
+	// "exit" (it ended itself with an exit code) or "context" (it assigned that name).
 	Kind      string             `json:"kind"`
 	Message   string             `json:"message"`
 	Traceback string             `json:"traceback"`
@@ -44,7 +42,7 @@ type Report struct {
 	Odd       []UnencodableValue `json:"odd"`
 }
 
-// ReadReport reads what a harness sent.
+// ReadReport reads the report of a harness.
 func ReadReport(text []byte) (*Report, error) {
 	d := json.NewDecoder(strings.NewReader(string(text)))
 	d.UseNumber()
@@ -55,8 +53,7 @@ func ReadReport(text []byte) (*Report, error) {
 	return r, nil
 }
 
-// BuildResult is what the job brought where its code left things as the report
-// says; stdout and stderr are what it wrote.
+// BuildResult computes the result of the job from the report and the output.
 func (r *Report) BuildResult(job *Job, stdout, stderr string) (*Result, error) {
 	failed := &Result{Stdout: stdout, Stderr: stderr}
 	e := &Error{Message: r.Message, Traceback: r.Traceback, Line: r.Line}
@@ -69,12 +66,12 @@ func (r *Report) BuildResult(job *Job, stdout, stderr string) (*Result, error) {
 		e.Code = engine.CodeCodeFailed
 	case "memory":
 		e.Code = engine.CodeCodeMemory
-		e.Hint = "take less at once, or raise the executor's limit"
+		e.Hint = "process less data at once, or increase the executor's limit"
 	case "context":
 		e.Code, e.Key = engine.CodeCodeValue, "context"
 		e.Hint = "change context in place: context['key'] = value, context.update({...}), context.pop('key')"
 	default:
-		e.Code, e.Message = engine.CodeCodeKilled, "the code ended without a word of how it left things"
+		e.Code, e.Message = engine.CodeCodeKilled, "the code ended without a report"
 	}
 	if e.Line > 0 {
 		e.Message = fmt.Sprintf("%s (line %d)", e.Message, e.Line)
@@ -82,7 +79,7 @@ func (r *Report) BuildResult(job *Job, stdout, stderr string) (*Result, error) {
 	return failed, e
 }
 
-// ReadProblems reads what the check sent.
+// ReadProblems reads the report of the check.
 func ReadProblems(text []byte) ([]Problem, error) {
 	var list []struct {
 		Line    int    `json:"line"`

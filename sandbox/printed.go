@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// notJSONMark begins the text that stands for a word which Python prints and
-// JSON does not have.
+// notJSONMark is the prefix of a text that replaces a word that Python prints and JSON does
+// not have.
 const notJSONMark = "\x00weir:not-json:"
 
-// lastObject finds the last line of stdout that is a JSON object and not empty,
-// and what stdout is without it.
+// lastObject finds the last line of stdout that is a non-empty JSON object, and returns
+// stdout without it.
 func lastObject(stdout string) (object map[string]any, rest string, found bool) {
 	end := len(stdout)
 	for end > 0 {
@@ -49,8 +49,8 @@ func decodeObject(line string) (map[string]any, bool) {
 	return object, d.InputOffset() == int64(len(line))
 }
 
-// markWords puts marked texts for NaN, Infinity and -Infinity, so that the line
-// can be read and the key at fault be named.
+// markWords replaces NaN, Infinity and -Infinity with marked texts, so that the line can be
+// parsed and the error can name the key.
 func markWords(line string) string {
 	var b strings.Builder
 	inText := false
@@ -87,7 +87,7 @@ func wordAt(s string) string {
 	return ""
 }
 
-// notJSON says what a marked text stands for, "" for any other.
+// notJSON returns the word that a marked text replaces, "" for other texts.
 func notJSON(s string) string {
 	if word, ok := strings.CutPrefix(s, notJSONMark); ok {
 		return "is " + word

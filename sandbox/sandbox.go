@@ -1,6 +1,6 @@
-// Package sandbox is the contract of code executors: a piece of code with its values
-// and limits, the update of the state that the code reports, and how a program starts
-// itself again as the isolated child that runs the code.
+// Package sandbox defines code executors: jobs with code, values and limits, the state
+// update that code reports, and how a program starts itself again as the isolated child
+// that runs the code.
 //
 // It must not know flows, nodes or how an executor isolates code.
 package sandbox
@@ -13,61 +13,59 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// Executor runs code of one language in isolation. It may be used by many
-// goroutines at once.
+// Executor runs code of one language in isolation. It is safe for concurrent use.
 type Executor interface {
-	// Name is how flows call it: "python", "starlark", "e2b".
+	// Name is its name in flows: "python", "starlark", "e2b".
 	Name() string
-	// Language is that of the code: "python", "starlark".
+	// Language is the language of the code: "python", "starlark".
 	Language() string
-	// Probe says whether code can be isolated here; the error is an *Error with
-	// the code sandbox_unavailable that says what is missing and how to get it.
-	// An executor never runs code where Probe fails.
+	// Probe reports whether code can be isolated on this machine. The error is an *Error
+	// with the code sandbox_unavailable that says what is missing and how to install it. An
+	// executor never runs code if Probe fails.
 	Probe(ctx context.Context) error
-	// Check finds what is wrong with the job's code without running it: its
-	// syntax, names that nothing defines, and keys of the context that are read
-	// and not there. No problem is an empty list.
+	// Check finds problems in the job's code without running it: syntax errors, undefined
+	// names, and missing keys of the context that are read. Without problems the list is
+	// empty.
 	Check(ctx context.Context, job *Job) ([]Problem, error)
-	// Run runs the job's code. The error is an *Error; the Result is there too
-	// where the code began to run.
+	// Run runs the job's code. The error is an *Error; a Result is also returned with an
+	// error if the code started.
 	Run(ctx context.Context, job *Job) (*Result, error)
 }
 
-// Job is a piece of code with what it is given. The code finds the names
-// context, inputs and files, and the module json where the language has one.
+// Job is code with its values. The code has the names context, inputs and files, and the
+// module json if the language has one.
 type Job struct {
 	Code string
-	// Context is the state, which the code may change; the values are those of
-	// engine.Value without handles.
+	// Context is the state, which the code may change. The values are those of engine.Value
+	// without handles.
 	Context map[string]any
 	// Inputs are the values of the node's ports.
 	Inputs map[string]any
-	// Decision: the key branch_decision is taken from the context before the code
-	// runs, and the code must set it.
+	// Decision: the key branch_decision is removed from the context before the code runs,
+	// and the code must set it.
 	Decision bool
-	// Files are what the code may read beside; it finds their paths under their
-	// names in files.
+	// Files are files that the code may read; files maps their names to paths.
 	Files  []File
 	Limits Limits
 }
 
-// File is a file that code may read and not write.
+// File is a file that code may read but not write.
 type File struct {
-	Name string // how the code calls it; no separators
-	Path string // where it is, outside the sandbox
+	Name string // name in the code; no separators
+	Path string // path outside the sandbox
 }
 
-// Limits bound one job; zero fields are the executor's defaults.
+// Limits are the limits of one job; zero fields mean the executor's defaults.
 type Limits struct {
-	Time   time.Duration // until everything that the code began is killed
-	Memory int64         // bytes, of all its processes together where the system can tell
-	Output int64         // bytes of stdout and of stderr, each; more fails the job
-	Disk   int64         // bytes of files it may write, which are gone with it
-	// Processes is how many it may have at once, threads counted.
+	Time   time.Duration // until all processes of the code are killed
+	Memory int64         // bytes, of all its processes together if the system supports that
+	Output int64         // bytes of stdout and of stderr, each; exceeding it fails the job
+	Disk   int64         // bytes of written files, which are deleted after the job
+	// Processes limits its concurrent processes, including threads.
 	Processes int
 }
 
-// WithDefaults is l with those of other where l has none.
+// WithDefaults returns l with zero fields set from other.
 func (l Limits) WithDefaults(other Limits) Limits {
 	return Limits{
 		Time: cmp.Or(max(l.Time, 0), other.Time), Memory: cmp.Or(max(l.Memory, 0), other.Memory),
@@ -76,52 +74,52 @@ func (l Limits) WithDefaults(other Limits) Limits {
 	}
 }
 
-// Result is what a job brought.
+// Result is the result of a job.
 type Result struct {
-	// Set and Delete are the change of the context: what the code printed as its
-	// update, or else what it did to context. Neither has branch_decision.
+	// Set and Delete are the change of the context: the update that the code printed, or
+	// else its changes to context. Neither has branch_decision.
 	Set    map[string]any
 	Delete []string
-	// Branch is what a decision decided: the name of a branch, as text.
+	// Branch is the branch that a decision chose, as text.
 	Branch string
-	// Message is what the code printed with its update.
+	// Message is the message that the code printed with its update.
 	Message string
-	// Printed: the update is the one that was printed.
+	// Printed says that the update was printed.
 	Printed bool
-	// Stdout and Stderr are what it wrote, without the line of the update.
+	// Stdout and Stderr are the output, without the line of the update.
 	Stdout, Stderr string
-	// Sandbox is the id of the sandbox it ran in, Took how long it ran.
+	// Sandbox is the id of the sandbox, Took the duration.
 	Sandbox  string
 	Duration time.Duration
 }
 
-// Problem is what Check found.
+// Problem is a finding of Check.
 type Problem struct {
-	Line    int // in the job's code, from 1; 0 for all of it
+	Line    int // in the job's code, from 1; 0 for the whole code
 	Message string
 }
 
-// Error is why a job brought nothing.
+// Error is the error of a job.
 type Error struct {
 	// Code is one of the engine's codes for code nodes.
 	Code    string
 	Message string
-	// Traceback is the language's own, with the lines of the job's code; Line is
+	// Traceback is in the language's own format, with the lines of the job's code; Line is
 	// the innermost of those, from 1, 0 for none.
 	Traceback string
 	Line      int
-	// Key is the key of the context whose value is at fault, "" for none.
+	// Key is the key of the context with the invalid value, "" for none.
 	Key string
-	// Retry: the fault is not the code's, and another try may go well.
+	// Retry says that the code is not at fault, and that another try may succeed.
 	Retry bool
-	// Hint says what to do.
+	// Hint is the next thing to do.
 	Hint string
 }
 
-// Error says what happened, and where in the code.
+// Error returns what happened, and where in the code.
 func (e *Error) Error() string { return e.Message }
 
-// Failure is the error as the journal keeps it.
+// Failure converts the error to the journal's form.
 func (e *Error) Failure() *engine.Error {
 	message := e.Message
 	if e.Traceback != "" {

@@ -5,26 +5,26 @@ import (
 	"slices"
 )
 
-// Set are the executors that a process offers, the first of a language being
-// that language's own.
+// Set is the list of executors of a process. The first one of a language is the default for
+// that language.
 type Set struct {
 	list []Executor
 }
 
-// NewSet collects executors; a name used twice is an error.
+// NewSet returns a set of executors; a duplicate name is an error.
 func NewSet(executors ...Executor) (*Set, error) {
 	s := &Set{list: slices.Clone(executors)}
 	for i, e := range executors {
 		for _, before := range executors[:i] {
 			if before.Name() == e.Name() {
-				return nil, fmt.Errorf("two executors are called %s", e.Name())
+				return nil, fmt.Errorf("two executors have the name %s", e.Name())
 			}
 		}
 	}
 	return s, nil
 }
 
-// Get returns the executor of that name, nil where there is none.
+// Get returns the executor with that name, nil if there is none.
 func (s *Set) Get(name string) Executor {
 	if s == nil {
 		return nil
@@ -37,7 +37,7 @@ func (s *Set) Get(name string) Executor {
 	return nil
 }
 
-// ForLanguage returns the first executor of a language, nil where there is none.
+// ForLanguage returns the first executor of a language, nil if there is none.
 func (s *Set) ForLanguage(language string) Executor {
 	if s == nil {
 		return nil

@@ -9,12 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deep lists and objects of a value may be nested.
+// MaxDepth is the maximum nesting of lists and objects in a value.
 const MaxDepth = 200
 
-// NormalizeValue is v as the state keeps it, sharing nothing with v, or what of it JSON
-// or the state does not have; Key of that is left to the caller. v holds nil,
-// bool, int64, float64, json.Number, string, []any and map[string]any.
+// NormalizeValue converts v to the form in which the state stores it, sharing nothing with
+// v, or returns the part that JSON or the state cannot represent; the caller must set its
+// Key. v consists of nil, bool, int64, float64, json.Number, string, []any and
+// map[string]any.
 func NormalizeValue(v any) (any, *UnencodableValue) {
 	var path []string
 	out, why := normalizeAt(v, &path, 0)
@@ -25,7 +26,7 @@ func NormalizeValue(v any) (any, *UnencodableValue) {
 	return nil, &UnencodableValue{Path: strings.Join(path, ""), Why: why}
 }
 
-// normalizeAt collects the path from the inside outwards, once there is a fault.
+// normalizeAt builds the path from the inside outwards, after an error.
 func normalizeAt(v any, path *[]string, depth int) (any, string) {
 	if depth > MaxDepth {
 		return nil, "is nested deeper than " + strconv.Itoa(MaxDepth) + " lists and objects"
@@ -85,8 +86,8 @@ func normalizeObject(object map[string]any, path *[]string, depth int) (any, str
 	return out, ""
 }
 
-// normalizeNumber is what the state keeps of a number; a whole one that does not fit 64
-// bits would lose digits, so it is refused.
+// normalizeNumber converts a number. A whole number that does not fit 64 bits would lose
+// digits, so it is refused.
 func normalizeNumber(n json.Number) (any, string) {
 	if i, err := n.Int64(); err == nil {
 		return i, ""
@@ -112,7 +113,7 @@ func nonFiniteText(f float64) string {
 	}
 }
 
-// kindOf says what a value is, as "a list".
+// kindOf describes the kind of a value, as "a list".
 func kindOf(v any) string {
 	switch v.(type) {
 	case nil:

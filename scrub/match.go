@@ -10,20 +10,20 @@ import (
 	"unicode/utf8"
 )
 
-// matcher compares a text with runes, each of which the text may write in any
-// encoding: as it is, escaped as JSON, programs and shells do, for URLs, in HTML, in
-// quoted-printable, and escaped again.
+// matcher compares a text with runes, each of which may be encoded in the text: verbatim,
+// escaped as in JSON, programs, shells, URLs, HTML or quoted-printable, and escaped
+// repeatedly.
 type matcher struct {
 	text       string
-	cut        bool // the text may end inside of the runes
-	allowSpace bool // white space may stand between the runes
-	// failed are the runes left and the places from where they were not found, so that
-	// the time does not grow with the ways to read backslashes.
+	cut        bool // the text may end within the runes
+	allowSpace bool // white space is allowed between the runes
+	// failed caches pairs of remaining runes and positions without a match, so that the
+	// time does not grow with the number of ways to read backslashes.
 	failed map[[2]int]bool
 }
 
-// match is where the runes end that begin at i, -1 where the text has others. seen
-// counts those that were found.
+// match returns where the runes that begin at i end, -1 if they do not match. seen counts
+// the matched runes.
 func (m *matcher) match(runes []rune, i, seen int) int {
 	for len(runes) > 0 {
 		if i >= len(m.text) {
@@ -51,7 +51,7 @@ func (m *matcher) match(runes []rune, i, seen int) int {
 	return i
 }
 
-// matchFirst is match from the first of several places at which it succeeds.
+// matchFirst returns the match from the first of several positions that has one.
 func (m *matcher) matchFirst(runes []rune, from []int, seen int) int {
 	for _, i := range from {
 		at := [2]int{len(runes), i}
@@ -69,12 +69,12 @@ func (m *matcher) matchFirst(runes []rune, from []int, seen int) int {
 	return -1
 }
 
-// endsInEscape reports whether the text ends inside of an escape.
+// endsInEscape reports whether the text ends inside an escape.
 func (m *matcher) endsInEscape(i int) bool {
 	return len(m.text)-i < 8 && strings.ContainsAny(m.text[i:i+1], `\%&='`)
 }
 
-// runeEnds are the places at which a rune that begins at i may end.
+// runeEnds returns the positions at which a rune that begins at i may end.
 func (m *matcher) runeEnds(r rune, i int) []int {
 	var buf [4]byte
 	raw := string(buf[:utf8.EncodeRune(buf[:], r)])
@@ -96,11 +96,11 @@ func (m *matcher) runeEnds(r rune, i int) []int {
 			ends = append(ends, j)
 			i = j
 		}
-		slices.Reverse(ends) // as many as there are, unless some are of the next rune
+		slices.Reverse(ends) // the longest first, unless some belong to the next rune
 		return ends
 	}
 	j := m.slashes(i)
-	for _, at := range []int{j, i} { // what looks like a backslash may be of the rune
+	for _, at := range []int{j, i} { // an apparent backslash may belong to the rune
 		if strings.HasPrefix(m.text[at:], raw) {
 			add(at + len(raw))
 		}
@@ -121,10 +121,10 @@ func (m *matcher) runeEnds(r rune, i int) []int {
 	return ends
 }
 
-// maxSlashes bounds how many backslashes may stand for one.
+// maxSlashes is the maximum number of backslashes that may represent one.
 const maxSlashes = 16
 
-// slashes is where the backslashes end that begin at i, in any encoding.
+// slashes returns where the backslashes that begin at i end, in any encoding.
 func (m *matcher) slashes(i int) int {
 	for {
 		j := m.slash(i)
@@ -135,7 +135,7 @@ func (m *matcher) slashes(i int) int {
 	}
 }
 
-// slash is where a backslash ends that begins at i, in any encoding; i where there is
+// slash returns where a backslash that begins at i ends, in any encoding; i if there is
 // none.
 func (m *matcher) slash(i int) int {
 	rest := m.text[i:]
@@ -148,8 +148,7 @@ func (m *matcher) slash(i int) int {
 	return max(m.encodedRune(`\`, '\\', i), i)
 }
 
-// escapedRune reads what stands behind a backslash for a rune: u0041, x41, U00000041,
-// u{41}, n.
+// escapedRune reads the rune after a backslash: u0041, x41, U00000041, u{41}, n.
 func (m *matcher) escapedRune(r rune, i int) int {
 	rest := m.text[i:]
 	for name, is := range map[byte]rune{'n': '\n', 't': '\t', 'r': '\r', 'b': '\b', 'f': '\f'} {
@@ -180,8 +179,8 @@ func isHex(digits string, r rune) bool {
 	return err == nil && rune(n) == r
 }
 
-// encodedRune reads a rune as URLs, quoted-printable and HTML write it, also more than
-// once: %2541, &amp;#65;.
+// encodedRune reads a rune in URL, quoted-printable or HTML encoding, also repeated: %2541,
+// &amp;#65;.
 func (m *matcher) encodedRune(raw string, r rune, i int) int {
 	if i >= len(m.text) {
 		return -1
@@ -202,7 +201,7 @@ func (m *matcher) encodedRune(raw string, r rune, i int) int {
 	return -1
 }
 
-// markedBytes reads bytes each of which a mark and its hexadecimal number stand for.
+// markedBytes reads bytes that are each written as a mark and a hexadecimal number.
 func (m *matcher) markedBytes(raw string, mark byte, i int) int {
 	for k := range len(raw) {
 		if i >= len(m.text) || m.text[i] != mark {
@@ -218,8 +217,7 @@ func (m *matcher) markedBytes(raw string, mark byte, i int) int {
 	return i
 }
 
-// shell reads an apostrophe as a shell writes it inside of apostrophes: '\” and
-// '"'"'.
+// shell reads an apostrophe as a shell writes it inside apostrophes: '\” and '"'"'.
 func (m *matcher) shell(i int) int {
 	if !strings.HasPrefix(m.text[i:], "'") {
 		return -1
@@ -237,7 +235,7 @@ func (m *matcher) shell(i int) int {
 	return -1
 }
 
-// space is where the white space ends that begins at i, also if it is escaped.
+// space returns where the white space that begins at i ends, also if it is escaped.
 func (m *matcher) space(i int) int {
 	for i < len(m.text) {
 		switch m.text[i] {
@@ -256,7 +254,7 @@ func (m *matcher) space(i int) int {
 	return i
 }
 
-// firstBytes are the bytes that a rune may begin with, in any encoding.
+// firstBytes returns the bytes that a rune may begin with, in any encoding.
 func firstBytes(r rune) iter.Seq[byte] {
 	own := string(r)[:1]
 	all := own + `\%&=`

@@ -1,5 +1,5 @@
-// Package scrub removes secrets, such as keys and passwords, from texts, also where
-// they are encoded.
+// Package scrub removes secrets, such as keys and passwords, from texts, including encoded
+// forms.
 //
 // It must not know where a text comes from or where it is shown.
 package scrub
@@ -15,30 +15,30 @@ import (
 )
 
 const (
-	// MinLength is the shortest text that is looked for, in bytes: the letters of a shorter
-	// one are everywhere.
+	// MinLength is the minimum length of a secret in bytes: the letters of a shorter one
+	// occur everywhere.
 	MinLength = 4
-	// minEncoded is the shortest text whose base64 and hexadecimal forms are looked
-	// for inside of longer ones.
+	// minEncoded is the minimum length of a secret whose base64 and hexadecimal forms are
+	// searched for inside longer ones.
 	minEncoded = 8
 )
 
-// Set is what must not be seen. The zero value is empty. It may be read by several
-// goroutines, and changed by none meanwhile.
+// Set is a set of secrets. The zero value is empty. It may be read concurrently, but not
+// while it is changed.
 type Set struct {
 	added            map[string]bool
-	forms            []encodedForm // the longest first
+	forms            []encodedForm // longest first
 	formsByFirstByte [256][]int
 }
 
-// encodedForm is one way to write what must not be seen.
+// encodedForm is one encoding of a secret.
 type encodedForm struct {
 	runes       []rune
 	replacement string
-	allowSpace  bool // lines may be broken in it
+	allowSpace  bool // it may contain line breaks
 }
 
-// Add adds a text and what is written in its place.
+// Add adds a secret and its replacement.
 func (s *Set) Add(text, stand string) {
 	if len(text) < MinLength || s.added[text] {
 		return
@@ -76,8 +76,8 @@ func (s *Set) Add(text, stand string) {
 	}
 }
 
-// encodingsOf are texts and what they are in JSON, URLs and HTML, which may be written
-// in another form once more.
+// encodingsOf returns the texts and their encodings in JSON, URLs and HTML, which may be
+// encoded once more.
 func encodingsOf(texts []string) []string {
 	out := slices.Clone(texts)
 	for _, text := range texts {
@@ -97,14 +97,14 @@ func (s *Set) add(text, stand string, broken bool) {
 	}
 }
 
-// IsEmpty reports whether there is nothing that must not be seen.
+// IsEmpty reports whether the set has no secrets.
 func (s *Set) IsEmpty() bool { return len(s.forms) == 0 }
 
-// Scrub is a text without what must not be seen.
+// Scrub returns a text with all secrets replaced.
 func (s *Set) Scrub(text string) string { return s.replace(text, false) }
 
-// ScrubCut is Text for a text whose end was cut off: the beginning of what must not be
-// seen, with Min bytes or more, is taken off its end as well.
+// ScrubCut is Scrub for a text whose end was cut off: it also removes the beginning of a
+// secret, of at least MinLength bytes, at its end.
 func (s *Set) ScrubCut(text string) string { return s.replace(text, true) }
 
 func (s *Set) replace(text string, cut bool) string {
@@ -131,8 +131,8 @@ func (s *Set) replace(text string, cut bool) string {
 	return out.String()
 }
 
-// matchAt is how long what must not be seen is at a place of a text, 0 where there is
-// none, and what stands for it.
+// matchAt returns the length and the replacement of the secret at a position of a text, 0
+// if there is none.
 func (s *Set) matchAt(text string, i int, cut bool) (n int, stand string) {
 	for _, k := range s.formsByFirstByte[text[i]] {
 		f := &s.forms[k]

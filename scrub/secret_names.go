@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// secretNames matches names of values that no model is shown. It is compiled on first use.
+// secretNames matches names of secret values. It is compiled on first use.
 var secretNames = sync.OnceValue(func() *regexp.Regexp { //nolint:gochecknoglobals // a compiled table
 	return regexp.MustCompile(`(?i)passw|passphrase|secret|api_?-?key|(^|[_-])token$|(access|auth|refresh|session)_?-?token|bearer|credential|private_?-?key|^authorization$`)
 })
 
-// IsSecretName reports whether a name says that its value is secret.
+// IsSecretName reports whether a name means that its value is secret.
 func IsSecretName(name string) bool { return secretNames().MatchString(name) }
 
-// TextsUnderSecretNames are the texts in values that stand under names which say that they are
-// secret, also inside of texts that are JSON. The longest come first.
+// TextsUnderSecretNames returns the texts under secret names in values, also inside texts
+// that are JSON. The longest come first.
 func TextsUnderSecretNames(values ...any) []string {
 	var found []string
 	var visit func(v any, secret bool)
@@ -53,7 +53,7 @@ func TextsUnderSecretNames(values ...any) []string {
 	return found
 }
 
-// parseJSONText is the object or list that a text is in JSON.
+// parseJSONText parses a text that is a JSON object or list.
 func parseJSONText(text string) (any, bool) {
 	text = strings.TrimSpace(text)
 	if text == "" || text[0] != '{' && text[0] != '[' {

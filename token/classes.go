@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// class is what the splitters ask about a rune, as bits.
+// class is the set of rune properties that the splitters use, as bits.
 type class uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	newline                    // carriage return and line feed; these are space too
 
 	letter = upper | lower | caseless
-	// What o200k takes for the beginning and for the end of a word.
+	// The beginning and the end of a word for o200k.
 	wordHeads = upper | caseless | mark
 	wordTails = lower | caseless | mark
 )
@@ -27,8 +27,8 @@ const (
 // classes holds the class of every rune.
 type classes [unicode.MaxRune + 1]class
 
-// runeClasses is the table, made once: looking into unicode's range tables
-// costs more for one rune than all the rest.
+// runeClasses is the table, built once, because a lookup in unicode's range tables takes
+// longer than all other work for a rune.
 var runeClasses = sync.OnceValue(newClasses) //nolint:gochecknoglobals // an immutable table
 
 func newClasses() *classes {
@@ -59,8 +59,8 @@ func (c *classes) add(bit class, tables ...*unicode.RangeTable) {
 	}
 }
 
-// at is the class and width in bytes of the rune at text[i]. A byte that is
-// not UTF-8 is a symbol.
+// at returns the class and width in bytes of the rune at text[i]. A byte that is not UTF-8
+// is a symbol.
 func (c *classes) at(text string, i int) (class, int) {
 	if b := text[i]; b < utf8.RuneSelf {
 		return c[b], 1
@@ -70,10 +70,10 @@ func (c *classes) at(text string, i int) (class, int) {
 
 func (c *classes) wide(text string) (class, int) {
 	r, width := utf8.DecodeRuneInString(text)
-	return c[r], width // U+FFFD, which stands for broken bytes, is a symbol
+	return c[r], width // U+FFFD, which replaces invalid bytes, is a symbol
 }
 
-// run is where the runes from text[i] on that have one of the bits end.
+// run returns where the runes from text[i] on that have one of the bits end.
 func (c *classes) run(text string, i int, bits class) int {
 	for i < len(text) {
 		k, width := c.at(text, i)

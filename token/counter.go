@@ -2,7 +2,7 @@ package token
 
 import "github.com/weir-run/weir/convo"
 
-// vendor decides what surrounds a text and what an image costs.
+// vendor selects the overheads of texts and the cost of images.
 type vendor int
 
 const (
@@ -15,22 +15,22 @@ const (
 type overheads struct {
 	message       int // around each message
 	call          int // around each tool call, besides its name and arguments
-	parallelCalls int // around more than one call in a message, and call again for each
-	reply         int // what primes the answer
-	tools         int // once, where there are tools
+	parallelCalls int // if a message has more than one call: once, and call again for each
+	reply         int // for the start of the answer
+	tools         int // once, if there are tools
 	tool          int // around each definition
 }
 
-// overheadsOf says where each number comes from.
+// overheadsOf documents the source of each number.
 func overheadsOf(v vendor) overheads {
 	switch v {
 	case anthropic:
-		// The system prompt that tools bring is published, 346 tokens
-		// (docs.claude.com, "Tool use", pricing); the rest is not and is set
-		// high, the learned factor does the rest.
+		// The system prompt for tools is published, 346 tokens (docs.claude.com, "Tool
+		// use", pricing); the other numbers are not and are set high, and the learned
+		// factor corrects them.
 		return overheads{message: 4, call: 12, reply: 3, tools: 346, tool: 8}
 	case gemini:
-		// Nothing is published beyond the roles.
+		// Only the roles are published.
 		return overheads{message: 4, call: 8, reply: 0, tools: 8, tool: 8}
 	default:
 		// 3 a message, 1 for its role, 3 for the reply: OpenAI Cookbook, "How to
@@ -41,21 +41,20 @@ func overheadsOf(v vendor) overheads {
 	}
 }
 
-// Counter counts what one model is sent: exactly for text of a model whose
-// encoding is known, by the vendor's rules for what is around it, and by an
-// estimate for other models. It is immutable and safe for concurrent use, and
-// counts the same thing the same way, so that counts may be kept by message.
-// The zero value is of no use: use For.
+// Counter counts the tokens sent to one model: exactly for text of a model with a known
+// encoding, with the vendor's overheads, and by an estimate for other models. It is
+// immutable, safe for concurrent use and deterministic, so that counts may be stored with
+// messages. The zero value cannot be used: use NewCounter.
 type Counter struct {
 	encoding *Encoding
 	vendor   vendor
 	exact    bool
 }
 
-// NewCounter returns the counter of a model: encoding is its encoding's name, "" where
-// it has none that is known, which makes every count an estimate on O200k.
-// The vendor is "openai", "anthropic", "gemini" or another, which is taken to
-// follow OpenAI. Another encoding is ErrUnknownEncoding.
+// NewCounter returns the counter of a model: encoding is the name of its encoding, "" if
+// unknown, which makes every count an estimate based on O200k. The vendor is "openai",
+// "anthropic", "gemini" or another, which is treated like OpenAI. Another encoding is
+// ErrUnknownEncoding.
 func NewCounter(encoding, vendor string) (Counter, error) {
 	c := Counter{exact: encoding != ""}
 	switch vendor {
@@ -72,14 +71,15 @@ func NewCounter(encoding, vendor string) (Counter, error) {
 	return c, err
 }
 
-// Exact says that texts are counted by the model's own encoding. Where it is
-// not, counts want a Factor: the Prior until one is learned.
+// Exact reports whether texts are counted by the model's own encoding. If not, counts need
+// a Factor: the PriorFactor until one is learned.
 func (c Counter) Exact() bool { return c.exact }
 
-// Encoding is what texts are counted by; for an estimate it is not the model's.
+// Encoding returns the encoding that texts are counted with; for an estimate it is not the
+// model's.
 func (c Counter) Encoding() *Encoding { return c.encoding }
 
-// Text is the tokens of a text alone.
+// Text returns the tokens of a text alone.
 func (c Counter) Text(text string) int {
 	n := c.encoding.Count(text)
 	if !c.exact && c.vendor == gemini {
@@ -88,8 +88,8 @@ func (c Counter) Text(text string) int {
 	return n
 }
 
-// extraDigitTokens is how many more tokens text has where every digit is one, as for
-// Gemini, than where up to three in a row are one, as for OpenAI.
+// extraDigitTokens returns how many more tokens text has if every digit is one, as for
+// Gemini, instead of up to three digits in a row, as for OpenAI.
 func extraDigitTokens(text string) int {
 	n, run := 0, 0
 	for i := range len(text) {
@@ -104,19 +104,18 @@ func extraDigitTokens(text string) int {
 	return n
 }
 
-// Head returns the beginning of text that has at most n tokens, as the counter
-// counts; see Encoding.Head.
+// Head returns the beginning of text with at most n tokens by the counter; see
+// Encoding.Head.
 func (c Counter) Head(text string, n int) string {
 	return c.cutWithin(n, func(n int) string { return c.encoding.Head(text, n) })
 }
 
-// Tail returns the end of text that has at most n tokens; see Encoding.Tail.
+// Tail returns the end of text with at most n tokens; see Encoding.Tail.
 func (c Counter) Tail(text string, n int) string {
 	return c.cutWithin(n, func(n int) string { return c.encoding.Tail(text, n) })
 }
 
-// cutWithin asks for fewer tokens of the encoding until the counter counts no more
-// than n.
+// cutWithin requests fewer tokens of the encoding until the counter counts no more than n.
 func (c Counter) cutWithin(n int, cut func(n int) string) string {
 	for keep := n; keep > 0; {
 		text := cut(keep)
@@ -129,7 +128,7 @@ func (c Counter) cutWithin(n int, cut func(n int) string) string {
 	return ""
 }
 
-// System is the tokens of a system prompt, 0 for none.
+// System returns the tokens of a system prompt, 0 for none.
 func (c Counter) System(text string) int {
 	if text == "" {
 		return 0
@@ -137,11 +136,10 @@ func (c Counter) System(text string) int {
 	return overheadsOf(c.vendor).message + c.Text(text)
 }
 
-// Message is the tokens of m with what surrounds it: text, images and files,
-// calls with name and arguments, and of a result the name and id of its call,
-// which vendors put in one way or another. Reasoning is never sent and not
-// counted. Native blocks count a token for each 4 bytes, since they are mostly
-// encrypted: leave them out of m where they are not sent.
+// Message returns the tokens of m with its overhead: text, images and files, calls with
+// name and arguments, and for a result the name and id of its call, which vendors include
+// in some form. Reasoning is never sent and not counted. Native blocks count one token for
+// each 4 bytes, because most are encrypted: remove them from m if they are not sent.
 func (c Counter) Message(m convo.Message) int {
 	r := overheadsOf(c.vendor)
 	n := r.message + c.Text(m.Text)
@@ -164,13 +162,13 @@ func (c Counter) Message(m convo.Message) int {
 	return n + (len(m.Native)+3)/4
 }
 
-// Tool is the tokens of one tool's definition; parameters is its JSON Schema.
+// Tool returns the tokens of one tool's definition; parameters is its JSON Schema.
 func (c Counter) Tool(name, description string, parameters map[string]any) int {
 	return overheadsOf(c.vendor).tool + c.Text(toolDefinition(c.vendor, name, description, parameters))
 }
 
-// RequestOverhead is what a request costs besides its system prompt, messages and tools:
-// the priming of the reply and, where there are tools, what introduces them.
+// RequestOverhead returns the tokens of a request besides its system prompt, messages and
+// tools: the start of the reply and, if there are tools, their introduction.
 func (c Counter) RequestOverhead(system bool, tools int) int {
 	r := overheadsOf(c.vendor)
 	n := r.reply
@@ -181,15 +179,14 @@ func (c Counter) RequestOverhead(system bool, tools int) int {
 	if c.vendor == openai {
 		n += c.Text(namespaceStart) + c.Text(namespaceEnd)
 		if system {
-			n -= 3 // they share a message; it is 4 less a line break
+			n -= 3 // they share a message; 4 minus a line break
 		}
 	}
 	return n
 }
 
-// PriorFactor is the factor to begin with, before a vendor has reported anything:
-// 100 where counts are exact, else on the safe side of what was measured
-// (docs/tokens.md).
+// PriorFactor is the initial factor, before the vendor has reported usage: 100 if counts
+// are exact, otherwise on the safe side of the measurements (docs/tokens.md).
 func (c Counter) PriorFactor() Factor {
 	switch {
 	case c.exact:

@@ -15,17 +15,16 @@ const (
 	Cl100k = "cl100k_base"
 )
 
-// ErrUnknownEncoding: there is no encoding of that name.
+// ErrUnknownEncoding means that the encoding does not exist.
 var ErrUnknownEncoding = errors.New("no such encoding")
 
-// Encoding turns text into the token ids of one OpenAI encoding, the same ids
-// as the reference tiktoken. The spelling of a special token in a text
-// (<|endoftext|>) is ordinary text, as it is for a vendor who is sent it. Text
-// that is not valid UTF-8 is encoded byte by byte, so that Decode gives it
-// back.
+// Encoding converts text to the token ids of one OpenAI encoding, the same ids as the
+// reference tiktoken. The spelling of a special token in a text (<|endoftext|>) is ordinary
+// text, as it is for the vendor. Text that is not valid UTF-8 is encoded byte by byte, so
+// that Decode returns it unchanged.
 //
-// An Encoding is immutable and safe for concurrent use. Time is linear in the
-// length of the text but for a logarithm in one unbroken piece.
+// An Encoding is immutable and safe for concurrent use. The time is linear in the length of
+// the text, except for a logarithm in one unbroken piece.
 type Encoding struct {
 	name       string
 	split      splitter
@@ -34,15 +33,15 @@ type Encoding struct {
 	scratch    sync.Pool // of *merger
 }
 
-// The vocabularies are read at first use, once in a process: 10 to 45 ms and up
-// to 7 MB each.
+// The vocabularies are read on first use, once in a process: 10 to 45 ms and up to 7 MB
+// each.
 var (
 	o200k  = sync.OnceValues(func() (*Encoding, error) { return load(O200k, splitO200k) })   //nolint:gochecknoglobals // an immutable table
 	cl100k = sync.OnceValues(func() (*Encoding, error) { return load(Cl100k, splitCl100k) }) //nolint:gochecknoglobals // an immutable table
 )
 
-// Get returns the encoding of that name, O200k or Cl100k; the first call for a
-// name reads its vocabulary. Another name is ErrUnknownEncoding.
+// Get returns the encoding of that name, O200k or Cl100k. The first call for a name reads
+// its vocabulary. Another name is ErrUnknownEncoding.
 func Get(name string) (*Encoding, error) {
 	switch name {
 	case O200k:
@@ -64,11 +63,11 @@ func load(name string, split splitter) (*Encoding, error) {
 	return e, nil
 }
 
-// Name is the encoding's name.
+// Name returns the encoding's name.
 func (e *Encoding) Name() string { return e.name }
 
-// Count is how many tokens text is. It allocates nothing but for text with
-// pieces longer than any before.
+// Count returns the number of tokens of text. It allocates only for text with pieces longer
+// than any before.
 func (e *Encoding) Count(text string) int {
 	n := 0
 	var m *merger
@@ -115,8 +114,8 @@ func (e *Encoding) appendUpTo(dst []int, text string, limit int) []int {
 	return dst
 }
 
-// Decode is the text of ids. An id that the encoding does not have, special
-// tokens among them, is an error.
+// Decode returns the text of ids. An id that the encoding does not have, such as a special
+// token, is an error.
 func (e *Encoding) Decode(ids []int) (string, error) {
 	var b strings.Builder
 	for _, id := range ids {

@@ -2,16 +2,16 @@ package token
 
 import "unicode/utf8"
 
-// LongestToken is the length in bytes of the longest token of the encodings: a text of
-// n bytes has at least n/LongestToken tokens.
+// LongestToken is the length in bytes of the longest token of the encodings: a text of n
+// bytes has at least n/LongestToken tokens.
 const LongestToken = 128
 
-// Head returns the beginning of text that has at most n tokens. It ends where
-// a token of text ends and a rune too, so it may be a few bytes shorter than
-// the longest; all of a text that fits comes back.
+// Head returns the beginning of text with at most n tokens. It ends at the end of a token
+// and of a rune, so it may be a few bytes shorter than the longest such text. A text that
+// fits is returned whole.
 func (e *Encoding) Head(text string, n int) string {
 	if len(text) <= n {
-		return text // a token has a byte at least
+		return text // a token has at least one byte
 	}
 	ids := e.appendUpTo(nil, text, n+1)
 	if len(ids) <= n {
@@ -26,8 +26,8 @@ func (e *Encoding) Head(text string, n int) string {
 			keep--
 			end -= len(e.vocabulary.text(uint32(ids[keep])))
 		}
-		// The text that is cut off can have decided how what is left is split,
-		// so that what is left is counted.
+		// The removed text may have influenced how the rest is split, so the rest is
+		// counted again.
 		if e.Count(text[:end]) <= n {
 			return text[:end]
 		}
@@ -35,7 +35,7 @@ func (e *Encoding) Head(text string, n int) string {
 	return ""
 }
 
-// Tail returns the end of text that has at most n tokens, cut as Head cuts.
+// Tail returns the end of text with at most n tokens, cut as Head cuts.
 func (e *Encoding) Tail(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -60,6 +60,6 @@ func (e *Encoding) Tail(text string, n int) string {
 	return ""
 }
 
-// nextKeep is the next number of tokens to try where keep of n were too many
-// after all: it goes down by 1, 2, 4 and so on, so that the tries stay few.
+// nextKeep returns the next number of tokens to try after keep of n were too many: it
+// decreases by 1, 2, 4 and so on, to limit the number of tries.
 func nextKeep(keep, n int) int { return keep - max(1, n-keep) }

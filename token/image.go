@@ -11,15 +11,14 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// What a part costs of which nothing is known but that it exists: a file that
-// the vendor fetches itself.
+// The cost of a part with unknown content: a file that the vendor fetches itself.
 const unknownFileTokens = 6000
 
 // A page of a PDF is text and a picture of it: Anthropic gives 1,500 to 3,000
 // tokens of text alone (docs.claude.com, "PDF support").
 const pageTokens = 3000
 
-// part is what one image or file costs, by the rules of the vendor.
+// part returns the cost of one image or file, by the vendor's rules.
 func (c Counter) part(p convo.Part) int {
 	if p.Kind == "image" {
 		return c.image(p.Data)
@@ -43,8 +42,8 @@ func isText(mime string) bool {
 		strings.HasSuffix(mime, "xml") || strings.HasSuffix(mime, "yaml")
 }
 
-// pages of a PDF: the page objects that can be seen without decompressing, but
-// no less than one for each 100 KB.
+// pages of a PDF: the page objects that are visible without decompressing, but at least one
+// for each 100 KB.
 func pages(pdf []byte) int {
 	n := 0
 	for _, key := range []string{"/Type/Page", "/Type /Page"} {
@@ -53,8 +52,8 @@ func pages(pdf []byte) int {
 	return max(n, 1+len(pdf)/100_000)
 }
 
-// image is what an image costs. Only its header is read; where that does not
-// tell the size (a URL, WebP, HEIC) it is the vendor's most expensive.
+// image returns the cost of an image. Only its header is read; if that does not contain the
+// size (a URL, WebP, HEIC), the cost is the vendor's maximum.
 func (c Counter) image(data []byte) int {
 	width, height := size(data)
 	switch c.vendor {
@@ -67,7 +66,7 @@ func (c Counter) image(data []byte) int {
 	}
 }
 
-// size in pixels, 0 and 0 where the header does not tell.
+// size in pixels, 0 and 0 if the header does not contain it.
 func size(data []byte) (width, height int) {
 	for _, decode := range []func(*bytes.Reader) (image.Config, error){
 		func(r *bytes.Reader) (image.Config, error) { return png.DecodeConfig(r) },

@@ -108,7 +108,7 @@ func missingReportError(waited error, stderr string, memory int64) *sandbox.Erro
 	case ok && (exit.ExitCode() == exitMemory || says("out of memory") || says("cannot allocate") || says("pthread_create failed") || says("SIGSEGV")):
 		return &sandbox.Error{
 			Code: engine.CodeCodeMemory, Message: fmt.Sprintf("the code took more than %d MB of memory", memory>>20),
-			Hint: "take less at once, or raise the executor's limit",
+			Hint: "process less data at once, or increase the executor's limit",
 		}
 	}
 	return &sandbox.Error{Code: engine.CodeCodeKilled, Message: "the process that ran the code ended: " + waited.Error()}
