@@ -84,6 +84,7 @@ func (l *Local) Accept(ctx context.Context, p *Program, id, by string) ([]string
 		return nil, nil
 	}
 	defer func() {
+		defer l.loops.Done()
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.loading, id)

@@ -201,7 +201,7 @@ func (l *Local) cancelChild(x *Execution, c *engine.OpenChild) error {
 // cancelUnstarted cancels a child run that has made no commit, with its first.
 func (l *Local) cancelUnstarted(p *Program, b StartOptions) error {
 	var ack chan error
-	y, fresh, err := l.getOrLoad(l.ctx, p, b.ID, false, func(y *Execution) error {
+	y, fresh, err := l.getOrLoad(l.ctx, p, b.ID, loadNew, func(y *Execution) error {
 		if err := y.stageStart(p, &b); err != nil {
 			return err
 		}

@@ -136,7 +136,7 @@ func (l *Local) doHere(ctx context.Context, p *Program, id string, c Command) (*
 			<-x.done
 		}
 		var ack chan error
-		x, fresh, err := l.getOrLoad(ctx, p, id, true, func(x *Execution) error {
+		x, fresh, err := l.getOrLoad(ctx, p, id, loadForCommand, func(x *Execution) error {
 			ack = x.command(c)
 			return nil
 		})

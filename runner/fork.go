@@ -207,7 +207,7 @@ func (l *Local) Fork(ctx context.Context, p *ForkPlan) (*Execution, error) {
 	}
 	m.pendingFork = p
 	l.paused.addIdle(m)
-	x, _, err := l.getOrLoad(ctx, p.program, f.ID, false, func(x *Execution) error { return x.m.stageFork(l.clock.now()) })
+	x, _, err := l.getOrLoad(ctx, p.program, f.ID, loadAny, func(x *Execution) error { return x.m.stageFork(l.clock.now()) })
 	return x, err
 }
 

@@ -154,126 +154,37 @@ type StartOptions struct {
 // instead, whatever b says, so that starting is idempotent.
 func (l *Local) Start(ctx context.Context, p *Program, b StartOptions) (*Execution, error) {
 	if b.Round != nil {
-		x, _, err := l.getOrLoad(ctx, p, b.ID, false, func(x *Execution) error { return x.stageStart(p, &b) })
+		x, _, err := l.getOrLoad(ctx, p, b.ID, loadNew, func(x *Execution) error { return x.stageStart(p, &b) })
 		return x, err
 	}
-	if err := l.create(ctx, p, &b); err != nil {
+	mode, err := l.create(ctx, p, &b)
+	if err != nil {
 		return nil, err
 	}
-	x, _, err := l.getOrLoad(ctx, p, b.ID, false, func(x *Execution) error { return x.stageStart(p, &b) })
+	x, _, err := l.getOrLoad(ctx, p, b.ID, mode, func(x *Execution) error { return x.stageStart(p, &b) })
 	return x, err
 }
 
-// create makes the run's row, unless it is there.
-func (l *Local) create(ctx context.Context, p *Program, b *StartOptions) error {
+// create makes the run's row, unless it is there, and says how to load the run.
+func (l *Local) create(ctx context.Context, p *Program, b *StartOptions) (loadMode, error) {
 	err := l.store.Create(ctx, store.NewRun{
 		ID: b.ID, Flow: p.Flow.Name, Fingerprint: p.Fingerprint,
 		User: b.User, Parent: b.Parent, Origin: b.Origin, At: time.Now(),
 	})
-	if err != nil && !errors.Is(err, store.ErrExists) {
-		return fmt.Errorf("start run %s: %w", b.ID, err)
+	switch {
+	case errors.Is(err, store.ErrExists):
+		return loadAny, nil
+	case err != nil:
+		return loadAny, fmt.Errorf("start run %s: %w", b.ID, err)
 	}
-	return nil
+	return loadNew, nil
 }
 
-// Resume drives a run that was left: after a crash, a pause, a shutdown. One
-// that is held here already is returned as it is.
+// Resume executes a run after a crash, a pause or a shutdown. Where this process executes
+// it already, Resume returns that execution.
 func (l *Local) Resume(ctx context.Context, p *Program, id string) (*Execution, error) {
-	x, _, err := l.getOrLoad(ctx, p, id, false, nil)
+	x, _, err := l.getOrLoad(ctx, p, id, loadAny, nil)
 	return x, err
-}
-
-// getOrLoad returns the execution of a run that this process drives. Where there is
-// none it makes one, and fresh is true: first is called before its loop starts,
-// with free perhaps twice, for two executions of which the second counts.
-func (l *Local) getOrLoad(ctx context.Context, p *Program, id string, free bool, first func(*Execution) error) (x *Execution, fresh bool, err error) {
-	x, taken, err := l.claim(ctx, id)
-	if err != nil || x != nil {
-		return x, false, err
-	}
-	if free {
-		x, err = l.acquireWithCommit(ctx, p, id, first)
-	}
-	if x == nil && err == nil {
-		x, err = l.acquireAndLoad(ctx, p, id, first)
-	}
-	defer l.clock.recheck()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.loading, id)
-	close(taken)
-	if err == nil && l.closed {
-		err = ErrClosed
-		_ = l.store.Release(context.WithoutCancel(ctx), x.lease)
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	l.held[id] = x
-	l.loops.Add(1)
-	l.workers.run(job{x, nil})
-	return x, true, nil
-}
-
-// claim returns the run's execution, or the right to make it: a lease is the
-// process's, so that only one goroutine at a time may take and give it back.
-func (l *Local) claim(ctx context.Context, id string) (*Execution, chan struct{}, error) {
-	for {
-		l.mu.Lock()
-		x, taken := l.held[id], l.loading[id]
-		switch {
-		case l.closed:
-			l.mu.Unlock()
-			return nil, nil, ErrClosed
-		case x != nil && !x.releasing:
-			l.mu.Unlock()
-			return x, nil, nil
-		case x != nil:
-			taken = x.done
-		case taken == nil:
-			taken = make(chan struct{})
-			l.loading[id] = taken
-			l.mu.Unlock()
-			return nil, taken, nil
-		}
-		l.mu.Unlock()
-		select {
-		case <-taken:
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
-		}
-	}
-}
-
-// acquireAndLoad acquires the lease and loads the run.
-func (l *Local) acquireAndLoad(ctx context.Context, p *Program, id string, first func(*Execution) error) (*Execution, error) {
-	lease, err := l.acquire(ctx, id)
-	if err != nil {
-		return nil, l.ownedError(ctx, id, err)
-	}
-	m, err := l.load(ctx, p, id)
-	x := l.newExecution(id, m, lease)
-	if err == nil {
-		m.fence = 0
-	}
-	if err == nil && m.run.Start != nil && m.pendingFork == nil {
-		m.checkChildren = true
-		m.ledger.expectReports(m.run.OpenChildren())
-		if err = l.cancelAbandonedToolRuns(m); err == nil {
-			err = m.relaunch(l.clock.now())
-		}
-	}
-	if err == nil && first != nil {
-		err = first(x)
-	}
-	if err == nil && m.run.Start == nil {
-		err = fmt.Errorf("run %s was created and never started; start it again", id)
-	}
-	if err != nil {
-		_ = l.store.Release(context.WithoutCancel(ctx), lease)
-		return nil, err
-	}
-	return x, nil
 }
 
 // newExecution is one of a run that is there, driven by who makes it.
@@ -333,42 +244,6 @@ func (b *StartOptions) messagePrefix() string {
 		return ""
 	}
 	return b.ID + "/"
-}
-
-// load rebuilds a run from its journal, or goes on from what it left of it.
-func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, error) {
-	m := l.paused.take(id, p)
-	if m != nil {
-		m.unchangedSinceRelease = true
-	} else {
-		m = l.loadCheckpoint(ctx, p, id)
-	}
-	for c, err := range l.store.Commits(ctx, id, m.seq) {
-		if err != nil {
-			return nil, fmt.Errorf("read run %s: %w", id, err)
-		}
-		if err := m.replay(c); err != nil {
-			return nil, err
-		}
-		m.unchangedSinceRelease = false
-	}
-	if m.pendingFork != nil {
-		return m, nil
-	}
-	if m.forkBaseCommit != nil && m.seq <= m.forkBaseCommit.Seq {
-		return nil, notStartedError(id)
-	}
-	if s := m.run.Start; s != nil && s.Fingerprint != p.Fingerprint {
-		return nil, m.checkFlow(s)
-	} else if s != nil {
-		if err := m.checkDependencies(s); err != nil {
-			return nil, err
-		}
-		if err := l.checkPorts(ctx, m, s); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
 }
 
 // ErrDependenciesChanged: the run was started under something else than it is to be

@@ -119,9 +119,14 @@ func (l *Local) quarantine(ctx context.Context, u *store.Unfinished) error {
 	return &Poisoned{u.Run, lease.Crashes}
 }
 
-// acquire takes the lease of a run, at once where its owner is a process of this
-// machine that is known to be dead: such a process cannot commit any more.
+// acquire acquires the lease of a run, at once where its owner is a process of this
+// machine that is known to be dead: such a process cannot commit any more. Once begun it
+// does not end with ctx: a store that gives up waiting may have written the lease.
 func (l *Local) acquire(ctx context.Context, id string) (store.Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return store.Lease{}, err
+	}
+	ctx = context.WithoutCancel(ctx)
 	lease, err := l.store.Acquire(ctx, id, l.owner, l.o.Lease)
 	if !errors.Is(err, store.ErrOwned) {
 		return lease, err

@@ -28,7 +28,7 @@ func JournaledStart(ctx context.Context, j store.Journal, run string) (*engine.R
 // and cancels it with the same commit: no node runs.
 func (l *Local) StartCancelled(ctx context.Context, p *Program, b StartOptions, by, reason string) (*Execution, error) {
 	var ack chan error
-	x, fresh, err := l.getOrLoad(ctx, p, b.ID, false, func(x *Execution) error {
+	x, fresh, err := l.getOrLoad(ctx, p, b.ID, loadNew, func(x *Execution) error {
 		if err := x.stageStart(p, &b); err != nil {
 			return err
 		}

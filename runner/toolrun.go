@@ -225,7 +225,8 @@ func (l *Local) joinToolRun(ctx context.Context, x *Execution, c *toolRun, p *Pr
 }
 
 func (l *Local) startToolRun(ctx context.Context, x *Execution, c *toolRun, p *Program, b *StartOptions) (*Execution, error) {
-	if err := l.create(ctx, p, b); err != nil {
+	mode, err := l.create(ctx, p, b)
+	if err != nil {
 		return nil, err
 	}
 	lend := func(y *Execution) {
@@ -234,7 +235,7 @@ func (l *Local) startToolRun(ctx context.Context, x *Execution, c *toolRun, p *P
 			y.parentLink.markReady()
 		}
 	}
-	y, fresh, err := l.getOrLoad(ctx, p, b.ID, false, func(y *Execution) error {
+	y, fresh, err := l.getOrLoad(ctx, p, b.ID, mode, func(y *Execution) error {
 		if err := y.stageStart(p, b); err != nil {
 			return err
 		}
