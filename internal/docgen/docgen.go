@@ -1,5 +1,5 @@
 // Package docgen generates the documentation pages that follow from the code: one page
-// per node type from its spec, and the table of error codes. Its tests compare the
+// per node type from its spec, the table of error codes, and the interfaces of stores. Its tests compare the
 // pages on disk, and the claims of the hand-written ones, with the code.
 //
 // It must not do I/O, or state anything that no spec or table states.

@@ -20,7 +20,7 @@ const root = "../.."
 func TestPagesMatchTheCode(t *testing.T) {
 	docs := filepath.Join(root, "docs")
 	known := map[string]bool{}
-	for _, p := range docgen.Pages(builtin.Catalogue().Specs()) {
+	for _, p := range append(docgen.Pages(builtin.Catalogue().Specs()), storePage(t)) {
 		path := filepath.Join(docs, filepath.FromSlash(p.Path))
 		known[path] = true
 		if *update {
@@ -47,6 +47,23 @@ func TestPagesMatchTheCode(t *testing.T) {
 			t.Errorf("%s describes a node type that is no more: remove it", path)
 		}
 	}
+}
+
+func storePage(t *testing.T) docgen.Page {
+	t.Helper()
+	var texts []string
+	for _, name := range []string{"tiers.go", "capabilities.go"} {
+		data, err := os.ReadFile(filepath.Join(root, "store", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(data))
+	}
+	p, err := docgen.StorePage(texts[0], texts[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func TestDocLinksResolve(t *testing.T) {

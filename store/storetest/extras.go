@@ -13,6 +13,9 @@ import (
 func extraCases() []testCase {
 	return []testCase{
 		{"of checkpoints the newest is kept", func(t *testing.T, s Store) {
+			if s.Capabilities().Checkpoints == nil {
+				t.Skip("the store does not declare the capability checkpoints")
+			}
 			newWriter(t, s, "r")
 			_, err := s.Checkpoint(t.Context(), "r")
 			checkError(t, err, store.ErrNotFound)
