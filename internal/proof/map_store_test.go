@@ -260,26 +260,33 @@ func (s *mapStore) rowOf(r *mapRun) store.Run {
 // context returns the messages of a context and the position of the first. With whole it
 // includes the messages of the context that it was forked from. The caller holds the mutex.
 func (s *mapStore) context(r *mapRun, id string, whole bool) (from int, said []convo.Message, err error) {
-	for _, c := range s.journal(r) {
+	for _, ch := range changesOf(s.journal(r), id) {
+		if ch.Create {
+			if from, said, err = s.inherited(r, &ch, whole); err != nil {
+				return 0, nil, err
+			}
+		}
+		added, err := appended(&ch)
+		if err != nil {
+			return 0, nil, err
+		}
+		said = append(said, added...)
+	}
+	return from, said, nil
+}
+
+// changesOf returns the changes of a context.
+func changesOf(commits []engine.Commit, id string) (out []engine.ContextChange) {
+	for _, c := range commits {
 		for _, e := range c.Events {
 			for _, ch := range engine.ContextChanges(e) {
-				if ch.ID != id {
-					continue
+				if ch.ID == id {
+					out = append(out, ch)
 				}
-				if ch.Create {
-					if from, said, err = s.inherited(r, &ch, whole); err != nil {
-						return 0, nil, err
-					}
-				}
-				added, err := appended(&ch)
-				if err != nil {
-					return 0, nil, err
-				}
-				said = append(said, added...)
 			}
 		}
 	}
-	return from, said, nil
+	return out
 }
 
 // inherited returns what a new context begins with.

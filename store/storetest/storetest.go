@@ -61,7 +61,7 @@ func (s Store) at(now time.Time) Store {
 // openSecond opens the store once more, as another process does.
 func (s Store) openSecond(tb testing.TB) Store {
 	tb.Helper()
-	s.Full = store.Complete(s.subject.OpenSecond(tb, s.Full.Store, s.clock))
+	s.Full = store.Complete(s.subject.OpenSecond(tb, s.Store, s.clock))
 	return s
 }
 
@@ -72,7 +72,7 @@ func (s Store) reopen(tb testing.TB) Store {
 	if s.subject.Reopen == nil {
 		return s
 	}
-	s.Full = store.Complete(s.subject.Reopen(tb, s.Full.Store, s.clock))
+	s.Full = store.Complete(s.subject.Reopen(tb, s.Store, s.clock))
 	return s
 }
 
