@@ -181,11 +181,11 @@ func TestProcessesShareTrajectoryNumbering(t *testing.T) {
 type earlyLeaseStore struct{ *sqlite.Store }
 
 func (g earlyLeaseStore) Acquire(ctx context.Context, run, owner string, ttl time.Duration) (store.Lease, error) {
-	r, err := g.Store.Run(ctx, run)
+	r, err := g.Run(ctx, run)
 	if err != nil {
 		return store.Lease{}, err
 	}
-	return g.Store.Seize(ctx, run, r.Owner, owner, ttl)
+	return g.Seize(ctx, run, r.Owner, owner, ttl)
 }
 
 func TestFencedProcessDoesNotOverwriteTrajectory(t *testing.T) {

@@ -57,11 +57,11 @@ func (s *suspendableStore) Append(ctx context.Context, as []store.Append) []erro
 type leaseStealingStore struct{ *sqlite.Store }
 
 func (l leaseStealingStore) Acquire(ctx context.Context, run, owner string, ttl time.Duration) (store.Lease, error) {
-	r, err := l.Store.Run(ctx, run)
+	r, err := l.Run(ctx, run)
 	if err != nil {
 		return store.Lease{}, err
 	}
-	return l.Store.Seize(ctx, run, r.Owner, owner, ttl)
+	return l.Seize(ctx, run, r.Owner, owner, ttl)
 }
 
 func openOn(t *testing.T, s weir.Store, flow string) (*weir.Weir, *weir.Flow) {

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/runner"
 )
 
@@ -97,7 +98,7 @@ func openInterrupt(r *engine.Run, id string) (engine.Interrupt, error) {
 	} {
 		var found []engine.Interrupt
 		for _, i := range r.Interrupts() {
-			if fits(nodeOfInterrupt(i.ID)) {
+			if fits(history.NodeOfInterrupt(i.ID)) {
 				found = append(found, i)
 			}
 		}

@@ -1,15 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/store"
 )
 
@@ -32,62 +31,19 @@ type childRun struct {
 	row store.Run
 }
 
-// maxChildren bounds how many children of one run are looked up.
-const maxChildren = 10_000
-
-// childrenOf are the child runs of a run and theirs, in the order in which nodes
-// began them, calls of tools last; commits are the run's journal where it has been read.
+// childrenOf returns the tree of child runs of a run; commits are its journal if that has
+// been read.
 func (d *application) childrenOf(ctx context.Context, id string, commits []engine.Commit) ([]childRun, error) {
-	rows, err := d.Runs(ctx, store.Filter{Parent: id, Limit: maxChildren})
-	if err != nil || len(rows) == 0 {
-		return []childRun{}, err
-	}
-	if commits == nil {
-		for c, err := range d.Store.Commits(ctx, id, 0) {
-			if err != nil {
-				return nil, err
-			}
-			commits = append(commits, c)
-		}
-	}
-	begun := childInterrupts(commits)
-	place := func(r store.Run) int {
-		if i := slices.IndexFunc(begun, func(i engine.Interrupt) bool { return i.Child.Run == r.ID }); i >= 0 {
-			return i
-		}
-		return len(begun)
-	}
-	slices.Reverse(rows) // the newest came first
-	slices.SortStableFunc(rows, func(a, b store.Run) int { return place(a) - place(b) })
-	out := make([]childRun, 0, len(rows))
-	for _, r := range rows {
-		b := childRunOf(&r)
-		if i := place(r); i < len(begun) {
-			b.Node, b.Isolation = nodeOfInterrupt(begun[i].ID), cmp.Or(begun[i].Child.Isolation, "fresh")
-		}
-		if b.Children, err = d.childrenOf(ctx, r.ID, nil); err != nil {
-			return nil, err
-		}
-		out = append(out, b)
-	}
-	return out, nil
+	tree, err := history.ChildTree(ctx, d.Store, id, commits)
+	return childRunsOf(tree), err
 }
 
-// childInterrupts are the interrupts that a journal began child runs with, in order.
-func childInterrupts(commits []engine.Commit) []engine.Interrupt {
-	var out []engine.Interrupt
-	for _, c := range commits {
-		for _, e := range c.Events {
-			w, ok := e.(*engine.NodeWaiting)
-			if !ok {
-				continue
-			}
-			for _, i := range w.Interrupts {
-				if i.Child != nil {
-					out = append(out, i)
-				}
-			}
-		}
+func childRunsOf(tree []history.ChildRun) []childRun {
+	out := make([]childRun, 0, len(tree))
+	for i := range tree {
+		b := childRunOf(&tree[i].Row)
+		b.Node, b.Isolation, b.Children = tree[i].Node, tree[i].Isolation, childRunsOf(tree[i].Children)
+		out = append(out, b)
 	}
 	return out
 }
@@ -98,22 +54,6 @@ func childRunOf(r *store.Run) childRun {
 		Usage: usageReportOf(r.Head.Usage), Interrupts: interruptsOf(r.Head.Waiting), Error: r.Head.Error,
 		Children: []childRun{}, row: *r,
 	}
-}
-
-// parentOf says whose child a run is: the run above and the path of the node, ""
-// for a call of a tool.
-func (d *application) parentOf(ctx context.Context, run, parent string) (node string, err error) {
-	for c, err := range d.Store.Commits(ctx, parent, 0) {
-		if err != nil {
-			return "", err
-		}
-		for _, i := range childInterrupts([]engine.Commit{c}) {
-			if i.Child.Run == run {
-				return nodeOfInterrupt(i.ID), nil
-			}
-		}
-	}
-	return "", nil
 }
 
 // printChildren draws the children of a run, each below the one it belongs to.

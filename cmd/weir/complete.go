@@ -9,6 +9,7 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
@@ -187,9 +188,9 @@ func (d *application) treePaths(ctx context.Context, run, above string, want fun
 		return nil
 	}
 	var out completions
-	told := timelineOf(v)
-	for _, path := range told.order {
-		n := told.nodes[path]
+	told := history.NewTimeline(v)
+	for _, path := range told.Order {
+		n := told.Nodes[path]
 		if want(v, path) {
 			out = append(out, cobra.CompletionWithDesc(above+path, n.Type+" "+n.Status.String()))
 		}
@@ -206,10 +207,10 @@ func (p *cli) nodePaths(c *cobra.Command, run string, want func(*runner.RunView,
 		return nil
 	}
 	var out completions
-	told := timelineOf(v)
-	for _, path := range told.order {
+	told := history.NewTimeline(v)
+	for _, path := range told.Order {
 		if want(v, path) {
-			n := told.nodes[path]
+			n := told.Nodes[path]
 			out = append(out, cobra.CompletionWithDesc(path, n.Type+" "+n.Status.String()))
 		}
 	}

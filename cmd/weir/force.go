@@ -10,6 +10,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/runner"
 )
 
@@ -89,7 +90,7 @@ func (p *cli) nodeAt(ctx context.Context, desk *application, v *runner.RunView, 
 	}
 	n := v.Run.Plan().Find(below)
 	if n == nil {
-		return nil, usagef("run %s has no node %q%s", id, below, didYouMean(below, timelineOf(v).order))
+		return nil, usagef("run %s has no node %q%s", id, below, didYouMean(below, history.NewTimeline(v).Order))
 	}
 	return n, nil
 }

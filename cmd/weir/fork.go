@@ -9,6 +9,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/runner"
 )
 
@@ -191,7 +192,7 @@ func checkNodeFlags(f *weir.Flow, o *forkOptions) error {
 	if o.at > 0 {
 		return usagef("--from and --at exclude each other: both say where the past ends")
 	}
-	root := rootOf(o.from)
+	root := history.RootNode(o.from)
 	if f.Node(root) != nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
 )
 
 // report is the one object that --json prints. All keys are always there.
@@ -58,30 +59,13 @@ func reportOf(r weir.Result) *report {
 func interruptsOf(list []engine.Interrupt) []interrupt {
 	out := make([]interrupt, 0, len(list))
 	for _, i := range list {
-		out = append(out, interrupt{ID: i.ID, Node: nodeOfInterrupt(i.ID), Prompt: i.Prompt, Schema: i.Schema})
+		out = append(out, interrupt{ID: i.ID, Node: history.NodeOfInterrupt(i.ID), Prompt: i.Prompt, Schema: i.Schema})
 	}
 	return out
 }
 
 func usageReportOf(u engine.Usage) usage {
 	return usage{Calls: u.Calls, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, Cost: u.CostMicros, Estimated: u.Estimated}
-}
-
-// nodeOfInterrupt is the path of the node that waits: an id is PATH:NAME#N, and
-// PATH:NAME#N> stands before those that a node's child asks that is not its only one.
-func nodeOfInterrupt(id string) string {
-	var path strings.Builder
-	parts := strings.Split(id[:max(strings.LastIndexByte(id, ':'), 0)], ">")
-	for i, part := range parts {
-		if i > 0 {
-			path.WriteByte('>')
-		}
-		if i < len(parts)-1 {
-			part, _, _ = strings.Cut(part, ":")
-		}
-		path.WriteString(part)
-	}
-	return path.String()
 }
 
 // report tells how far a run has come: on stdout what it gave or waits for, on

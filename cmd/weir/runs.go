@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
@@ -170,7 +171,7 @@ func (o *runsOptions) filter() (store.Filter, error) {
 func (d *application) childCounts(ctx context.Context, list []store.Run) ([]int, error) {
 	out := make([]int, len(list))
 	for i := range list {
-		below, err := d.Runs(ctx, store.Filter{Parent: list[i].ID, Limit: maxChildren})
+		below, err := d.Runs(ctx, store.Filter{Parent: list[i].ID, Limit: history.MaxChildren})
 		if err != nil {
 			return nil, err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/runner"
 )
 
@@ -136,7 +137,7 @@ func (p *cli) show(ctx context.Context, prefix string, o *showOptions, events bo
 func (p *cli) showRun(ctx context.Context, desk *application, v *runner.RunView, now bool) error {
 	above := ""
 	if parent := v.Run.Start.Parent; parent != "" {
-		node, err := desk.parentOf(ctx, v.Run.ID, parent)
+		node, err := history.ParentNode(ctx, desk.Store, v.Run.ID, parent)
 		if err != nil {
 			return err
 		}
@@ -245,7 +246,7 @@ func runReportIn(ctx context.Context, d *application, v *runner.RunView) (*runRe
 	s := runReportOf(v)
 	var err error
 	if s.Parent != "" {
-		if s.ParentNode, err = d.parentOf(ctx, s.Run, s.Parent); err != nil {
+		if s.ParentNode, err = history.ParentNode(ctx, d.Store, s.Run, s.Parent); err != nil {
 			return nil, err
 		}
 	}
@@ -266,9 +267,9 @@ func runReportOf(v *runner.RunView) *runReport {
 		Nodes: []nodeReport{}, Contexts: []contextReport{},
 	}
 	s.Fork = forkOriginOf(r)
-	c := timelineOf(v)
-	for _, path := range c.order {
-		s.Nodes = append(s.Nodes, nodeReportOf(c.nodes[path]))
+	c := history.NewTimeline(v)
+	for _, path := range c.Order {
+		s.Nodes = append(s.Nodes, nodeReportOf(c.Nodes[path]))
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.Contexts)) {
 		s.Contexts = append(s.Contexts, contextReportOf(v.Contexts[id]))
@@ -276,10 +277,10 @@ func runReportOf(v *runner.RunView) *runReport {
 	return s
 }
 
-func nodeReportOf(n *nodeRecord) nodeReport {
+func nodeReportOf(n *history.NodeRecord) nodeReport {
 	return nodeReport{
 		Node: n.Path, Type: n.Type, Status: n.Status.String(), Attempts: n.Attempts, Started: n.Started,
-		Micros: n.duration(), Cached: n.Cached, Outputs: orEmpty(n.Outputs), Metadata: orEmpty(n.Metadata), Error: n.Error,
+		Micros: n.Duration(), Cached: n.Cached, Outputs: orEmpty(n.Outputs), Metadata: orEmpty(n.Metadata), Error: n.Error,
 	}
 }
 
@@ -320,7 +321,7 @@ func stateOf(s engine.State) engine.Values {
 // printRun is a run for people; above says whose child it is, "" of none.
 func (p *cli) printRun(v *runner.RunView, above string, stopped bool) {
 	r, st := v.Run, p.styleFor(p.out)
-	first := time.UnixMilli(startedAt(v))
+	first := time.UnixMilli(history.StartedAt(v))
 	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(r.ID), app.Printable(r.Start.Flow), p.statusOr(r.Status(), stopped))
 	line := fmt.Sprintf("started %s by %s, %s, %s", first.Format("2006-01-02 15:04:05"), textOrDash(app.Printable(r.Start.Origin)),
 		took(time.UnixMilli(r.Now()).Sub(first)), count(r.Events(), "event"))
@@ -344,7 +345,7 @@ func (p *cli) printRun(v *runner.RunView, above string, stopped bool) {
 		p.printf("%s %s", st.ask.Render("waits for"), app.Printable(describe(i)))
 	}
 	fmt.Fprintln(p.out)
-	p.printNodes(timelineOf(v))
+	p.printNodes(history.NewTimeline(v))
 	p.printContexts(v)
 	if s := r.State(); s.Len() > 0 {
 		fmt.Fprintln(p.out)
@@ -389,28 +390,28 @@ func (p *cli) printPartial(v *runner.RunView) {
 	}
 }
 
-func (p *cli) printNodes(c *timeline) {
+func (p *cli) printNodes(c *history.Timeline) {
 	t := p.table("NODE TYPE STATUS TRIES TIME RESULT", "TYPE", "TRIES", "TIME")
-	for _, path := range c.order {
-		n := c.nodes[path]
+	for _, path := range c.Order {
+		n := c.Nodes[path]
 		tries, time := "-", "-"
 		if n.Attempts > 0 {
 			tries = fmt.Sprint(n.Attempts)
 		}
-		if d := n.duration(); d > 0 {
+		if d := n.Duration(); d > 0 {
 			time = micros(d)
 		}
 		status := p.status(n.Status)
 		if n.Cached {
 			status += " cached"
 		}
-		t.row(strings.Repeat("  ", strings.Count(path, "/"))+path, n.Type, status, tries, time, n.summary())
+		t.row(strings.Repeat("  ", strings.Count(path, "/"))+path, n.Type, status, tries, time, outcomeOf(n))
 	}
 	t.print()
 }
 
-// summary is what came of a node, on part of a line; an error is whole.
-func (n *nodeRecord) summary() string {
+// outcomeOf returns the outputs of a node, shortened to a part of a line, or its error.
+func outcomeOf(n *history.NodeRecord) string {
 	if n.Error != nil && n.Status == engine.Failed {
 		return topLine(n.Error.Message) + " (" + n.Error.Code + ")"
 	}

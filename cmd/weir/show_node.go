@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/runner"
 )
 
@@ -50,8 +51,8 @@ type interruptReport struct {
 
 // showNode shows one node in full.
 func (p *cli) showNode(ctx context.Context, desk *application, v *runner.RunView, o *showOptions) error {
-	c := timelineOf(v)
-	n := c.nodes[o.node]
+	c := history.NewTimeline(v)
+	n := c.Nodes[o.node]
 	if n == nil {
 		return noNode(v, o.node, c)
 	}
@@ -71,12 +72,12 @@ func (p *cli) showNode(ctx context.Context, desk *application, v *runner.RunView
 	return nil
 }
 
-func noNode(v *runner.RunView, path string, c *timeline) error {
-	return usagef("run %s has no node %q%s; `%s` lists them", v.Run.ID, path, didYouMean(path, c.order), engine.CommandLine("show", v.Run.ID))
+func noNode(v *runner.RunView, path string, c *history.Timeline) error {
+	return usagef("run %s has no node %q%s; `%s` lists them", v.Run.ID, path, didYouMean(path, c.Order), engine.CommandLine("show", v.Run.ID))
 }
 
 // inputsOfNode rebuilds what the node was given when it was last entered.
-func inputsOfNode(ctx context.Context, desk *application, run string, n *nodeRecord) (engine.Values, error) {
+func inputsOfNode(ctx context.Context, desk *application, run string, n *history.NodeRecord) (engine.Values, error) {
 	if n.Entered == 0 {
 		return nil, nil
 	}
@@ -120,7 +121,7 @@ func changeOf(body any) (c convo.Change, err error) {
 	return c, err
 }
 
-func nodeDetailReportOf(n *nodeRecord, inputs engine.Values, said []contextMessage) *nodeDetailReport {
+func nodeDetailReportOf(n *history.NodeRecord, inputs engine.Values, said []contextMessage) *nodeDetailReport {
 	d := &nodeDetailReport{
 		nodeReport: nodeReportOf(n), Inputs: orEmpty(inputs), Messages: said,
 		Effects: []effectReport{}, State: []map[string]any{}, Waits: []interruptReport{}, Partial: n.Partial,
@@ -142,12 +143,12 @@ func nodeDetailReportOf(n *nodeRecord, inputs engine.Values, said []contextMessa
 }
 
 // printNode is a node in full, for people.
-func (p *cli) printNode(n *nodeRecord, inputs engine.Values, said []contextMessage) {
+func (p *cli) printNode(n *history.NodeRecord, inputs engine.Values, said []contextMessage) {
 	st := p.styleFor(p.out)
 	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(n.Path), n.Type, p.status(n.Status))
 	if n.Started > 0 {
 		fmt.Fprintln(p.out, st.dim.Render(fmt.Sprintf("started %s, %s, %s",
-			time.UnixMilli(n.Started).Format("2006-01-02 15:04:05.000"), count(n.Attempts, "attempt"), micros(n.duration()))))
+			time.UnixMilli(n.Started).Format("2006-01-02 15:04:05.000"), count(n.Attempts, "attempt"), micros(n.Duration()))))
 	}
 	if n.Cached {
 		fmt.Fprintln(p.out, "the result was kept by an earlier run; the node did not work (cached)")

@@ -37,24 +37,6 @@ func TestBudgetQuestionAcceptsIncrease(t *testing.T) {
 	}
 }
 
-func TestOpenQuestionIsPrintedOnce(t *testing.T) {
-	t.Parallel()
-	c := &timeline{nodes: make(map[string]*nodeRecord), approvals: make(map[string]interruptRecord)}
-	ask := func(ids ...string) *engine.NodeWaiting {
-		e := &engine.NodeWaiting{Path: "a"}
-		for _, id := range ids {
-			e.Interrupts = append(e.Interrupts, engine.Interrupt{ID: "a:" + id, Kind: engine.AwaitApproval})
-		}
-		return e
-	}
-	c.apply(ask("one", "two"), 1, 0)
-	c.apply(&engine.InterruptAnswered{ID: "a:one", Value: "approve", By: "ada"}, 2, 0)
-	c.apply(ask("two"), 3, 0)
-	if w := c.nodes["a"].Waits; len(w) != 2 || !w[0].Answered || w[1].Answered {
-		t.Errorf("got %+v", w)
-	}
-}
-
 func TestViewSaysWhenNothingWasOmitted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ nodeType, call, want string }{

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/runner"
 )
@@ -34,9 +35,9 @@ type callReport struct {
 	// Manifest says what of the context was not sent, null where all was.
 	Manifest engine.Value `json:"manifest"`
 	// ContextStart is what of the conversation came before that, null where nothing did.
-	ContextStart *contextStart `json:"earlier"`
-	Answer       engine.Value  `json:"answer"`
-	Error        *engine.Error `json:"error"`
+	ContextStart *history.ContextStart `json:"earlier"`
+	Answer       engine.Value          `json:"answer"`
+	Error        *engine.Error         `json:"error"`
 	// Digest is that of the request, which is null where the node's type is not at hand.
 	Digest string `json:"digest"`
 }
@@ -57,19 +58,20 @@ type sentRequest struct {
 
 // showView shows what each model call of a node was sent, and what not.
 func (p *cli) showView(ctx context.Context, desk *application, v *runner.RunView, o *showOptions) error {
-	c := timelineOf(v)
-	if c.nodes[o.node] == nil {
+	c := history.NewTimeline(v)
+	if c.Nodes[o.node] == nil {
 		return noNode(v, o.node, c)
 	}
 	sent, err := desk.InspectPrompts(ctx, v.Run.ID, o.node)
 	if err != nil {
 		return err
 	}
-	out := viewReport{Run: v.Run.ID, Node: o.node, Calls: []callReport{}, nodeType: c.nodes[o.node].Type}
-	before, err := desk.contextStartOf(ctx, v.Run.ID, c.nodes[o.node].Entered)
+	out := viewReport{Run: v.Run.ID, Node: o.node, Calls: []callReport{}, nodeType: c.Nodes[o.node].Type}
+	entered, err := desk.Inspect(ctx, v.Run.ID, c.Nodes[o.node].Entered)
 	if err != nil {
 		return err
 	}
+	before := history.ContextStartOf(entered, c.Nodes[o.node].Entered)
 	for _, s := range sent {
 		call := callReport{Call: s.Key, Digest: s.Digest, Verified: s.Proven, Sent: s.Request, Manifest: s.Manifest, Answer: s.Result, Error: s.Error}
 		if showsContext(out.nodeType, s.Key) {
@@ -130,7 +132,7 @@ func (w *viewPrinter) call(c *callReport) error {
 	fmt.Fprintln(w.out, w.st.dim.Render("  "+app.Printable(r.asked())))
 	if c.ContextStart != nil {
 		t := w.table("")
-		t.row(w.st.ask.Render("  not sent"), c.ContextStart.line())
+		t.row(w.st.ask.Render("  not sent"), omittedLine(c.ContextStart))
 		t.row(w.st.ask.Render("  why"), c.ContextStart.Why)
 		t.print()
 	}
@@ -418,4 +420,12 @@ func firstLines(s string) (head, rest string) {
 		return string(runes[:maxTextRunes-200]), count(len(runes)-maxTextRunes+200, "more character")
 	}
 	return s, ""
+}
+
+// omittedLine says which messages were before the context of a call.
+func omittedLine(e *history.ContextStart) string {
+	if e.Messages == 1 {
+		return fmt.Sprintf("message 1 of %d", e.Of)
+	}
+	return fmt.Sprintf("messages 1 to %d of %d", e.Messages, e.Of)
 }

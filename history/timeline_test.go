@@ -1,7 +1,6 @@
-package main
+package history
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/weir-run/weir/engine"
@@ -24,11 +23,11 @@ func TestTimelineOfForkKeepsOriginalTimes(t *testing.T) {
 	if want := [4]int64{10, 20, 5000, 5000}; [4]int64(got) != want {
 		t.Errorf("%v", got)
 	}
-	if at := startedAt(v); at != 5000 {
+	if at := StartedAt(v); at != 5000 {
 		t.Errorf("the fork began at %d", at)
 	}
 	v.Commits = v.Commits[:1]
-	if at := startedAt(v); at != 10 {
+	if at := StartedAt(v); at != 10 {
 		t.Errorf("a run that is no fork began at %d", at)
 	}
 }
@@ -36,31 +35,33 @@ func TestTimelineOfForkKeepsOriginalTimes(t *testing.T) {
 func TestOverriddenNodeHasItsNewStatus(t *testing.T) {
 	t.Parallel()
 	for op, want := range map[string]engine.Status{"retry": engine.Pending, "skip": engine.Skipped, "complete": engine.Completed} {
-		c := &timeline{nodes: make(map[string]*nodeRecord), approvals: make(map[string]interruptRecord)}
+		x := newTimeline()
 		for n, e := range []engine.Event{
 			&engine.NodeStarted{Path: "each#1/a"}, &engine.NodeFailed{Path: "each#1/a", Error: &engine.Error{Code: "x"}},
 			&engine.NodeOverridden{Path: "each#1/a", Op: op},
 		} {
-			c.apply(e, int64(n+1), int64(n))
+			x.apply(e, int64(n+1), int64(n))
 		}
-		if got := c.node("each#1/a"); got.Status != want || got.Error != nil {
+		if got := x.node("each#1/a"); got.Status != want || got.Error != nil {
 			t.Errorf("after %s it is %s, with the error %v", op, got.Status, got.Error)
 		}
 	}
 }
 
-func TestCodeOutputIsPrintedSeparately(t *testing.T) {
+func TestTimelineHasAnOpenQuestionOnce(t *testing.T) {
 	t.Parallel()
-	p, _ := newTypingCLI("")
-	var out strings.Builder
-	p.out = &out
-	p.printEffect(&engine.EffectCompleted{Key: "a/code#1", Result: map[string]any{"stdout": "one\ntwo\n", "stderr": "oops\n", "set": map[string]any{"n": int64(1)}}})
-	if want := "  {\"set\":{\"n\":1}}\n  stdout:\n    one\n    two\n  stderr:\n    oops\n"; !strings.HasSuffix(out.String(), want) {
-		t.Errorf("got %q, want it to end with %q", out.String(), want)
+	x := newTimeline()
+	ask := func(ids ...string) *engine.NodeWaiting {
+		e := &engine.NodeWaiting{Path: "a"}
+		for _, id := range ids {
+			e.Interrupts = append(e.Interrupts, engine.Interrupt{ID: "a:" + id, Kind: engine.AwaitApproval})
+		}
+		return e
 	}
-	out.Reset()
-	p.printEffect(&engine.EffectCompleted{Key: "a/code#1", Result: map[string]any{"stdout": "one\n"}, Error: &engine.Error{Code: "code_failed", Message: "it raised"}})
-	if want := "it raised (code_failed)\n  stdout:\n    one\n"; !strings.HasSuffix(out.String(), want) {
-		t.Errorf("got %q, want it to end with %q", out.String(), want)
+	x.apply(ask("one", "two"), 1, 0)
+	x.apply(&engine.InterruptAnswered{ID: "a:one", Value: "approve", By: "ada"}, 2, 0)
+	x.apply(ask("two"), 3, 0)
+	if w := x.Nodes["a"].Waits; len(w) != 2 || !w[0].Answered || w[1].Answered {
+		t.Errorf("got %+v", w)
 	}
 }

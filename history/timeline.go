@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"regexp"
@@ -10,17 +10,17 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// timeline is what happened to each node of a run, told from its journal: also
-// to those of iterations that are over.
-type timeline struct {
-	nodes map[string]*nodeRecord
-	order []string // paths, in the order they were first heard of
-	// approvals are what people allowed for the whole run, by Interrupt.Event.
-	approvals map[string]interruptRecord
+// Timeline is what happened to each node of a run, read from its journal. It includes the
+// nodes of iterations that are over.
+type Timeline struct {
+	Nodes map[string]*NodeRecord
+	Order []string // paths, in flow order; the nodes of iterations follow their composite
+	// approvals are the answers that people gave for the whole run, by Interrupt.Event.
+	approvals map[string]InterruptRecord
 }
 
-// nodeRecord is what the journal says of one node.
-type nodeRecord struct {
+// NodeRecord is what a journal says about one node.
+type NodeRecord struct {
 	Path     string
 	Type     string
 	Status   engine.Status
@@ -28,7 +28,7 @@ type nodeRecord struct {
 	Started  int64 // Unix milliseconds; of the last attempt
 	Ended    int64 // Unix milliseconds; 0 while it has not
 	Entered  int64 // number of the event that last started or resumed it
-	Micros   int64 // the function ran, last entry
+	Micros   int64 // duration of the function, last entry
 	Cached   bool
 	Outputs  engine.Values
 	Metadata engine.Values
@@ -36,14 +36,14 @@ type nodeRecord struct {
 	Effects  []*engine.EffectCompleted
 	Contexts []engine.ContextChange
 	State    []engine.StateChange
-	Waits    []interruptRecord
-	Partial  []string // answers that were cut off
+	Waits    []InterruptRecord
+	Partial  []string // answers that were interrupted
 
-	completed bool // it has completed, and waits at the breakpoint after it
+	completed bool // completed, and waiting at the breakpoint after it
 }
 
-// overriddenStatus is the status of a node that a person overrode: one that is tried again
-// is pending until it starts.
+// overriddenStatus returns the status of a node after a person has overridden it: a
+// retried node is pending until it starts.
 func overriddenStatus(op string) engine.Status {
 	switch op {
 	case "skip":
@@ -54,17 +54,17 @@ func overriddenStatus(op string) engine.Status {
 	return engine.Pending
 }
 
-// interruptRecord is one thing a node waited for, and what became of it.
-type interruptRecord struct {
+// InterruptRecord is something that a node waited for, and its answer.
+type InterruptRecord struct {
 	engine.Interrupt
 	Answered bool
 	Answer   engine.Value
 	By       string
 }
 
-// timelineOf reads a view.
-func timelineOf(v *runner.RunView) *timeline {
-	c := &timeline{nodes: make(map[string]*nodeRecord), approvals: make(map[string]interruptRecord)}
+// NewTimeline reads the timeline from the view of a run.
+func NewTimeline(v *runner.RunView) *Timeline {
+	c := newTimeline()
 	for _, commit := range v.Commits {
 		for i, e := range commit.Events {
 			c.apply(e, commit.First+int64(i), commit.When(i))
@@ -73,7 +73,7 @@ func timelineOf(v *runner.RunView) *timeline {
 	for _, n := range v.Run.Nodes() { // those that nothing has happened to yet
 		c.node(n.Path).Status = n.Status
 	}
-	for path, n := range c.nodes {
+	for path, n := range c.Nodes {
 		if p := v.Run.Plan().Find(path); p != nil {
 			n.Type = p.Def.Type
 		}
@@ -82,8 +82,12 @@ func timelineOf(v *runner.RunView) *timeline {
 	return c
 }
 
-// startedAt is when a run began, a fork when it was made, in Unix milliseconds.
-func startedAt(v *runner.RunView) int64 {
+func newTimeline() *Timeline {
+	return &Timeline{Nodes: make(map[string]*NodeRecord), approvals: make(map[string]InterruptRecord)}
+}
+
+// StartedAt returns when a run started, or when a fork was made, in Unix milliseconds.
+func StartedAt(v *runner.RunView) int64 {
 	at := v.Commits[0].At
 	for _, c := range v.Commits {
 		for _, e := range c.Events {
@@ -95,19 +99,19 @@ func startedAt(v *runner.RunView) int64 {
 	return at
 }
 
-// node returns the record of a path, making it.
-func (c *timeline) node(path string) *nodeRecord {
-	n := c.nodes[path]
+// node returns the record of a path, and adds it if there is none.
+func (c *Timeline) node(path string) *NodeRecord {
+	n := c.Nodes[path]
 	if n == nil {
-		n = &nodeRecord{Path: path}
-		c.nodes[path] = n
-		c.order = append(c.order, path)
+		n = &NodeRecord{Path: path}
+		c.Nodes[path] = n
+		c.Order = append(c.Order, path)
 	}
 	return n
 }
 
 // apply adds one event.
-func (c *timeline) apply(e engine.Event, number, at int64) {
+func (c *Timeline) apply(e engine.Event, number, at int64) {
 	switch e := e.(type) {
 	case *engine.NodeStarted:
 		n := c.node(e.Path)
@@ -119,8 +123,8 @@ func (c *timeline) apply(e engine.Event, number, at int64) {
 		n := c.node(e.Path)
 		n.completed = n.Status == engine.Completed
 		n.Status = engine.Waiting
-		for _, i := range e.Interrupts { // what is still open is said again each time the node waits
-			if !slices.ContainsFunc(n.Waits, func(w interruptRecord) bool { return w.ID == i.ID && !w.Answered }) {
+		for _, i := range e.Interrupts { // open interrupts are listed again each time the node waits
+			if !slices.ContainsFunc(n.Waits, func(w InterruptRecord) bool { return w.ID == i.ID && !w.Answered }) {
 				n.Waits = append(n.Waits, c.openInterrupt(i))
 			}
 		}
@@ -149,8 +153,8 @@ func (c *timeline) apply(e engine.Event, number, at int64) {
 }
 
 // applyEnd adds an event that ends an attempt or a node.
-func (c *timeline) applyEnd(e engine.Event, at int64) {
-	var n *nodeRecord
+func (c *Timeline) applyEnd(e engine.Event, at int64) {
+	var n *NodeRecord
 	switch e := e.(type) {
 	case *engine.NodeCompleted:
 		n = c.node(e.Path)
@@ -175,8 +179,8 @@ func (c *timeline) applyEnd(e engine.Event, at int64) {
 	}
 }
 
-func (c *timeline) applyAnswer(e *engine.InterruptAnswered) {
-	n := c.node(nodeOfInterrupt(e.ID))
+func (c *Timeline) applyAnswer(e *engine.InterruptAnswered) {
+	n := c.node(NodeOfInterrupt(e.ID))
 	if n.completed && n.Status == engine.Waiting {
 		n.Status = engine.Completed
 	}
@@ -188,8 +192,9 @@ func (c *timeline) applyAnswer(e *engine.InterruptAnswered) {
 	}
 }
 
-// applyApproval tells all that ask for the same what a person allowed for the run.
-func (c *timeline) applyApproval(given interruptRecord) {
+// applyApproval answers all interrupts that ask for what a person has allowed for the
+// whole run.
+func (c *Timeline) applyApproval(given InterruptRecord) {
 	if given.Kind != engine.AwaitApproval || given.Event == "" || !engine.IsApproved(given.Answer) {
 		return
 	}
@@ -197,7 +202,7 @@ func (c *timeline) applyApproval(given interruptRecord) {
 		return
 	}
 	c.approvals[given.Event] = given
-	for _, n := range c.nodes {
+	for _, n := range c.Nodes {
 		for i := range n.Waits {
 			if !n.Waits[i].Answered {
 				n.Waits[i] = c.openInterrupt(n.Waits[i].Interrupt)
@@ -206,40 +211,40 @@ func (c *timeline) applyApproval(given interruptRecord) {
 	}
 }
 
-// openInterrupt is an interrupt that is opened, answered where a person has allowed
-// for the run what it asks.
-func (c *timeline) openInterrupt(i engine.Interrupt) interruptRecord {
-	w := interruptRecord{Interrupt: i}
+// openInterrupt returns an interrupt that is opened, answered if a person has allowed for
+// the whole run what it asks.
+func (c *Timeline) openInterrupt(i engine.Interrupt) InterruptRecord {
+	w := InterruptRecord{Interrupt: i}
 	if g, given := c.approvals[i.Event]; given && i.Kind == engine.AwaitApproval {
 		w.Answered, w.Answer, w.By = true, g.Answer, g.By
 	}
 	return w
 }
 
-// nodeOfEffect is the path of the node an effect key, PATH/NAME#N, is of.
+// nodeOfEffect returns the path of the node of an effect key, PATH/NAME#N.
 func nodeOfEffect(key string) string {
 	return key[:max(strings.LastIndexByte(key, '/'), 0)]
 }
 
-// sort puts the nodes in flow order, and behind each composite its iterations
-// in order, the nodes of each as they came.
-func (c *timeline) sort(known []engine.Node) {
+// sort puts the nodes into flow order, and after each composite its iterations in order,
+// the nodes of each in the order in which they started.
+func (c *Timeline) sort(known []engine.Node) {
 	rank := make(map[string]int)
 	for _, n := range known {
-		if _, ok := rank[rootOf(n.Path)]; !ok {
-			rank[rootOf(n.Path)] = len(rank)
+		if _, ok := rank[RootNode(n.Path)]; !ok {
+			rank[RootNode(n.Path)] = len(rank)
 		}
 	}
-	slices.SortStableFunc(c.order, func(a, b string) int {
-		if d := rank[rootOf(a)] - rank[rootOf(b)]; d != 0 {
+	slices.SortStableFunc(c.Order, func(a, b string) int {
+		if d := rank[RootNode(a)] - rank[RootNode(b)]; d != 0 {
 			return d
 		}
 		return iterationOf(a) - iterationOf(b)
 	})
 }
 
-// rootOf is the node of the root scope that a path is, or lies in.
-func rootOf(path string) string {
+// RootNode returns the node of the root scope that a path is or lies in.
+func RootNode(path string) string {
 	root, _, _ := strings.Cut(path, "#")
 	return root
 }
@@ -247,8 +252,8 @@ func rootOf(path string) string {
 // iteration matches the iterations in a path.
 var iteration = regexp.MustCompile(`#(\d+)/`)
 
-// iterationOf is the number of the outermost iteration that a path lies in, 0
-// for a node of the root scope.
+// iterationOf returns the number of the outermost iteration that a path lies in, 0 for a
+// node of the root scope.
 func iterationOf(path string) int {
 	m := iteration.FindStringSubmatch(path)
 	if m == nil {
@@ -261,10 +266,28 @@ func iterationOf(path string) int {
 	return n
 }
 
-// duration is how long the node has taken, or its last attempt.
-func (n *nodeRecord) duration() int64 {
+// Duration returns how long the last attempt took, in microseconds; 0 if it has not ended.
+func (n *NodeRecord) Duration() int64 {
 	if n.Started == 0 || n.Ended == 0 {
 		return 0
 	}
 	return max((n.Ended-n.Started)*1000, n.Micros)
+}
+
+// NodeOfInterrupt returns the path of the node that waits for an interrupt. An id is
+// PATH:NAME#N. In an interrupt of a child run, PATH:NAME#N> comes first if the child is
+// not the only one of its node.
+func NodeOfInterrupt(id string) string {
+	var path strings.Builder
+	parts := strings.Split(id[:max(strings.LastIndexByte(id, ':'), 0)], ">")
+	for i, part := range parts {
+		if i > 0 {
+			path.WriteByte('>')
+		}
+		if i < len(parts)-1 {
+			part, _, _ = strings.Cut(part, ":")
+		}
+		path.WriteString(part)
+	}
+	return path.String()
 }
