@@ -77,7 +77,7 @@ func absences() map[string]absence {
 			options: weir.Options{Wrap: otherwise(func(s *flow.TypeSpec) {
 				s.Ports.Out = append(slices.Clone(s.Ports.Out), flow.Port{Name: "mood", Type: "text"})
 			})}, flow: head + ask + end,
-			refuses: "the output mood is gone", blocked: true,
+			refuses: "the output mood was removed", blocked: true,
 		},
 		"input of a node type": {
 			options: weir.Options{Wrap: otherwise(func(s *flow.TypeSpec) {
