@@ -152,3 +152,47 @@ func TestNodeDocsShowTheExample(t *testing.T) {
 		t.Errorf("the page shows\n%s\nthe example is\n%s", got, want.String())
 	}
 }
+
+// A session: each message is a round that sees the earlier ones. Items streams text while
+// the model answers.
+func ExampleWeir_Session() {
+	const chat = `{weir: 1, name: chat, context: {model: script/demo}, inputs: {message: {type: text, required: true}},
+	  nodes: {answer: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}}, outputs: {text: "{{ answer.text }}"}}`
+
+	ctx := context.Background()
+	w, err := weir.Open(weir.Options{Providers: map[string]weir.Provider{"script": recorded.NewScripted("A low dam.", "Water.")}})
+	if err != nil {
+		panic(err)
+	}
+	defer w.Close(ctx) //nolint:errcheck // the record is in memory and gone
+	f, err := w.Parse("chat.yaml", []byte(chat))
+	if err != nil {
+		panic(err)
+	}
+	s, err := w.Session(ctx, f, weir.SessionOptions{User: "ada"})
+	if err != nil {
+		panic(err)
+	}
+	for _, question := range []string{"What is a weir?", "What does it control?"} {
+		reply, err := s.Send(ctx, question, weir.SendOptions{})
+		if err != nil {
+			panic(err)
+		}
+		for item, err := range reply.Items(ctx) {
+			if err != nil {
+				panic(err)
+			}
+			if item.Chunk != nil {
+				fmt.Fprint(os.Stderr, item.Chunk.Text) // as it arrives
+			}
+		}
+		state, err := reply.Wait(ctx)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Printf("round %d: %s\n", state.Round, state.Text)
+	}
+	// Output:
+	// round 1: A low dam.
+	// round 2: Water.
+}
