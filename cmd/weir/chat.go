@@ -325,7 +325,7 @@ func (c *chat) reportError(ctx context.Context, err error) error {
 	}
 	if c.p.json {
 		writeJSON(c.p.out, replyReport{
-			Session: c.session.ID, Status: "refused", Outputs: engine.Values{}, Messages: []messageRow{}, Interrupts: interruptsOf(c.interrupts),
+			Session: c.session.ID, Status: "refused", Outputs: engine.Values{}, Messages: []messageRow{}, Interrupts: app.InterruptsOf(c.interrupts),
 			Error: &engine.Error{Code: errorCode(err), Message: err.Error(), Hint: hint(err)},
 		})
 		return nil

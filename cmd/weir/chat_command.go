@@ -173,7 +173,7 @@ func (c *chat) tokensCommand(ctx context.Context, _ string) error {
 		return err
 	}
 	if c.p.json {
-		writeJSON(c.p.out, map[string]any{"session": c.session.ID, "usage": usageReportOf(row.Usage), "messages": row.Length})
+		writeJSON(c.p.out, map[string]any{"session": c.session.ID, "usage": app.UsageOf(row.Usage), "messages": row.Length})
 		return nil
 	}
 	fmt.Fprintf(c.p.out, "session: %s, %s, %s\n", count(row.Length, "message"), count(row.Usage.Calls, "model call"), usageText(row.Usage))

@@ -23,8 +23,8 @@ type replyReport struct {
 	Text       string          `json:"text"` // what the model said last
 	Outputs    engine.Values   `json:"outputs"`
 	Messages   []messageRow    `json:"messages"` // that the turn added
-	Interrupts []interrupt     `json:"interrupts"`
-	Usage      usage           `json:"usage"`   // of the turn
+	Interrupts []app.Interrupt `json:"interrupts"`
+	Usage      app.Usage       `json:"usage"`   // of the turn
 	SentTokens int             `json:"sent"`    // tokens that the last model call was sent
 	View       *convo.Manifest `json:"view"`    // of it; null is the whole history that the round began with
 	Omitted    int             `json:"earlier"` // messages before that
@@ -35,8 +35,8 @@ type replyReport struct {
 func replyReportOf(s *weir.ReplyState) replyReport {
 	return replyReport{
 		Session: s.Session, Round: s.Round, Run: s.Run, Message: s.Message, Status: s.Status.String(), Text: s.Text,
-		Outputs: orEmpty(s.Outputs), Messages: messageRows(s.Messages), Interrupts: interruptsOf(s.Interrupts),
-		Usage: usageReportOf(s.Spent), SentTokens: s.SentTokens, View: s.View, Omitted: s.Omitted, Took: s.Took.Milliseconds(), Error: s.Error,
+		Outputs: orEmpty(s.Outputs), Messages: messageRows(s.Messages), Interrupts: app.InterruptsOf(s.Interrupts),
+		Usage: app.UsageOf(s.Spent), SentTokens: s.SentTokens, View: s.View, Omitted: s.Omitted, Took: s.Took.Milliseconds(), Error: s.Error,
 	}
 }
 

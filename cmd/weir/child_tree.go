@@ -18,15 +18,15 @@ type childRun struct {
 	Run string `json:"run"`
 	// Node is the path of the node, in the run above, whose child the run is; ""
 	// where a model called it as a tool.
-	Node       string        `json:"node"`
-	Flow       string        `json:"flow"`
-	Status     string        `json:"status"`
-	Isolation  string        `json:"isolation"`
-	Micros     int64         `json:"us"`
-	Usage      usage         `json:"usage"` // of its own children too
-	Interrupts []interrupt   `json:"interrupts"`
-	Error      *engine.Error `json:"error"`
-	Children   []childRun    `json:"children"`
+	Node       string          `json:"node"`
+	Flow       string          `json:"flow"`
+	Status     string          `json:"status"`
+	Isolation  string          `json:"isolation"`
+	Micros     int64           `json:"us"`
+	Usage      app.Usage       `json:"usage"` // of its own children too
+	Interrupts []app.Interrupt `json:"interrupts"`
+	Error      *engine.Error   `json:"error"`
+	Children   []childRun      `json:"children"`
 
 	row store.Run
 }
@@ -51,7 +51,7 @@ func childRunsOf(tree []history.ChildRun) []childRun {
 func childRunOf(r *store.Run) childRun {
 	return childRun{
 		Run: r.ID, Flow: r.Flow, Status: r.Head.Status.String(), Micros: r.Updated.Sub(r.Created).Microseconds(),
-		Usage: usageReportOf(r.Head.Usage), Interrupts: interruptsOf(r.Head.Waiting), Error: r.Head.Error,
+		Usage: app.UsageOf(r.Head.Usage), Interrupts: app.InterruptsOf(r.Head.Waiting), Error: r.Head.Error,
 		Children: []childRun{}, row: *r,
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/history"
@@ -32,7 +33,7 @@ type diffSide struct {
 	User        string        `json:"user"`
 	Status      string        `json:"status"`
 	Events      int64         `json:"events"`
-	Usage       usage         `json:"usage"` // the shared past included
+	Usage       app.Usage     `json:"usage"` // the shared past included
 	Error       *engine.Error `json:"error"`
 }
 
@@ -106,7 +107,7 @@ func diffOf(d *weir.Diff) *diffReport {
 func diffSideOf(s history.Side) diffSide {
 	return diffSide{
 		Run: s.Run, Flow: s.Flow, Fingerprint: s.Fingerprint, User: s.User, Status: s.Status.String(),
-		Events: s.Events, Usage: usageReportOf(s.Usage), Error: s.Error,
+		Events: s.Events, Usage: app.UsageOf(s.Usage), Error: s.Error,
 	}
 }
 

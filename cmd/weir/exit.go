@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/engine"
@@ -157,9 +158,10 @@ func hint(err error) string {
 func (p *cli) printError(ctx context.Context, err error) int {
 	code := exitCode(ctx, err)
 	if p.json {
-		p.printJSON(&report{Status: "invalid", Error: &engine.Error{
-			Code: errorCode(err), Message: err.Error(), Hint: hint(err),
-		}})
+		r := app.RunReportOf(weir.Result{})
+		r.Status, r.Absent = "invalid", nil
+		r.Error = &engine.Error{Code: errorCode(err), Message: err.Error(), Hint: hint(err)}
+		writeJSON(p.out, r)
 	}
 	msg := strings.TrimRight(err.Error(), "\n")
 	if !hasPlace(err) {

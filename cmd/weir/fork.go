@@ -238,7 +238,7 @@ type forkDetails struct {
 	Again   []forkedNodeDetails `json:"again"` // what runs again, or for the first time
 	Nodes   []forkedNodeDetails `json:"nodes"`
 	Removed []string            `json:"removed"`
-	Shared  usage               `json:"shared_usage"` // of the past; not in usage
+	Shared  app.Usage           `json:"shared_usage"` // of the past; not in usage
 }
 
 type forkedNodeDetails struct {
@@ -251,7 +251,7 @@ type forkedNodeDetails struct {
 func forkDetailsOf(plan *weir.ForkPlan) *forkDetails {
 	f := &forkDetails{
 		From: plan.Run, At: plan.At, Asked: plan.RequestedAt, Reused: []string{}, Again: []forkedNodeDetails{}, Nodes: []forkedNodeDetails{},
-		Removed: append([]string{}, plan.Removed...), Shared: usageReportOf(plan.Shared),
+		Removed: append([]string{}, plan.Removed...), Shared: app.UsageOf(plan.Shared),
 	}
 	for _, n := range plan.Nodes {
 		node := forkedNodeDetails{Node: n.Path, Type: n.Type, Reuse: string(n.Reuse), Why: n.Reason}

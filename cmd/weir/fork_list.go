@@ -8,6 +8,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
 )
@@ -61,9 +62,9 @@ func spentText(u engine.Usage) string {
 
 // forkOrigin says of a run whose past it shares.
 type forkOrigin struct {
-	From   string `json:"from"`
-	At     int64  `json:"at"`
-	Shared usage  `json:"shared_usage"` // not in usage
+	From   string    `json:"from"`
+	At     int64     `json:"at"`
+	Shared app.Usage `json:"shared_usage"` // not in usage
 }
 
 func forkOriginOf(r *engine.Run) *forkOrigin {
@@ -71,7 +72,7 @@ func forkOriginOf(r *engine.Run) *forkOrigin {
 	if f == nil {
 		return nil
 	}
-	return &forkOrigin{From: f.From, At: f.At, Shared: usageReportOf(r.SharedUsage())}
+	return &forkOrigin{From: f.From, At: f.At, Shared: app.UsageOf(r.SharedUsage())}
 }
 
 // forkLine says the same for people.

@@ -8,74 +8,24 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/history"
 )
 
-// report is the one object that --json prints. All keys are always there.
-type report struct {
-	Run        string        `json:"run"`
-	Status     string        `json:"status"`
-	Outputs    engine.Values `json:"outputs"`
-	Absent     engine.Values `json:"absent"` // declared outputs without a value, and why
-	Interrupts []interrupt   `json:"interrupts"`
-	Usage      usage         `json:"usage"`
-	Error      *engine.Error `json:"error"`
-}
-
-// forkReport is that of `weir fork`.
+// forkReport is the report of `weir fork --json`.
 type forkReport struct {
-	report
+	app.RunReport
 	Fork *forkDetails `json:"fork"`
 }
 
-// interrupt is what a paused run waits for.
-type interrupt struct {
-	ID     string         `json:"id"`
-	Node   string         `json:"node"`
-	Prompt string         `json:"prompt"`
-	Schema map[string]any `json:"schema"` // null is any text
-}
-
-// usage is engine.Usage with all keys but Estimated where it is 0. Cost is in millionths of a US dollar; Estimated is
-// how many of Calls are charged at an estimate, since their usage was not reported.
-type usage struct {
-	Calls     int   `json:"calls"`
-	Input     int   `json:"input"`
-	Cached    int   `json:"cached"`
-	Output    int   `json:"output"`
-	Reasoning int   `json:"reasoning"`
-	Cost      int64 `json:"cost"`
-	Estimated int   `json:"estimated,omitempty"`
-}
-
-func reportOf(r weir.Result) *report {
-	return &report{
-		Run: r.Run, Status: r.Status.String(), Outputs: r.Outputs, Absent: orEmpty(r.Absent), Interrupts: interruptsOf(r.Interrupts),
-		Usage: usageReportOf(r.Usage), Error: r.Error,
-	}
-}
-
-func interruptsOf(list []engine.Interrupt) []interrupt {
-	out := make([]interrupt, 0, len(list))
-	for _, i := range list {
-		out = append(out, interrupt{ID: i.ID, Node: history.NodeOfInterrupt(i.ID), Prompt: i.Prompt, Schema: i.Schema})
-	}
-	return out
-}
-
-func usageReportOf(u engine.Usage) usage {
-	return usage{Calls: u.Calls, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, Cost: u.CostMicros, Estimated: u.Estimated}
-}
-
-// report tells how far a run has come: on stdout what it gave or waits for, on
+// report prints the state of a run: on stdout its outputs or what it waits for, on
 // stderr what to do next.
 func (p *cli) report(r weir.Result, d *runDriver) {
 	switch {
 	case p.json && d.forked != nil:
-		p.printJSON(&forkReport{*reportOf(r), d.forked})
+		writeJSON(p.out, &forkReport{app.RunReportOf(r), d.forked})
 	case p.json:
-		p.printJSON(reportOf(r))
+		writeJSON(p.out, app.RunReportOf(r))
 	case d.events:
 	case r.Status == engine.Completed:
 		p.printOutputs(r.Outputs)
@@ -92,7 +42,7 @@ func (p *cli) report(r weir.Result, d *runDriver) {
 	p.printNextSteps(r)
 }
 
-// printNextSteps says on stderr how a run that has not completed is moved on.
+// printNextSteps prints on stderr how to continue a run that has not completed.
 func (p *cli) printNextSteps(r weir.Result) {
 	switch r.Status {
 	case engine.Completed:
@@ -130,7 +80,7 @@ func (p *cli) printNextSteps(r weir.Result) {
 	}
 }
 
-// remedyOf is what a person at the command line can do about an error.
+// remedyOf returns what a person at the command line can do about an error.
 func remedyOf(e *engine.Error) string {
 	switch {
 	case e.Code == engine.CodeModelUnknownProvider && e.Hint == "":
@@ -196,23 +146,7 @@ func (p *cli) printOutputs(vs engine.Values) {
 	}
 }
 
-// printJSON writes one object on a line of its own.
-func (p *cli) printJSON(v any) {
-	r, ok := v.(*report)
-	if f, forked := v.(*forkReport); forked {
-		r, ok = &f.report, true
-	}
-	if ok {
-		if r.Outputs == nil {
-			r.Outputs = engine.Values{}
-		}
-		if r.Interrupts == nil {
-			r.Interrupts = []interrupt{}
-		}
-	}
-	writeJSON(p.out, v)
-}
-
+// writeJSON writes one value on a line of its own.
 func writeJSON(w io.Writer, v any) {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

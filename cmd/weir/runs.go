@@ -18,19 +18,19 @@ import (
 
 // runRow is a run as `weir runs --json` prints it.
 type runRow struct {
-	Run        string        `json:"run"`
-	Flow       string        `json:"flow"`
-	Status     string        `json:"status"`
-	Created    time.Time     `json:"created"`
-	Updated    time.Time     `json:"updated"`
-	User       string        `json:"user"`
-	Origin     string        `json:"origin"`
-	Parent     string        `json:"parent"`   // "" for a run that is nobody's child
-	Children   int           `json:"children"` // its own, not theirs
-	Events     int64         `json:"events"`
-	Interrupts []interrupt   `json:"interrupts"`
-	Usage      usage         `json:"usage"`
-	Error      *engine.Error `json:"error"`
+	Run        string          `json:"run"`
+	Flow       string          `json:"flow"`
+	Status     string          `json:"status"`
+	Created    time.Time       `json:"created"`
+	Updated    time.Time       `json:"updated"`
+	User       string          `json:"user"`
+	Origin     string          `json:"origin"`
+	Parent     string          `json:"parent"`   // "" for a run that is nobody's child
+	Children   int             `json:"children"` // its own, not theirs
+	Events     int64           `json:"events"`
+	Interrupts []app.Interrupt `json:"interrupts"`
+	Usage      app.Usage       `json:"usage"`
+	Error      *engine.Error   `json:"error"`
 }
 
 type runsOptions struct {
@@ -183,8 +183,8 @@ func (d *application) childCounts(ctx context.Context, list []store.Run) ([]int,
 func runRowOf(r *store.Run) runRow {
 	return runRow{
 		Run: r.ID, Flow: r.Flow, Status: r.Head.Status.String(), Created: r.Created, Updated: r.Updated,
-		User: r.User, Origin: r.Origin, Parent: r.Parent, Events: r.Events, Interrupts: interruptsOf(r.Head.Waiting),
-		Usage: usageReportOf(r.Head.Usage), Error: r.Head.Error,
+		User: r.User, Origin: r.Origin, Parent: r.Parent, Events: r.Events, Interrupts: app.InterruptsOf(r.Head.Waiting),
+		Usage: app.UsageOf(r.Head.Usage), Error: r.Head.Error,
 	}
 }
 

@@ -25,7 +25,7 @@ type sessionRow struct {
 	Messages    int       `json:"messages"`
 	Queued      int       `json:"queued"`
 	Holder      string    `json:"run"` // the round that is going on, "" for none
-	Usage       usage     `json:"usage"`
+	Usage       app.Usage `json:"usage"`
 	Created     time.Time `json:"created"`
 	Updated     time.Time `json:"updated"`
 	Expires     string    `json:"expires"` // "" is never
@@ -34,7 +34,7 @@ type sessionRow struct {
 func sessionRowOf(s *store.Session) sessionRow {
 	r := sessionRow{
 		Session: s.ID, User: s.User, Flow: s.Flow, Thread: s.Thread, Parent: s.Parent, ParentRound: s.ParentRound, At: s.ParentLength,
-		Rounds: s.Rounds, Messages: s.Length, Queued: s.Queued, Holder: s.Holder, Usage: usageReportOf(s.Usage),
+		Rounds: s.Rounds, Messages: s.Length, Queued: s.Queued, Holder: s.Holder, Usage: app.UsageOf(s.Usage),
 		Created: s.Created, Updated: s.Updated,
 	}
 	if !s.Expires.IsZero() {

@@ -210,8 +210,8 @@ type runReport struct {
 	Outputs    engine.Values   `json:"outputs"`
 	Absent     engine.Values   `json:"absent"` // declared outputs without a value, and why
 	State      engine.Values   `json:"state"`
-	Interrupts []interrupt     `json:"interrupts"`
-	Usage      usage           `json:"usage"`
+	Interrupts []app.Interrupt `json:"interrupts"`
+	Usage      app.Usage       `json:"usage"`
 	Error      *engine.Error   `json:"error"`
 	Fork       *forkOrigin     `json:"fork"` // null where its past is its own
 	Nodes      []nodeReport    `json:"nodes"`
@@ -263,7 +263,7 @@ func runReportOf(v *runner.RunView) *runReport {
 	s := &runReport{
 		Run: r.ID, Flow: r.Start.Flow, Status: r.Status().String(), Event: r.Events(), At: r.Now(),
 		User: r.Start.User, Origin: r.Start.Origin, Parent: r.Start.Parent, Inputs: orEmpty(r.Start.Inputs), Outputs: orEmpty(r.Outputs()), Absent: orEmpty(r.Absent()),
-		State: stateOf(r.State()), Interrupts: interruptsOf(r.Interrupts()), Usage: usageReportOf(r.Usage()), Error: r.Failure(),
+		State: stateOf(r.State()), Interrupts: app.InterruptsOf(r.Interrupts()), Usage: app.UsageOf(r.Usage()), Error: r.Failure(),
 		Nodes: []nodeReport{}, Contexts: []contextReport{},
 	}
 	s.Fork = forkOriginOf(r)

@@ -32,7 +32,7 @@ type workRow struct {
 	Started   time.Time       `json:"started"`
 	Ended     *time.Time      `json:"ended"`
 	Error     *engine.Error   `json:"error"`
-	Usage     usage           `json:"usage"`
+	Usage     app.Usage       `json:"usage"`
 	Steps     []workStep      `json:"steps"`
 }
 
@@ -94,7 +94,7 @@ func (p *cli) showChain(ctx context.Context, desk *application, run string, o *s
 func workRowOf(run string, w *weir.Work) (workRow, error) {
 	r := workRow{
 		Execution: run, Node: w.Node, Type: w.Type, Code: w.Code, Took: millis(w.Took), Status: w.Status, Seq: w.Seq, Attempt: w.Attempt,
-		Started: w.Started, Error: w.Error, Usage: usageReportOf(w.Usage), Steps: []workStep{},
+		Started: w.Started, Error: w.Error, Usage: app.UsageOf(w.Usage), Steps: []workStep{},
 	}
 	values := []struct {
 		to   *json.RawMessage

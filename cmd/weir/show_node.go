@@ -31,7 +31,7 @@ type effectReport struct {
 	Digest   string        `json:"digest"`
 	Result   engine.Value  `json:"result"`
 	Error    *engine.Error `json:"error"`
-	Usage    usage         `json:"usage"`
+	Usage    app.Usage     `json:"usage"`
 	Micros   int64         `json:"us"`
 	Manifest engine.Value  `json:"manifest"`
 }
@@ -43,7 +43,7 @@ type contextMessage struct {
 }
 
 type interruptReport struct {
-	interrupt
+	app.Interrupt
 	Answered bool         `json:"answered"`
 	Answer   engine.Value `json:"answer"`
 	By       string       `json:"by"`
@@ -129,7 +129,7 @@ func nodeDetailReportOf(n *history.NodeRecord, inputs engine.Values, said []cont
 	for _, e := range n.Effects {
 		s := effectReport{Key: e.Key, Digest: e.Digest, Result: e.Result, Error: e.Error, Micros: e.Micros, Manifest: e.Manifest}
 		if e.Usage != nil {
-			s.Usage = usageReportOf(*e.Usage)
+			s.Usage = app.UsageOf(*e.Usage)
 		}
 		d.Effects = append(d.Effects, s)
 	}
@@ -137,7 +137,7 @@ func nodeDetailReportOf(n *history.NodeRecord, inputs engine.Values, said []cont
 		d.State = append(d.State, map[string]any{"key": s.Key, "value": s.Value, "delete": s.Delete})
 	}
 	for _, w := range n.Waits {
-		d.Waits = append(d.Waits, interruptReport{interruptsOf([]engine.Interrupt{w.Interrupt})[0], w.Answered, w.Answer, w.By})
+		d.Waits = append(d.Waits, interruptReport{app.InterruptsOf([]engine.Interrupt{w.Interrupt})[0], w.Answered, w.Answer, w.By})
 	}
 	return d
 }

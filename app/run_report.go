@@ -1,0 +1,62 @@
+package app
+
+import (
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
+)
+
+// RunReport is the state of a run as `weir run --json` prints it. All keys are always
+// present.
+type RunReport struct {
+	Run        string        `json:"run"`
+	Status     string        `json:"status"`
+	Outputs    engine.Values `json:"outputs"`
+	Absent     engine.Values `json:"absent"` // declared outputs without a value, and why
+	Interrupts []Interrupt   `json:"interrupts"`
+	Usage      Usage         `json:"usage"`
+	Error      *engine.Error `json:"error"`
+}
+
+// Interrupt is a question or event that a paused run waits for.
+type Interrupt struct {
+	ID     string         `json:"id"`
+	Node   string         `json:"node"`
+	Prompt string         `json:"prompt"`
+	Schema map[string]any `json:"schema"` // null accepts any text
+}
+
+// Usage is an engine.Usage with all keys present, save Estimated where it is 0. Cost is in
+// millionths of a US dollar. Estimated is the number of Calls that are charged at an
+// estimate, because the vendor did not report their usage.
+type Usage struct {
+	Calls     int   `json:"calls"`
+	Input     int   `json:"input"`
+	Cached    int   `json:"cached"`
+	Output    int   `json:"output"`
+	Reasoning int   `json:"reasoning"`
+	Cost      int64 `json:"cost"`
+	Estimated int   `json:"estimated,omitempty"`
+}
+
+// RunReportOf returns the report of a result.
+func RunReportOf(r weir.Result) RunReport {
+	return RunReport{
+		Run: r.Run, Status: r.Status.String(), Outputs: append(engine.Values{}, r.Outputs...), Absent: append(engine.Values{}, r.Absent...),
+		Interrupts: InterruptsOf(r.Interrupts), Usage: UsageOf(r.Usage), Error: r.Error,
+	}
+}
+
+// InterruptsOf returns the interrupts for a report; never nil.
+func InterruptsOf(list []engine.Interrupt) []Interrupt {
+	out := make([]Interrupt, 0, len(list))
+	for _, i := range list {
+		out = append(out, Interrupt{ID: i.ID, Node: history.NodeOfInterrupt(i.ID), Prompt: i.Prompt, Schema: i.Schema})
+	}
+	return out
+}
+
+// UsageOf returns a usage for a report.
+func UsageOf(u engine.Usage) Usage {
+	return Usage{Calls: u.Calls, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, Cost: u.CostMicros, Estimated: u.Estimated}
+}
