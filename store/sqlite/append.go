@@ -170,7 +170,7 @@ func (w *writeTx) clearCrashes(r *runState, a *store.Append) error {
 	if r.crashes == 0 || a.AnnouncesOnly {
 		return nil
 	}
-	_, err := w.s.conn.ExecContext(w.ctx, "DELETE FROM run_crash WHERE run = ?", r.num)
+	_, err := w.prepared().ExecContext(w.ctx, "DELETE FROM run_crash WHERE run = ?", r.num)
 	if err == nil {
 		r.crashes = 0
 	}
@@ -227,7 +227,7 @@ func (w *writeTx) setOwner(r *runState, a *store.Append) error {
 func (w *writeTx) refusalReason(num, fence int64, take bool) (refused, failed error) {
 	var now int64
 	var free bool
-	err := w.s.conn.QueryRowContext(w.ctx, "SELECT fence, owner IS NULL FROM run WHERE num = ?", num).Scan(&now, &free)
+	err := w.prepared().QueryRowContext(w.ctx, "SELECT fence, owner IS NULL FROM run WHERE num = ?", num).Scan(&now, &free)
 	if errors.Is(err, sql.ErrNoRows) {
 		return store.ErrNotFound, nil // deleted since it was looked up
 	}
@@ -263,7 +263,7 @@ func (w *writeTx) loadLastIDs() error {
 		return nil
 	}
 	w.idsLoaded = true
-	return w.s.conn.QueryRowContext(w.ctx,
+	return w.prepared().QueryRowContext(w.ctx,
 		"SELECT coalesce((SELECT max(id) FROM value), 0), coalesce((SELECT max(id) FROM context), 0)",
 	).Scan(&w.lastValue, &w.lastContext)
 }
@@ -283,7 +283,7 @@ func (w *writeTx) nextContext() (int64, error) {
 // findValue returns the id of a value by digest, 0 where it is not stored.
 func (w *writeTx) findValue(root int64, d digest) (int64, error) {
 	var id int64
-	err := w.s.conn.QueryRowContext(w.ctx, "SELECT id FROM value WHERE root = ? AND digest = ?", root, d[:]).Scan(&id)
+	err := w.prepared().QueryRowContext(w.ctx, "SELECT id FROM value WHERE root = ? AND digest = ?", root, d[:]).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}

@@ -62,18 +62,18 @@ func (w *writeTx) contextRowID(id int64) (int64, error) {
 		return id, nil
 	}
 	var row int64
-	err := w.s.conn.QueryRowContext(w.ctx, "SELECT coalesce((SELECT id FROM context WHERE run = ? AND name = ?), 0)", -id, engine.MainContext).Scan(&row)
+	err := w.prepared().QueryRowContext(w.ctx, "SELECT coalesce((SELECT id FROM context WHERE run = ? AND name = ?), 0)", -id, engine.MainContext).Scan(&row)
 	if err != nil || row != 0 {
 		return row, err
 	}
 	if row, err = w.nextContext(); err != nil {
 		return 0, err
 	}
-	_, err = w.s.conn.ExecContext(w.ctx, `INSERT INTO context (id, run, name, start, source, kind)
+	_, err = w.prepared().ExecContext(w.ctx, `INSERT INTO context (id, run, name, start, source, kind)
 		SELECT ?, r.num, ?, r.first, s.context, 'session' FROM run_row r JOIN session s ON s.num = r.session WHERE r.num = ?`,
 		row, engine.MainContext, -id)
 	if err == nil {
-		_, err = w.s.conn.ExecContext(w.ctx, "UPDATE run_row SET folded = nullif(folded & ?, 0) WHERE num = ?", ^foldedMain, -id)
+		_, err = w.prepared().ExecContext(w.ctx, "UPDATE run_row SET folded = nullif(folded & ?, 0) WHERE num = ?", ^foldedMain, -id)
 	}
 	return row, err
 }
@@ -116,7 +116,7 @@ func (p *packer) newContextRow(ch *engine.ContextChange) (row contextRow, refuse
 func (p *packer) checkSessionContext(ch *engine.ContextChange) (refused, failed error) {
 	var id string
 	var start int64
-	err := p.w.s.conn.QueryRowContext(p.w.ctx, "SELECT coalesce((SELECT id FROM session WHERE num = ?1), ''), coalesce((SELECT start FROM context WHERE id = ?2), 0)",
+	err := p.w.prepared().QueryRowContext(p.w.ctx, "SELECT coalesce((SELECT id FROM session WHERE num = ?1), ''), coalesce((SELECT start FROM context WHERE id = ?2), 0)",
 		p.run.round.session, p.run.round.context).Scan(&id, &start)
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (p *packer) sourceInThisRun(name string) (int64, error) {
 
 // number is a run's number, 0 where there is no such run.
 func (w *writeTx) number(id string) (num int64, err error) {
-	err = w.s.conn.QueryRowContext(w.ctx, "SELECT coalesce((SELECT num FROM run WHERE id = ?), 0)", id).Scan(&num)
+	err = w.prepared().QueryRowContext(w.ctx, "SELECT coalesce((SELECT num FROM run WHERE id = ?), 0)", id).Scan(&num)
 	return num, err
 }
 

@@ -33,7 +33,7 @@ func (s *Store) Enqueue(ctx context.Context, q store.QueuedMessage) (store.Queue
 
 // enqueue inserts a message unless it is known, and returns what is kept of it.
 func (w *writeTx) enqueue(q *store.QueuedMessage, value string) (out store.QueuedMessage, err error) {
-	_, err = w.s.conn.ExecContext(w.ctx, `INSERT INTO queue (id, session, value, sender, at)
+	_, err = w.prepared().ExecContext(w.ctx, `INSERT INTO queue (id, session, value, sender, at)
 		SELECT ?1, s.num, ?2, ?3, ?4 FROM session s WHERE s.id = ?5
 		AND NOT EXISTS (SELECT 1 FROM run_row WHERE id = ?1 AND folded & ?6)
 		AND NOT (?7 AND (EXISTS (SELECT 1 FROM queue WHERE session = s.num AND run IS NULL)
@@ -43,7 +43,7 @@ func (w *writeTx) enqueue(q *store.QueuedMessage, value string) (out store.Queue
 	if err != nil {
 		return out, err
 	}
-	out, err = findQueued(w.ctx, w.s.conn, q.ID)
+	out, err = findQueued(w.ctx, w.prepared(), q.ID)
 	if q.OnlyIfIdle && errors.Is(err, sql.ErrNoRows) { // it was not kept: there is no such session, or it is busy
 		if _, err = w.session("id", q.Session); err == nil {
 			err = store.ErrBusy

@@ -59,7 +59,7 @@ func (w *writeTx) createSession(n store.NewSession) error {
 	if err != nil {
 		return err
 	}
-	res, err := w.s.conn.ExecContext(w.ctx, `
+	res, err := w.prepared().ExecContext(w.ctx, `
 		INSERT INTO session (num, id, user, flow, thread, parent, parent_round, salt, context, created, updated, active, main, expires, seal)
 		SELECT 1 + max(coalesce((SELECT max(num) FROM session), 0), coalesce((SELECT num FROM gone WHERE name = 'session'), 0)),
 			?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9,
@@ -73,7 +73,7 @@ func (w *writeTx) createSession(n store.NewSession) error {
 	if made, err := res.RowsAffected(); err != nil || made == 0 {
 		return firstError(err, store.ErrExists)
 	}
-	_, err = w.s.conn.ExecContext(w.ctx, "INSERT INTO context (id, run, name, start, source, kind) VALUES (?, NULL, ?, ?, ?, ?)",
+	_, err = w.prepared().ExecContext(w.ctx, "INSERT INTO context (id, run, name, start, source, kind) VALUES (?, NULL, ?, ?, ?, ?)",
 		id, "main", n.ParentLength, nullInt(f.Source), nullText(f.Kind))
 	return err
 }
@@ -107,7 +107,7 @@ func (w *writeTx) parentOf(n store.NewSession) (p parentSession, err error) {
 	}
 	p = parentSession{num: x.num, rounds: x.rounds, context: x.context}
 	if int64(n.ParentLength) == x.length {
-		err = w.s.conn.QueryRowContext(w.ctx, "SELECT main FROM session WHERE num = ?", x.num).Scan(&p.carryover)
+		err = w.prepared().QueryRowContext(w.ctx, "SELECT main FROM session WHERE num = ?", x.num).Scan(&p.carryover)
 	}
 	return p, err
 }
@@ -122,7 +122,7 @@ type sessionState struct {
 // none.
 func (w *writeTx) session(column string, value any) (x sessionState, err error) {
 	var start int64
-	err = w.s.conn.QueryRowContext(w.ctx, `SELECT s.num, s.rounds, coalesce(s.holder, 0), s.context, c.start, s.id, coalesce(s.usage, '')
+	err = w.prepared().QueryRowContext(w.ctx, `SELECT s.num, s.rounds, coalesce(s.holder, 0), s.context, c.start, s.id, coalesce(s.usage, '')
 		FROM session s JOIN context c ON c.id = s.context WHERE s.`+column+" = ?", value,
 	).Scan(&x.num, &x.rounds, &x.holder, &x.context, &start, &x.id, &x.usage)
 	if err != nil {

@@ -26,13 +26,13 @@ func (s *Store) StartRound(ctx context.Context, queued string, n store.NewRun) (
 	err := s.write(ctx, op, func(ctx context.Context) error {
 		w := writeTx{s: s, ctx: ctx}
 		var err error
-		if q, err = findQueued(ctx, s.conn, queued); err != nil {
+		if q, err = findQueued(ctx, s.prepared(), queued); err != nil {
 			return wrap("message "+queued, err)
 		}
 		if err := w.startRound(&q, n); err != nil {
 			return err
 		}
-		x, err = scanSession(s.conn.QueryRowContext(ctx, selectSession+" WHERE s.id = ?", q.Session))
+		x, err = scanSession(s.prepared().QueryRowContext(ctx, selectSession+" WHERE s.id = ?", q.Session))
 		return err
 	})
 	if err == nil || q.Session == "" || !errors.Is(err, store.ErrBusy) && !errors.Is(err, store.ErrExists) {
@@ -54,7 +54,7 @@ func (w *writeTx) startRound(q *store.QueuedMessage, n store.NewRun) error {
 		return fmt.Errorf("session %s has a round that is going on: %w", q.Session, store.ErrBusy)
 	}
 	var head string
-	err = w.s.conn.QueryRowContext(w.ctx, "SELECT id FROM queue WHERE session = ? AND run IS NULL ORDER BY num LIMIT 1", x.num).Scan(&head)
+	err = w.prepared().QueryRowContext(w.ctx, "SELECT id FROM queue WHERE session = ? AND run IS NULL ORDER BY num LIMIT 1", x.num).Scan(&head)
 	if err == nil && head != q.ID {
 		err = fmt.Errorf("message %s waits before it in session %s: %w", head, q.Session, store.ErrBusy)
 	}
@@ -65,11 +65,11 @@ func (w *writeTx) startRound(q *store.QueuedMessage, n store.NewRun) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.s.conn.ExecContext(w.ctx, "UPDATE queue SET run = ? WHERE id = ?", num, q.ID); err != nil {
+	if _, err := w.prepared().ExecContext(w.ctx, "UPDATE queue SET run = ? WHERE id = ?", num, q.ID); err != nil {
 		return err
 	}
 	q.TakenBy = n.ID
-	_, err = w.s.conn.ExecContext(w.ctx,
+	_, err = w.prepared().ExecContext(w.ctx,
 		"UPDATE session SET rounds = rounds + 1, fence = fence + 1, holder = ?, updated = ? WHERE num = ?",
 		num, n.At.UnixMilli(), x.num)
 	return err
@@ -80,7 +80,7 @@ func (w *writeTx) startRound(q *store.QueuedMessage, n store.NewRun) error {
 // had cost when it ended.
 func (w *writeTx) checkHoldsSession(r *runState) (again *engine.Usage, refused, failed error) {
 	var x sessionState
-	err := w.s.conn.QueryRowContext(w.ctx, "SELECT id, rounds, coalesce(holder, 0) FROM session WHERE num = ?", r.round.session).Scan(&x.id, &x.rounds, &x.holder)
+	err := w.prepared().QueryRowContext(w.ctx, "SELECT id, rounds, coalesce(holder, 0) FROM session WHERE num = ?", r.round.session).Scan(&x.id, &x.rounds, &x.holder)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, store.ErrNotFound, nil
 	}
@@ -91,7 +91,7 @@ func (w *writeTx) checkHoldsSession(r *runState) (again *engine.Usage, refused, 
 		return nil, fmt.Errorf("round %d of session %s, which has had %d: %w", r.round.number, x.id, x.rounds, store.ErrSessionAdvanced), nil
 	}
 	var before string
-	if err := w.s.conn.QueryRowContext(w.ctx, "SELECT coalesce(usage, '') FROM run WHERE num = ?", r.num).Scan(&before); err != nil {
+	if err := w.prepared().QueryRowContext(w.ctx, "SELECT coalesce(usage, '') FROM run WHERE num = ?", r.num).Scan(&before); err != nil {
 		return nil, nil, err
 	}
 	was, err := readUsage(before)
@@ -102,7 +102,7 @@ func (w *writeTx) checkHoldsSession(r *runState) (again *engine.Usage, refused, 
 // next round begins with, and gives the session back where it is the last.
 // Again is what was added to the session's usage when the round ended before.
 func (w *writeTx) updateSession(r *runState, a *store.Append, again *engine.Usage) error {
-	c := w.s.conn
+	c := w.prepared()
 	if a.Commit.Seq == 1 {
 		if err := w.foldMessage(r); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (w *writeTx) updateSession(r *runState, a *store.Append, again *engine.Usag
 // foldMessage drops what is kept of the message that began a round: the journal
 // has it from here on. Where the run's row says all the rest, nothing stays.
 func (w *writeTx) foldMessage(r *runState) error {
-	res, err := w.s.conn.ExecContext(w.ctx, `DELETE FROM queue WHERE run = ?1 AND id = (SELECT id FROM run_row WHERE num = ?1)
+	res, err := w.prepared().ExecContext(w.ctx, `DELETE FROM queue WHERE run = ?1 AND id = (SELECT id FROM run_row WHERE num = ?1)
 		AND coalesce(sender, '') = (SELECT user FROM session WHERE num = ?2)`, r.num, r.round.session)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (w *writeTx) foldMessage(r *runState) error {
 	case err != nil:
 		return err
 	case n == 0:
-		_, err = w.s.conn.ExecContext(w.ctx, "UPDATE queue SET value = NULL WHERE run = ?", r.num)
+		_, err = w.prepared().ExecContext(w.ctx, "UPDATE queue SET value = NULL WHERE run = ?", r.num)
 	default:
 		err = w.setFolded(r, foldedMessage)
 	}
@@ -151,7 +151,7 @@ func (w *writeTx) foldMessage(r *runState) error {
 // setFolded notes that a round has no row of its own for something.
 func (w *writeTx) setFolded(r *runState, what int64) error {
 	r.round.folded |= what
-	_, err := w.s.conn.ExecContext(w.ctx, "UPDATE run_row SET folded = coalesce(folded, 0) | ? WHERE num = ?", what, r.num)
+	_, err := w.prepared().ExecContext(w.ctx, "UPDATE run_row SET folded = coalesce(folded, 0) | ? WHERE num = ?", what, r.num)
 	return err
 }
 
@@ -169,7 +169,7 @@ func (w *writeTx) addSessionUsage(r *runState, u engine.Usage, holder int64) err
 	if err != nil {
 		return err
 	}
-	_, err = w.s.conn.ExecContext(w.ctx, "UPDATE session SET usage = ?, holder = ? WHERE num = ?",
+	_, err = w.prepared().ExecContext(w.ctx, "UPDATE session SET usage = ?, holder = ? WHERE num = ?",
 		nullText(total), nullInt(holder), r.round.session)
 	return err
 }

@@ -58,6 +58,7 @@ type Store struct {
 	writer           *sql.DB
 	conn             *sql.Conn // the one connection of writer
 	stmts            preparedStatements
+	statements       map[string]*sql.Stmt // by text; see preparedConn
 	runs             runCache
 	payload          []byte // room for one
 	trajectoryTables trajectoryState
@@ -178,6 +179,7 @@ func (s *Store) Close() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closeStatements()
 	s.stmts.close()
 	s.trajectoryTables.close()
 	err := s.conn.Close()
