@@ -156,7 +156,7 @@ func TestCodeReadsOnlyDeclaredFiles(t *testing.T) {
 	}{
 		{"{x: a.txt, y: sub/b.txt}", nil, map[string]any{"x": "inside", "y": "below"}, ""},
 		{"{x: ../outside.txt}", nil, map[string]any{"x": "outside"}, ""}, // the flow's author says so
-		{"{x: lost.txt}", nil, nil, "there is no file"},
+		{"{x: lost.txt}", nil, nil, "does not exist"},
 		{"{x: sub}", nil, nil, "is not a file"},
 		{given, nil, map[string]any{}, ""},
 		{given, "sub/b.txt", map[string]any{"x": "below"}, ""},
