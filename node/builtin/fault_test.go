@@ -239,7 +239,7 @@ func TestWritingManyKeysIsLinearAndBounded(t *testing.T) {
 		t.Errorf("the run %s with %d keys: %v", r.Status, len(r.State), r.Error)
 	}
 	r = weirtest.Flow(t, "weir: 1\nname: f\nnodes: {n: {type: many, with: {n: 100001}}}\n", weirtest.Case{Types: []weir.Type{many}, Timeout: 5 * time.Minute})
-	if r.Error == nil || r.Error.Code != engine.CodeValue || !strings.Contains(r.Error.Message, "100000 is the limit") {
+	if r.Error == nil || r.Error.Code != engine.CodeValue || !strings.Contains(r.Error.Message, "the limit is 100000") {
 		t.Errorf("the run %s: %v", r.Status, r.Error)
 	}
 }
