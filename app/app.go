@@ -2,7 +2,7 @@
 // store, model providers, code executors and tools. The command and the server share it.
 //
 // It must not know how results are shown: it imports no flags, no terminal and no HTTP
-// handlers, and asks nobody anything.
+// handlers, and does not prompt.
 package app
 
 import (

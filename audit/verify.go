@@ -201,7 +201,7 @@ func (x *verifier) listChains() error {
 	return nil
 }
 
-// ancestors is a chain with those that it goes on from, the oldest first.
+// ancestors returns a chain with the chains that it continues, the oldest first.
 func (x *verifier) ancestors(c store.Chain) []store.Chain {
 	if base, ok := x.byNum[c.Base]; ok && c.Base < c.Number {
 		return append(x.ancestors(base), c)

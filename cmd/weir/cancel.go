@@ -55,7 +55,7 @@ func (p *cli) cancel(ctx context.Context, prefix, reason string) error {
 	}
 }
 
-// cancelRun cancels a run that nobody drives and tells whoever drives it otherwise,
+// cancelRun cancels a run that no process executes, and otherwise notifies the process that executes it,
 // unless they have been told. done says that the run has ended, and how.
 func (p *cli) cancelRun(ctx context.Context, desk *application, id, reason string, told bool) (s engine.Status, done bool, err error) {
 	r, err := desk.Store.Run(ctx, id)

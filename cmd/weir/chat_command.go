@@ -276,7 +276,7 @@ func (c *chat) switchCommand(ctx context.Context, argument string) error {
 	return c.switchTo(ctx, other, "")
 }
 
-// switchTo goes on in another session.
+// switchTo continues in another session.
 func (c *chat) switchTo(ctx context.Context, s *weir.Session, why string) error {
 	c.session, c.view.last = s, nil
 	c.refreshInterrupts(ctx)

@@ -263,7 +263,7 @@ func (v *replyView) event(e engine.Event, above string) {
 	}
 }
 
-// complete shows what has come of the turn, nil where nobody knows.
+// complete shows the result of the turn, nil if it is unknown.
 func (v *replyView) complete(s *weir.ReplyState) {
 	v.p.screen().setInterruptLine(nil)
 	v.mu.Lock()

@@ -74,12 +74,12 @@ func interruptible(parent context.Context) (context.Context, func()) {
 	}
 }
 
-// interruptHandler is who is told of Ctrl-C in place of the command as a whole.
+// interruptHandler is receives Ctrl-C in place of the whole command.
 type interruptHandler struct{ handler atomic.Pointer[func()] }
 
 type interruptHandlerKey struct{}
 
-// handle tells whoever wants to be told of Ctrl-C; false where nobody does.
+// handle notifies the handler of Ctrl-C; false if there is none.
 func (a *interruptHandler) handle() bool {
 	tell := a.handler.Load()
 	if tell == nil {

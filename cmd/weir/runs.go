@@ -25,7 +25,7 @@ type runRow struct {
 	Updated    time.Time       `json:"updated"`
 	User       string          `json:"user"`
 	Origin     string          `json:"origin"`
-	Parent     string          `json:"parent"`   // "" for a run that is nobody's child
+	Parent     string          `json:"parent"`   // "" for a run without a parent
 	Children   int             `json:"children"` // its own, not theirs
 	Events     int64           `json:"events"`
 	Interrupts []app.Interrupt `json:"interrupts"`

@@ -181,7 +181,7 @@ func (d *application) deleteSessions(ctx context.Context, ids []string, o *delet
 	return sum, nil
 }
 
-// confirmDelete asks for leave to delete; where nobody can be asked, --yes is needed.
+// confirmDelete asks for confirmation of a deletion; without a terminal, --yes is needed.
 func (p *cli) confirmDelete(ctx context.Context, question string, o *deleteOptions) (bool, error) {
 	if o.assumeYes {
 		return true, nil
