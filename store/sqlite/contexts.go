@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-func (w *writeTx) lineage() lineage { return lineage{w.ctx, w.s.conn} }
+func (w *writeTx) lineage() lineage { return lineage{w.ctx, w.prepared()} }
 
 // context is the context that a change is of, made with the commit where it is
 // not there.

@@ -23,7 +23,7 @@ func newSalt() []byte {
 // is taken, store.ErrNotFound where there is no such base.
 func (s *Store) Create(ctx context.Context, n store.NewRun) error {
 	return s.write(ctx, "create run "+n.ID, func(ctx context.Context) error {
-		l := lineage{ctx, s.conn}
+		l := lineage{ctx, s.prepared()}
 		base, err := l.findBase(n.Base)
 		if err != nil {
 			return err

@@ -29,7 +29,7 @@ func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Du
 	err := s.write(ctx, "acquire run "+id, func(ctx context.Context) error {
 		var num, until int64
 		var holder, status string
-		err := s.conn.QueryRowContext(ctx, `SELECT r.num, coalesce(r.owner, ''), r.until, r.fence, r.status || coalesce(r.activity, ''), coalesce(k.count, 0)
+		err := s.prepared().QueryRowContext(ctx, `SELECT r.num, coalesce(r.owner, ''), r.until, r.fence, r.status || coalesce(r.activity, ''), coalesce(k.count, 0)
 			FROM run_row r LEFT JOIN run_crash k ON k.run = r.num WHERE r.id = ?`, id,
 		).Scan(&num, &holder, &until, &l.Fence, &status, &l.Crashes)
 		if err != nil {
@@ -44,12 +44,12 @@ func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Du
 		}
 		if another && status == engine.Running.String() {
 			l.Crashes++
-			if _, err := s.conn.ExecContext(ctx, `INSERT INTO run_crash (run, count) VALUES (?1, ?2)
+			if _, err := s.prepared().ExecContext(ctx, `INSERT INTO run_crash (run, count) VALUES (?1, ?2)
 				ON CONFLICT (run) DO UPDATE SET count = ?2`, num, l.Crashes); err != nil {
 				return err
 			}
 		}
-		_, err = s.conn.ExecContext(ctx, "UPDATE run_row SET fence = ?, owner = ?, until = ? WHERE num = ?",
+		_, err = s.prepared().ExecContext(ctx, "UPDATE run_row SET fence = ?, owner = ?, until = ? WHERE num = ?",
 			l.Fence, owner, l.Until.UnixMilli(), num)
 		return err
 	})
@@ -70,7 +70,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Durati
 	err := s.write(ctx, "renew leases", func(ctx context.Context) error {
 		lost = nil
 		for _, l := range leases {
-			res, err := s.conn.ExecContext(ctx, "UPDATE run_row SET until = ? WHERE id = ? AND fence = ? AND owner = ?",
+			res, err := s.prepared().ExecContext(ctx, "UPDATE run_row SET until = ? WHERE id = ? AND fence = ? AND owner = ?",
 				until, l.Run, l.Fence, l.Owner)
 			if err != nil {
 				return err

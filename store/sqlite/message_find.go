@@ -31,7 +31,7 @@ func (w *writeTx) writePage(context, page int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.s.conn.ExecContext(w.ctx, "INSERT OR REPLACE INTO message_page (id, hashes) VALUES (?, ?)",
+	_, err = w.prepared().ExecContext(w.ctx, "INSERT OR REPLACE INTO message_page (id, hashes) VALUES (?, ?)",
 		messageID(context, page), hashes)
 	return err
 }

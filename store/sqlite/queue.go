@@ -138,7 +138,7 @@ func (s *Store) RemoveQueued(ctx context.Context, id string) error {
 // wait.
 func (s *Store) RefuseQueued(ctx context.Context, id, holder string, commits int64) error {
 	return s.write(ctx, "refuse message "+id, func(ctx context.Context) error {
-		q, err := findQueued(ctx, s.conn, id)
+		q, err := findQueued(ctx, s.prepared(), id)
 		if err == nil && q.TakenBy != "" || errors.Is(err, sql.ErrNoRows) {
 			return store.ErrNotQueued
 		}
@@ -146,7 +146,7 @@ func (s *Store) RefuseQueued(ctx context.Context, id, holder string, commits int
 			return err
 		}
 		var same bool
-		err = s.conn.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM session s JOIN run_row r ON r.num = s.holder
+		err = s.prepared().QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM session s JOIN run_row r ON r.num = s.holder
 			WHERE s.id = ?1 AND r.id = ?2 AND ?3 = coalesce(
 				(SELECT max(id) & 0xffffffff FROM run_commit WHERE id > r.num << 32 AND id < (r.num + 1) << 32), 0))`,
 			q.Session, holder, commits).Scan(&same)
@@ -154,7 +154,7 @@ func (s *Store) RefuseQueued(ctx context.Context, id, holder string, commits int
 			err = store.ErrSessionAdvanced
 		}
 		if err == nil {
-			_, err = s.conn.ExecContext(ctx, "DELETE FROM queue WHERE id = ?", id)
+			_, err = s.prepared().ExecContext(ctx, "DELETE FROM queue WHERE id = ?", id)
 		}
 		return err
 	})
@@ -175,7 +175,7 @@ func (s *Store) NotQueued(ctx context.Context, ids []string) ([]string, error) {
 func (w *writeTx) firstNotQueued(messages []string) (string, error) {
 	for _, id := range messages {
 		var waits bool
-		err := w.s.conn.QueryRowContext(w.ctx, "SELECT EXISTS (SELECT 1 FROM queue WHERE id = ? AND run IS NULL)", id).Scan(&waits)
+		err := w.prepared().QueryRowContext(w.ctx, "SELECT EXISTS (SELECT 1 FROM queue WHERE id = ? AND run IS NULL)", id).Scan(&waits)
 		if err != nil || !waits {
 			return id, err
 		}
@@ -187,7 +187,7 @@ func (w *writeTx) firstNotQueued(messages []string) (string, error) {
 // The values are in the journal.
 func (w *writeTx) removeConsumed(a *store.Append) error {
 	for _, id := range a.ConsumedMessages {
-		_, err := w.s.conn.ExecContext(w.ctx, `UPDATE queue SET value = NULL,
+		_, err := w.prepared().ExecContext(w.ctx, `UPDATE queue SET value = NULL,
 			run = (SELECT holder FROM session WHERE num = queue.session) WHERE id = ?`, id)
 		if err != nil {
 			return err
@@ -198,7 +198,7 @@ func (w *writeTx) removeConsumed(a *store.Append) error {
 	}
 	list, err := json.Marshal(a.ConsumedPosts)
 	if err == nil {
-		_, err = w.s.conn.ExecContext(w.ctx, "DELETE FROM inbox WHERE id IN (SELECT value FROM json_each(?))", string(list))
+		_, err = w.prepared().ExecContext(w.ctx, "DELETE FROM inbox WHERE id IN (SELECT value FROM json_each(?))", string(list))
 	}
 	return err
 }

@@ -61,7 +61,7 @@ func (c *runCache) load(w *writeTx, id string, fence int64) (*runState, error) {
 	if old != nil {
 		r.recent, r.deltaBases = old.recent, old.deltaBases
 	}
-	err := w.s.conn.QueryRowContext(w.ctx,
+	err := w.prepared().QueryRowContext(w.ctx,
 		`SELECT r.num, r.root, coalesce(o.salt, s.salt), coalesce(r.base, 0), coalesce(r.base_seq, 0), coalesce(r.base_last, 0),
 			coalesce(r.session, 0), coalesce(r.round, 0), coalesce(h.context, 0), coalesce(r.first, 0), coalesce(r.folded, 0),
 			coalesce((SELECT count FROM run_crash k WHERE k.run = r.num), 0)
@@ -103,7 +103,7 @@ func (r *runState) context(w *writeTx, name string) (*contextState, error) {
 		return c, nil
 	}
 	var h contextRef
-	err := w.s.conn.QueryRowContext(w.ctx, `SELECT id, start, coalesce(source, 0), coalesce(kind, '')
+	err := w.prepared().QueryRowContext(w.ctx, `SELECT id, start, coalesce(source, 0), coalesce(kind, '')
 		FROM context c WHERE run = ? AND name = ?`, r.num, name).Scan(&h.id, &h.start, &h.source, &h.kind)
 	if errors.Is(err, sql.ErrNoRows) {
 		if name != engine.MainContext || r.round.folded&foldedMain == 0 {

@@ -28,7 +28,7 @@ func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
 		if err != nil {
 			return err
 		}
-		_, err = findQueued(ctx, s.conn, n.FirstMessage.ID)
+		_, err = findQueued(ctx, s.prepared(), n.FirstMessage.ID)
 		if err == nil {
 			return fmt.Errorf("message %s: %w", n.FirstMessage.ID, store.ErrExists)
 		}

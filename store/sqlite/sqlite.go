@@ -165,7 +165,7 @@ func (s *Store) exec(ctx context.Context, op, query string, args ...any) (int64,
 	if s.readOnly {
 		return 0, s.wrap(op, store.ErrReadOnly)
 	}
-	res, err := s.conn.ExecContext(ctx, query, args...)
+	res, err := s.prepared().ExecContext(ctx, query, args...)
 	if err != nil {
 		return 0, s.wrap(op, err)
 	}

@@ -62,7 +62,11 @@ func (s *Store) prepared() preparedConn { return preparedConn{s} }
 
 func (w *writeTx) prepared() preparedConn { return preparedConn{w.s} }
 
-// QueryContext runs a statement that is not kept: its rows may be open while it runs again.
+// QueryContext is sql.Conn.QueryContext. The caller closes the rows before the same text runs
+// again.
 func (c preparedConn) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if st := c.s.statement(ctx, query); st != nil { //nolint:sqlclosecheck // closed with the store
+		return st.QueryContext(ctx, args...)
+	}
 	return c.s.conn.QueryContext(ctx, query, args...)
 }
