@@ -52,6 +52,7 @@ type Item struct {
 
 	attached bool // no item for readers: the run is executed here from event Number on
 	seq      int64
+	pos      uint64 // position behind it in the hub; 0 for an item that was not read from there
 	from     *position
 }
 

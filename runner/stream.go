@@ -62,9 +62,9 @@ type reader struct {
 func (r *reader) seekEvent(x *Execution, number int64) bool {
 	r.x = x
 	a := x.hub.subscribe(r.l.clock.now(), number == x.hub.start)
-	r.at.hub, r.at.pos = a.hub, a.pos
 	if a.pos == 0 && len(a.live) == 0 && number == x.hub.start && a.lastEvents[x.ID] == number {
 		r.at.runs = append([]runPosition{{run: x.ID, last: number}}, x.hub.children...)
+		r.at.hub, r.at.pos = a.hub, a.pos
 		return true
 	}
 	r.at.runs = []runPosition{{run: x.ID}}
@@ -82,7 +82,17 @@ func (r *reader) seekEvent(x *Execution, number int64) bool {
 			}
 		}
 	}
-	return r.replay(&a) && r.yieldSnapshots(a.live)
+	return r.catchUp(&a)
+}
+
+// catchUp yields what there was before the reader subscribed. Until it has, the cursors of
+// items name no position of the hub: who resumes from one of them has to catch up as well.
+func (r *reader) catchUp(a *subscription) bool {
+	if !r.replay(a) || !r.yieldSnapshots(a.live) {
+		return false
+	}
+	r.at.hub, r.at.pos = a.hub, a.pos
+	return true
 }
 
 // resume brings the reader from its position to where it can follow an execution.
@@ -97,8 +107,8 @@ func (r *reader) resume(x *Execution) bool {
 // rejoin brings a reader that has lost its place to where it would be if it came now.
 func (r *reader) rejoin() bool {
 	a := r.x.hub.subscribe(r.l.clock.now(), false)
-	r.at.hub, r.at.pos = a.hub, a.pos
-	return r.yieldGap() && r.replay(&a) && r.yieldSnapshots(a.live)
+	r.at.hub, r.at.pos = "", 0
+	return r.yieldGap() && r.catchUp(&a)
 }
 
 // yieldGap says that live output was lost, where there was some that nothing has replaced.
@@ -157,20 +167,19 @@ func (r *reader) follow() bool {
 			}
 			continue
 		}
-		for pos := r.at.pos; len(items) > 0; items = items[1:] {
-			pos++
-			if r.at.pos != pos-1 { // it has rejoined
-				break
-			}
-			r.at.pos = pos
-			if !r.yieldPublished(items[0]) {
+		for pos := r.at.pos + 1; len(items) > 0 && r.at.pos == pos-1; pos++ { // another position: it has rejoined
+			it := items[0]
+			it.pos, items = pos, items[1:]
+			if !r.yieldPublished(it) {
 				return false
 			}
+			r.at.pos = max(r.at.pos, pos)
 		}
 	}
 }
 
-// yieldPublished takes an item as it was published.
+// yieldPublished takes an item as it was published. What it yields from the journals before
+// the item itself has the position before the item.
 func (r *reader) yieldPublished(it Item) bool {
 	f := r.runPosition(it.Run)
 	switch {
@@ -311,6 +320,7 @@ func (r *reader) yieldItem(it Item) bool {
 		return true
 	}
 	it.PathPrefix = r.runPosition(it.Run).pathPrefix
+	r.at.pos = max(r.at.pos, it.pos)
 	r.trackLive(&it)
 	at := r.at
 	it.from, r.runsShared = &at, true

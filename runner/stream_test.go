@@ -406,3 +406,78 @@ func (k *cursors) readOn(t *testing.T, s *streamState, run *weir.Run, cursor str
 	}
 	return cursor
 }
+
+// haltedModel streams the first half of its answer, waits, and streams the rest.
+type haltedModel struct {
+	halfway, release chan struct{}
+}
+
+func (m *haltedModel) Generate(ctx context.Context, _ *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+	emit(llm.Chunk{Text: "one "})
+	close(m.halfway)
+	select {
+	case <-m.release:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	emit(llm.Chunk{Text: "two"})
+	return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: "one two"}}, nil
+}
+
+// TestCursorFromBeforeASnapshotGetsTheSnapshot has readers stop at each item that they get
+// before the snapshot of a text that is being streamed, and resume there.
+func TestCursorFromBeforeASnapshotGetsTheSnapshot(t *testing.T) {
+	t.Parallel()
+	m := &haltedModel{make(chan struct{}), make(chan struct{})}
+	st := weirkit.OpenSQLite(t, filepath.Join(t.TempDir(), "weir.db"))
+	w, err := weir.Open(weir.Options{Store: st, Providers: map[string]weir.Provider{"p": m}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // the run has ended
+	f := weirkit.Parse(t, w, "weir: 1\nname: top\ncontext: {model: p/m}\nnodes:\n  a: {type: llmRequest, in: {message: Go.}}\n")
+	run, err := w.Start(t.Context(), f, weir.Start{ID: "top"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-m.halfway
+	var k cursors
+	s := newStreamState(t, "a reader that joins")
+	for it, err := range w.Follow(t.Context(), "top", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.apply(&it); it.Snapshot {
+			break
+		}
+		k.add(it.Cursor(), s.clone(fmt.Sprintf("a reader that resumes after %d items", len(k.list)+1)))
+	}
+	if len(k.list) == 0 {
+		t.Fatal("nothing came before the snapshot")
+	}
+	var wg sync.WaitGroup
+	joined := make(chan struct{}, len(k.list))
+	for _, at := range k.list {
+		wg.Go(func() {
+			for it, err := range w.Follow(t.Context(), "top", at.cursor) {
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if at.seen.apply(&it); it.Event == nil {
+					select {
+					case joined <- struct{}{}:
+					default:
+					}
+				}
+			}
+			at.seen.done(st)
+		})
+	}
+	for range k.list {
+		<-joined
+	}
+	close(m.release)
+	wg.Wait()
+	weirkit.Wait(t, run)
+}
