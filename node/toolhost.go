@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/weir-run/weir/convo"
@@ -59,8 +58,8 @@ func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult
 			if err == nil {
 				return Outcome{Value: made.addTo(map[string]any{"text": text})}, nil
 			}
-			// An interrupted call has no result: its outcome is unknown.
-			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			// An interrupted call has no result, whatever its error says: its outcome is unknown.
+			if ctx.Err() != nil {
 				return Outcome{}, err
 			}
 			if h.insist {

@@ -40,7 +40,7 @@ func (e *PanicError) Error() string { return fmt.Sprintf("the tool panicked: %v"
 // Run calls the tool within its limits. The text, and that of an error, is made safe to
 // store and to display (Clean) and truncated to MaxOutput (Cut).
 //
-// If ctx ends, the error wraps ctx.Err(). If the tool times out, the error says so, and
+// If ctx ends before the call has returned a text, the error wraps ctx.Err(). If the tool times out, the error says so, and
 // wraps ErrOutcomeUnknown unless the tool is ReadOnly. A function that does not return by
 // then is abandoned: its goroutine lives until it returns. A panic is a *PanicError.
 func (t *Tool) Run(ctx context.Context, call Call) (string, error) {
@@ -58,8 +58,8 @@ func (t *Tool) Run(ctx context.Context, call Call) (string, error) {
 	switch {
 	case err == nil:
 		return Cut(Clean(text), t.maxOutput()), nil
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return "", fmt.Errorf("tool %s: %w", t.Name, err)
+	case ctx.Err() != nil: // also where the function gives another error, such as the cause
+		return "", fmt.Errorf("tool %s: %w", t.Name, ctx.Err())
 	case limited.Err() != nil && errors.Is(err, limited.Err()):
 		err = t.timeoutError(limit)
 	}

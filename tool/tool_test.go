@@ -185,14 +185,20 @@ func TestTheDefaultTimeoutHoldsAndANegativeOneIsNone(t *testing.T) {
 func TestCancelledCallIsNotReportedAsTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		waits := &tool.Tool{Name: "waits", Call: func(ctx context.Context, _ tool.Call) (string, error) {
-			cancel()
-			<-ctx.Done()
-			return "", ctx.Err()
-		}}
-		if _, err := waits.Run(ctx, tool.Call{}); !errors.Is(err, context.Canceled) || errors.Is(err, tool.ErrOutcomeUnknown) {
-			t.Errorf("got %v", err)
+		for name, fail := range map[string]func(context.Context) error{
+			"context error": context.Context.Err,
+			"cause":         context.Cause,
+			"own error":     func(context.Context) error { return errors.New("signal: killed") },
+		} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			waits := &tool.Tool{Name: "waits", Call: func(ctx context.Context, _ tool.Call) (string, error) {
+				cancel(errors.New("the process is shutting down"))
+				<-ctx.Done()
+				return "", fail(ctx)
+			}}
+			if _, err := waits.Run(ctx, tool.Call{}); !errors.Is(err, context.Canceled) || errors.Is(err, tool.ErrOutcomeUnknown) {
+				t.Errorf("%s: got %v", name, err)
+			}
 		}
 	})
 }

@@ -276,7 +276,7 @@ type requestTool struct {
 func (c *requestTool) call(ctx context.Context, call tool.Call, args map[string]any) (string, error) {
 	secrets := template.NewSecrets(c.secrets)
 	text, err := c.sendRequest(ctx, call, args, secrets)
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	if err != nil && ctx.Err() != nil {
 		return "", ctx.Err()
 	}
 	return text, secrets.Error(err)
