@@ -16,32 +16,33 @@ import (
 	"github.com/weir-run/weir/trajectory/follow"
 )
 
-// Execution is a run held in memory by a Local. It ends when the run ends, when
-// only people or outside events can move it, when its lease is lost, or when
-// the Local closes.
+// Execution is a run held in memory by a Local. It ends when the run ends, when only
+// people or outside events can continue it, when its lease is lost, or when the Local
+// closes. At most one goroutine at a time, the driver, applies messages to it; see
+// driverQueue. Fields belong to the driver unless their comment says otherwise; ID, local
+// and startedAt are constant, and result, err and stopped may be read once done is closed.
 type Execution struct {
 	ID string
 
 	local            *Local
 	m                *machine
-	lease            store.Lease
-	leasePending     bool // the next commit takes the run
-	leaseReleased    bool // the last commit gave the run back
-	messages         *driverQueue
-	hub              hub
+	lease            store.Lease  // written by the driver, with local.mu locked
+	leaseState       leaseState   // written by the driver, with local.mu locked
+	messages         *driverQueue // any goroutine
+	hub              hub          // any goroutine
 	ack              chan error
 	appendBuf        [1]store.Append // what is being committed
-	done             chan struct{}
+	done             chan struct{}   // any goroutine; closed when the execution has ended
 	startedAt        time.Time
-	closing          atomic.Bool // the Local closes
-	releasing        bool        // guarded by local.mu: the lease is being given back
+	closing          atomic.Bool // any goroutine: the Local closes, and nothing starts any more
+	releasing        bool        // guarded by local.mu: the lease is being released
 	timer            *time.Timer
-	savingCheckpoint atomic.Bool // a checkpoint is being written
+	savingCheckpoint atomic.Bool // any goroutine: a checkpoint is being written
 	checkpointAfter  int64       // no checkpoint before this many events
-	nextAttempt      *attempt    // what the driver's goroutine is to run when it has no mail
+	nextAttempt      *attempt    // what the driver runs itself once it has no messages
 
 	parentLink     parentLink
-	publishesTo    atomic.Pointer[Execution]              // the parent, whose readers see this run too
+	publishesTo    atomic.Pointer[Execution]              // any goroutine; the parent, whose readers see this run too
 	children       childrun.Children                      // open children
 	joins          map[*childrun.Child]context.CancelFunc // joins of children that are under way
 	pendingAcks    []chan error                           // commands applied, not yet durable
@@ -50,7 +51,7 @@ type Execution struct {
 	cancelAcks     []chan error                           // cancellations, not yet durable in all children
 	toolRuns       toolRuns                               // flows that tools run
 	follower       *follow.Follower
-	trajectoryLost bool // the trail was lost
+	trajectoryLost bool // the trajectory cannot be recorded any more
 	describer      describer
 	batch          []driverMessage
 	result         Result
@@ -364,11 +365,11 @@ func (x *Execution) commit() error {
 	}
 	x.appendBuf[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run), Release: x.releasesLease(), Carryover: x.m.carryoverChange(), ConsumedMessages: x.takenMessages, ConsumedPosts: x.takenPosts, AnnouncesOnly: onlyEffectStarts(c.Events)}
 	x.takenMessages, x.takenPosts = nil, nil
-	if x.leaseReleased { // by the commit before, and something has come since
-		x.markLeasePending()
+	if x.leaseState == leaseReleased { // by the commit before, and something has come since
+		x.reacquireWithCommit()
 		x.appendBuf[0].Fence = x.lease.Fence
 	}
-	if x.leasePending {
+	if x.leaseState == leasePending {
 		x.appendBuf[0].Acquire = &x.lease
 	}
 	err := x.local.committer.commit(x.appendBuf[:], x.ack)
@@ -379,31 +380,14 @@ func (x *Execution) commit() error {
 	if err != nil {
 		return fmt.Errorf("run %s: %w", x.ID, err)
 	}
-	x.leasePending = false
-	x.markLeaseReleased(x.appendBuf[0].Release)
+	if x.appendBuf[0].Release {
+		x.setLeaseState(leaseReleased)
+	} else {
+		x.setLeaseState(leaseHeld)
+	}
 	x.publish(func(h *hub) { h.publishCommit(x.ID, &c) })
 	x.local.saveLiveCheckpoint(x)
 	return nil
-}
-
-// markLeasePending has the next commit take the run, which the last one gave back. Where
-// another process has taken it since, that commit is refused.
-func (x *Execution) markLeasePending() {
-	x.local.mu.Lock()
-	defer x.local.mu.Unlock()
-	x.lease.Fence += 2
-	x.lease.TTL = x.local.o.Lease
-	x.leasePending, x.leaseReleased = true, false
-}
-
-// markLeaseReleased notes whether a commit gave the run back.
-func (x *Execution) markLeaseReleased(left bool) {
-	if x.leaseReleased == left {
-		return
-	}
-	x.local.mu.Lock()
-	defer x.local.mu.Unlock()
-	x.leaseReleased = left
 }
 
 // onlyEffectStarts reports whether events only say that effects are about to start.
@@ -501,7 +485,7 @@ func (x *Execution) finish() {
 			x.stopped = &Stopped{x.ID}
 		}
 		x.local.saveCheckpoint(ctx, x)
-		if x.leaseReleased {
+		if x.leaseState == leaseReleased {
 			x.m.fence = x.lease.Fence + 1
 		}
 		x.local.paused.add(x.m)

@@ -44,7 +44,7 @@ func (l *Local) leases() []store.Lease {
 	defer l.mu.Unlock()
 	out := make([]store.Lease, 0, len(l.held))
 	for _, x := range l.held {
-		if !x.leaseReleased {
+		if x.leaseState == leaseHeld {
 			out = append(out, x.lease)
 		}
 	}

@@ -25,7 +25,7 @@ func (l *Local) acquireWithCommit(ctx context.Context, p *Program, id string, fi
 	x := l.newExecution(id, m, store.Lease{
 		Run: id, Owner: l.owner, Fence: fence + 1, TTL: l.o.Lease,
 	})
-	x.leasePending = true
+	x.leaseState = leasePending
 	if err := m.relaunch(l.clock.now()); err != nil {
 		return nil, nil //nolint:nilerr // it may be what another process made of the run; the same again is told
 	}
@@ -37,7 +37,7 @@ func (l *Local) acquireWithCommit(ctx context.Context, p *Program, id string, fi
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case x.leasePending: // nothing came of the command
+	case x.leaseState == leasePending: // nothing came of the command
 		l.paused.add(m)
 		return nil, nil
 	}

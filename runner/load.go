@@ -45,7 +45,7 @@ func (l *Local) getOrLoad(ctx context.Context, p *Program, id string, mode loadM
 	close(taken)
 	if err == nil && l.closed {
 		err = ErrClosed
-		if !x.leaseReleased {
+		if x.leaseState == leaseHeld {
 			_ = l.store.Release(context.WithoutCancel(ctx), x.lease)
 		}
 	}
@@ -106,7 +106,7 @@ func (l *Local) loadEnded(ctx context.Context, p *Program, id string, first func
 		return nil, nil
 	}
 	x := l.newExecution(id, m, store.Lease{Run: id, Owner: l.owner, Fence: row.Fence - 1})
-	x.leaseReleased = true
+	x.leaseState = leaseReleased
 	if err := l.prepare(x, first); err != nil {
 		return nil, err
 	}

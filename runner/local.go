@@ -256,7 +256,7 @@ func (l *Local) release(ctx context.Context, x *Execution) {
 	l.mu.Lock()
 	x.releasing = true
 	l.mu.Unlock()
-	if x.leaseReleased {
+	if x.leaseState == leaseReleased {
 		return
 	}
 	if err := l.store.Release(ctx, x.lease); err != nil && !errors.Is(err, store.ErrFenced) {
