@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/weirkit"
 	"github.com/weir-run/weir/llm/recorded"
 	"github.com/weir-run/weir/sandbox"
 	"github.com/weir-run/weir/store/sqlite"
@@ -54,6 +55,46 @@ func TestCodeReadsStateAndWritesChanges(t *testing.T) {
 		if done, ok := e.(*engine.NodeCompleted); ok && len(done.State) != 3 {
 			t.Errorf("written are %v, expected three changes", done.State)
 		}
+	}
+}
+
+// TestPrintedTextIsStreamedUnderTheKeyOfItsEffect compares what a reader sees of a program
+// while it runs with what the journal has of it afterwards.
+func TestPrintedTextIsStreamedUnderTheKeyOfItsEffect(t *testing.T) {
+	w, err := weir.Open(weir.Options{Executors: []sandbox.Executor{isolatedPython(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // the run has ended
+	f := weirkit.Parse(t, w, codeOf("", `
+  a: {type: action, with: {code: "import sys\nprint('größer')\nprint('careful', file=sys.stderr)\nprint('two')\ncontext['x'] = 1"}}
+`))
+	run, err := w.Start(t.Context(), f, weir.Start{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, ended := map[string]string{}, false
+	for it, err := range run.Events(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := it.Event.(type) {
+		case nil:
+			if it.Chunk == nil || it.Path != "a" || ended {
+				t.Fatalf("live output: %+v, after the effect: %t", it, ended)
+			}
+			live[it.Effect+" stdout"] += it.Chunk.Stdout
+			live[it.Effect+" stderr"] += it.Chunk.Stderr
+		case *engine.EffectCompleted:
+			ended = true
+			r, _ := e.Result.(map[string]any)
+			if r["stdout"] != "größer\ntwo\n" || r["stdout"] != live[e.Key+" stdout"] || r["stderr"] != live[e.Key+" stderr"] {
+				t.Errorf("the result of %s is %v, what was seen %v", e.Key, r, live)
+			}
+		}
+	}
+	if !ended {
+		t.Error("no effect has completed")
 	}
 }
 

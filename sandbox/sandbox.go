@@ -47,6 +47,11 @@ type Job struct {
 	// Files are files that the code may read; files maps their names to paths.
 	Files  []File
 	Limits Limits
+	// OnOutput, unless nil, receives what the code prints as soon as it is read: pieces of
+	// stdout or of stderr with whole characters, at most Limits.Output bytes of each. It
+	// must not block, is called by one goroutine for each stream, and not after Run has
+	// returned.
+	OnOutput func(stdout, stderr string)
 }
 
 // File is a file that code may read but not write.

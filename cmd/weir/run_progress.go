@@ -275,6 +275,11 @@ func (w *progress) chunk(r *runningNode, it runner.Item) {
 		r.note = "calls " + c.Call.Name
 	case c.Reasoning != "":
 		r.note = "thinks"
+	case c.Stdout+c.Stderr != "":
+		printed := strings.TrimSpace(c.Stdout + c.Stderr)
+		if line := printed[strings.LastIndexByte(printed, '\n')+1:]; line != "" {
+			r.note = "prints " + shorten(app.Printable(line), 60)
+		}
 	case c.Text != "" && it.Interim:
 		r.note = "works"
 	case c.Text != "":

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/sandbox"
 )
@@ -45,9 +46,9 @@ const (
 func (j *Job) execute(ctx *node.Ctx, purpose, code string, mend bool) (*Execution, error) {
 	v, err := ctx.Do(node.Effect{
 		Name: purpose, Request: []any{j.Language, j.Executor, code}, Unknown: node.UnknownRetry,
-		Do: func(c context.Context, _ string) (node.Outcome, error) {
+		Do: func(c context.Context, key string) (node.Outcome, error) {
 			j.effectStarted()
-			r, err := j.run(c, ctx, purpose, code)
+			r, err := j.run(c, ctx, purpose, code, key)
 			var failed *sandbox.Error
 			switch {
 			case err == nil:
@@ -71,8 +72,9 @@ func (j *Job) execute(ctx *node.Ctx, purpose, code string, mend bool) (*Executio
 	return r, err
 }
 
-// run runs the code in a sandbox. It never returns nil.
-func (j *Job) run(c context.Context, ctx *node.Ctx, purpose, code string) (*Execution, error) {
+// run runs the code in a sandbox, and emits what it prints as live output of the effect
+// with that key. It never returns nil.
+func (j *Job) run(c context.Context, ctx *node.Ctx, purpose, code, key string) (*Execution, error) {
 	out := &Execution{}
 	x, err := j.executor(ctx.Executors())
 	if err != nil {
@@ -86,6 +88,7 @@ func (j *Job) run(c context.Context, ctx *node.Ctx, purpose, code string) (*Exec
 	}
 	defer done()
 	job.Files = files
+	job.OnOutput = func(stdout, stderr string) { ctx.Emit(llm.Chunk{Effect: key, Stdout: stdout, Stderr: stderr}) }
 	r, err := callGuarded(j.CircuitBreakers, "executor "+x.Name(), func() (*sandbox.Result, error) { return x.Run(c, job) })
 	if r != nil {
 		*out = Execution{

@@ -77,7 +77,7 @@ func (e *Executor) runInSandbox(ctx context.Context, job *sandbox.Job, limits sa
 	if fault := e.write(ctx, b, uploads); fault != nil {
 		return nil, cancelledOr(ctx, fault)
 	}
-	return e.executeJob(ctx, b, limits)
+	return e.executeJob(ctx, b, limits, job.OnOutput)
 }
 
 // createOrDelete is create for a caller that may leave before there is an answer: the
@@ -106,11 +106,11 @@ func (e *Executor) createOrDelete(ctx context.Context, jobTime time.Duration) (*
 }
 
 // executeJob runs the code in a sandbox that has all it needs.
-func (e *Executor) executeJob(ctx context.Context, b *cloudSandbox, limits sandbox.Limits) (*outcome, error) {
+func (e *Executor) executeJob(ctx context.Context, b *cloudSandbox, limits sandbox.Limits, onOutput func(stdout, stderr string)) (*outcome, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, limits.Time+serverGrace, errTimeout)
 	defer cancel()
 	began := time.Now()
-	s, fault := e.execute(limited, b, callExpression(limits), limits.Output)
+	s, fault := e.execute(limited, b, callExpression(limits), limits.Output, onOutput)
 	out := &outcome{sandbox: b.ID, took: time.Since(began)}
 	if s != nil {
 		out.stdout, out.stderr = s.stdout.String(), s.stderr.String()

@@ -132,7 +132,7 @@ func (e *Executor) read(ctx context.Context, b *cloudSandbox, path string, most 
 func drainAndClose(answer *http.Response) { _ = answer.Body.Close() }
 
 // execute runs code in the sandbox's interpreter and reads what it streams.
-func (e *Executor) execute(ctx context.Context, b *cloudSandbox, code string, most int64) (*stream, *sandbox.Error) {
+func (e *Executor) execute(ctx context.Context, b *cloudSandbox, code string, most int64, onOutput func(stdout, stderr string)) (*stream, *sandbox.Error) {
 	body, err := json.Marshal(map[string]string{"code": code, "language": "python"})
 	if err != nil {
 		return nil, lostSandboxError("ask the sandbox", err)
@@ -142,6 +142,6 @@ func (e *Executor) execute(ctx context.Context, b *cloudSandbox, code string, mo
 		return nil, fault
 	}
 	defer drainAndClose(answer)
-	s := &stream{most: most}
+	s := &stream{most: most, onOutput: onOutput}
 	return s, s.read(answer.Body, b.ID)
 }

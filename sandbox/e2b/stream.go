@@ -17,7 +17,8 @@ const maxFrame = 16 << 20
 // stream is what an execution streams, as lines of JSON. Text comes in pieces
 // that need not end where lines do.
 type stream struct {
-	most           int64 // bytes of stdout and of stderr, each
+	most           int64                       // bytes of stdout and of stderr, each
+	onOutput       func(stdout, stderr string) // or nil
 	stdout, stderr strings.Builder
 	failed         *failure
 	ended          bool
@@ -71,9 +72,9 @@ func (s *stream) read(r io.Reader, id string) *sandbox.Error {
 func (s *stream) addFrame(f *frame) error {
 	switch f.Type {
 	case "stdout":
-		return s.appendText(&s.stdout, f.Text)
+		return s.appendText(&s.stdout, f.Text, func(text string) { s.onOutput(text, "") })
 	case "stderr":
-		return s.appendText(&s.stderr, f.Text)
+		return s.appendText(&s.stderr, f.Text, func(text string) { s.onOutput("", text) })
 	case "error":
 		if s.failed == nil {
 			s.failed = &f.failure
@@ -84,13 +85,16 @@ func (s *stream) addFrame(f *frame) error {
 	return nil
 }
 
-func (s *stream) appendText(to *strings.Builder, text string) error {
+func (s *stream) appendText(to *strings.Builder, text string, emit func(string)) error {
+	var err error
 	if room := s.most - int64(to.Len()); int64(len(text)) > room {
-		to.WriteString(strings.ToValidUTF8(text[:room], ""))
-		return errOutputLimit
+		text, err = strings.ToValidUTF8(text[:room], ""), errOutputLimit
 	}
 	to.WriteString(text)
-	return nil
+	if s.onOutput != nil && text != "" {
+		emit(text)
+	}
+	return err
 }
 
 // interpreterError says what an error of the interpreter means. The job's code has a process

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weir-run/weir/sandbox"
 )
 
 // jobNamespaces are those that every job gets for itself.
@@ -206,35 +208,35 @@ type jobOutput struct {
 	over                   string // the stream that went past its limit
 }
 
-// exchange hands the job to the process and reads what it writes until it has
+// exchange writes the job's text to the process and reads what it writes until it has
 // ended or been killed.
-func (c *childProcess) exchange(job []byte, output int64) *jobOutput {
+func (c *childProcess) exchange(text []byte, job *sandbox.Job, output int64) *jobOutput {
 	w := &jobOutput{}
 	var wait sync.WaitGroup
 	var mu sync.Mutex
-	read := func(name string, f *os.File, to *bytes.Buffer, most int64) {
+	read := func(name string, f *os.File, to *bytes.Buffer, live *sandbox.LiveOutput, most int64) {
 		wait.Go(func() {
-			n, _ := io.Copy(to, io.LimitReader(f, most+1))
-			if n <= most {
+			defer live.Close()
+			n, _ := io.Copy(io.MultiWriter(to, live), io.LimitReader(f, most))
+			if more, _ := io.CopyN(io.Discard, f, 1); n < most || more == 0 {
 				return
 			}
 			mu.Lock()
 			w.over = name
 			mu.Unlock()
 			c.kill()
-			to.Truncate(int(most))
 		})
 	}
-	read("stdout", c.stdout, &w.stdout, output)
-	read("stderr", c.stderr, &w.stderr, output)
-	read("the context", c.report, &w.report, maxReport)
+	read("stdout", c.stdout, &w.stdout, job.LiveStdout(), output)
+	read("stderr", c.stderr, &w.stderr, job.LiveStderr(), output)
+	read("the context", c.report, &w.report, new(sandbox.LiveOutput), maxReport)
 	wait.Go(func() {
 		// The kernel takes milliseconds for it, in which the interpreter starts; the
 		// code does not begin before it is done.
 		if c.cgroupErr = c.group.addProcess(c.process.Pid); c.cgroupErr != nil {
 			c.kill()
 		}
-		_, _ = c.stdin.Write(job) // it may have ended; then nobody misses the rest
+		_, _ = c.stdin.Write(text) // it may have ended; then nobody misses the rest
 		_ = c.stdin.Close()
 	})
 	wait.Wait()

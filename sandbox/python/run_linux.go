@@ -93,7 +93,7 @@ func (e *Executor) execute(ctx context.Context, job *sandbox.Job, check bool) (*
 	var late atomic.Bool
 	timer := time.AfterFunc(limits.Time, func() { late.Store(true); c.kill() })
 	stop := context.AfterFunc(ctx, c.kill)
-	o.jobOutput = c.exchange(text, limits.Output)
+	o.jobOutput = c.exchange(text, job, limits.Output)
 	o.state = c.wait()
 	timer.Stop()
 	stop()

@@ -1,6 +1,7 @@
 package sandboxtest
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -70,6 +71,36 @@ func (s *suite) output(t *testing.T) {
 		}
 		if r = s.run(t, &sandbox.Job{Code: printStatement("only this")}); r.Stdout != "only this\n" {
 			t.Errorf("the output without an update is %q", r.Stdout)
+		}
+	})
+	t.Run("what is printed is passed on while the code runs", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var live strings.Builder
+		job := &sandbox.Job{Code: printStatement("größer") + s.LoopForever, OnOutput: func(stdout, stderr string) {
+			if live.WriteString(stdout); stderr != "" {
+				t.Errorf("stderr has %q", stderr)
+			}
+			if live.String() == "größer\n" {
+				cancel() // nothing else ends the code before its time is up
+			}
+		}}
+		if _, err := s.runChecked(ctx, t, job); err == nil {
+			t.Error("the code ended")
+		}
+		if live.String() != "größer\n" {
+			t.Errorf("passed on: %q", live.String())
+		}
+	})
+	t.Run("what is passed on is what the result has, up to the limit", func(t *testing.T) {
+		var live strings.Builder
+		job := &sandbox.Job{
+			Code: s.WriteForever, Limits: sandbox.Limits{Output: 4096},
+			OnOutput: func(stdout, _ string) { live.WriteString(stdout) },
+		}
+		r, err := s.runChecked(t.Context(), t, job)
+		if err == nil || r == nil || r.Stdout != live.String() || live.Len() != 4096 {
+			t.Errorf("%d bytes were passed on: %v, %v", live.Len(), r, err)
 		}
 	})
 	t.Run("what goes to standard error is kept apart", func(t *testing.T) {

@@ -31,7 +31,7 @@ type childResult struct {
 
 // runChild runs a child over a request until it reports, breaks a limit or ctx
 // ends; then it is dead. The error is a *sandbox.Error.
-func (e *Executor) runChild(ctx context.Context, r *request, limits sandbox.Limits) (*childResult, error) {
+func (e *Executor) runChild(ctx context.Context, r *request, job *sandbox.Job, limits sandbox.Limits) (*childResult, error) {
 	line := e.self.Command(roleName)
 	if line == nil {
 		return nil, unavailable()
@@ -48,7 +48,8 @@ func (e *Executor) runChild(ctx context.Context, r *request, limits sandbox.Limi
 	limited, cancel := context.WithTimeoutCause(ctx, limits.Time, errTime)
 	defer cancel()
 	cmd := exec.CommandContext(limited, line[0], line[1:]...) //nolint:gosec // this program
-	stdout, stderr := &cappedBuffer{most: limits.Output, stop: cancel}, &cappedBuffer{most: limits.Output, stop: cancel}
+	live := job.LiveStdout()
+	stdout, stderr := &cappedBuffer{most: limits.Output, stop: cancel, live: live}, &cappedBuffer{most: limits.Output, stop: cancel}
 	reported := &cappedBuffer{most: maxReport, stop: cancel}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), stdout, stderr
 	// Neither is the code's to see. Without the first the runtime would watch how
@@ -72,6 +73,7 @@ func (e *Executor) runChild(ctx context.Context, r *request, limits sandbox.Limi
 	}()
 	waited := cmd.Wait()
 	<-read
+	live.Close()
 	done := &childResult{stdout: stdout.String(), stderr: stderr.String(), took: time.Since(began), pid: cmd.Process.Pid}
 	switch {
 	case stdout.over || stderr.over || reported.over:
@@ -130,6 +132,7 @@ type cappedBuffer struct {
 	most int64
 	over bool
 	stop func()
+	live *sandbox.LiveOutput // or nil
 }
 
 // Write never fails: the writer is stopped from outside.
@@ -137,13 +140,16 @@ func (c *cappedBuffer) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	room := c.most - int64(c.buf.Len())
-	if int64(len(p)) > room {
-		c.buf.Write(p[:room])
-		c.over = true
+	n := len(p)
+	if int64(n) > room {
+		p, c.over = p[:room], true
 		c.stop()
-		return len(p), nil
 	}
-	return c.buf.Write(p)
+	c.buf.Write(p)
+	if c.live != nil {
+		_, _ = c.live.Write(p)
+	}
+	return n, nil
 }
 
 // String is what was kept.

@@ -74,7 +74,7 @@ func (e *Executor) Check(ctx context.Context, job *sandbox.Job) ([]sandbox.Probl
 		return nil, err
 	}
 	r.Check = true
-	done, err := e.runChild(ctx, r, withDefaults(job.Limits))
+	done, err := e.runChild(ctx, r, job, withDefaults(job.Limits))
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (e *Executor) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, 
 	if err != nil {
 		return nil, err
 	}
-	done, err := e.runChild(ctx, r, withDefaults(job.Limits))
+	done, err := e.runChild(ctx, r, job, withDefaults(job.Limits))
 	if done == nil {
 		return nil, err
 	}
