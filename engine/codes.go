@@ -189,7 +189,7 @@ func modelErrorCodes() []CodeInfo {
 		{CodeModelRateLimited, "The provider accepts no more calls for now, or the account has no credit left.", "Wait, increase the account's limits, or set `retry:`."},
 		{CodeModelOverloaded, "The provider is overloaded.", "Try again later, with `retry:`."},
 		{CodeModelAuth, "The provider rejects the API key, or no key is set.", "Set the API key of the provider."},
-		{CodeModelRequest, "The provider rejects the request, or there is no message to answer.", "See the message: an invalid model, setting or schema, or a context without messages."},
+		{CodeModelRequest, "The provider rejects the request, or the request has no message.", "See the message: an invalid model, setting or schema, or a context without messages."},
 		{CodeModelContextLength, "The request is longer than the model's context window.", "Use a model with a larger window, or a new context with fewer messages."},
 		{CodeModelFiltered, "The provider's content filter withheld the answer or rejected the request.", "Change the request."},
 		{CodeModelUnavailable, "The provider is unreachable, closed the connection, or sent an answer that cannot be decoded.", "Try again, with `retry:`; check the base URL."},

@@ -37,7 +37,7 @@ func (t *turn) checkCanFit(room int) error {
 	}
 }
 
-var errNoUserMessage = errors.New("there is no message from a person")
+var errNoUserMessage = errors.New("the history has no user message")
 
 // newestUserMessage returns the newest user message, which every view shows in full.
 func (t *turn) newestUserMessage() (convo.Message, int, error) {

@@ -32,7 +32,7 @@ func (t *turn) summarisedView(spec convo.ViewSpec) (convo.View, error) {
 	}
 	for n := 0; err == nil && v.Need != nil; n++ {
 		if rest := c.Marks.SummaryPause; c.History.Len() < rest.Until {
-			return t.viewWithoutSummary(spec, c, fmt.Sprintf("the last failed, and none is requested before there are %d messages", rest.Until))
+			return t.viewWithoutSummary(spec, c, fmt.Sprintf("the last one failed; the next one is requested at %d messages", rest.Until))
 		}
 		text, failed := "", error(nil)
 		if n < maxSummaries {

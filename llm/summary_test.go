@@ -116,7 +116,7 @@ func TestFailedSummaryIsNotRetriedAtOnce(t *testing.T) {
 			if down && !strings.Contains(why, "there is no such model") {
 				t.Errorf("turn %d says %q", turn, why)
 			}
-		case turn < 56 && !strings.Contains(why, fmt.Sprintf("before there are %d messages", m.Get().Marks.SummaryPause.Until)):
+		case turn < 56 && !strings.Contains(why, fmt.Sprintf("requested at %d messages", m.Get().Marks.SummaryPause.Until)):
 			t.Errorf("turn %d says %q", turn, why)
 		}
 		c = m.Get()

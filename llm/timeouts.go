@@ -100,7 +100,7 @@ func (w *timeoutWatch) chunkArrived() {
 	if !w.answerStarted && !w.expired {
 		w.answerStarted = true
 		stopTimer(w.first)
-		w.idle = w.cancelAfter(w.bounds.Idle, "the answer stopped: nothing more came")
+		w.idle = w.cancelAfter(w.bounds.Idle, "the answer stopped arriving")
 	}
 }
 
@@ -159,7 +159,7 @@ func (s *Service) generateWithTimeouts(ctx context.Context, p Provider, req *Req
 		var ended bool
 		if got, ended = awaitResult(came, stopGrace); !ended {
 			m.close()
-			s.log.WarnContext(ctx, "a provider does not return: its call is abandoned", "provider", req.Provider, "model", req.Model, "key", req.Key)
+			s.log.WarnContext(ctx, "a provider did not return after its call was cancelled; the call was abandoned", "provider", req.Provider, "model", req.Model, "key", req.Key)
 			got.err = context.Cause(ctx)
 		}
 	}

@@ -126,7 +126,7 @@ func NewSet(tools ...*Tool) (*Set, error) {
 		}
 		for _, n := range slices.Compact([]string{t.Name, name}) {
 			if s.byName[n] != nil {
-				return nil, fmt.Errorf("two tools are named %q", n)
+				return nil, fmt.Errorf("two tools have the name %q", n)
 			}
 			s.byName[n] = t
 		}

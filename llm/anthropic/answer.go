@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// The reasons a model stops for.
+// The stop reasons of a response.
 const (
 	stopEnd    = "end"
 	stopCalls  = "calls"
@@ -21,8 +21,8 @@ const (
 	stopFilter = "filter"
 )
 
-// answerBuilder gathers a response while its pieces are passed on. A turn that the
-// vendor paused is one answer of several streams.
+// answerBuilder collects a response while its chunks are passed on. If the vendor pauses a turn, several streams form
+// one answer.
 type answerBuilder struct {
 	emit           func(llm.Chunk)
 	key            string
@@ -30,22 +30,22 @@ type answerBuilder struct {
 	reasoning      strings.Builder
 	blocks         []*blockBuilder
 	usage          llm.Usage
-	stop           string // as Weir says it; "" until the vendor has
+	stop           string // a stop reason of llm; "" until the vendor reports one
 	paused         bool
-	requestedModel string // the model
-	model          string // as the vendor reports it
+	requestedModel string // the reported model
+	model          string // as reported by the vendor
 	id             string
 }
 
-// blockBuilder is a content block on its way.
+// blockBuilder is an incomplete content block.
 type blockBuilder struct {
-	fields    map[string]json.RawMessage // as it began
+	fields    map[string]json.RawMessage // the block of the start event
 	kind      string
-	text      strings.Builder // words or thoughts
+	text      strings.Builder // text or thinking
 	input     strings.Builder
 	signature string
 	citations []json.RawMessage
-	call      *convo.Call // of a tool_use
+	call      *convo.Call // input of a tool_use
 	closed    bool
 }
 
@@ -57,7 +57,7 @@ func (a *answerBuilder) addText(text string) {
 	a.emit(llm.Chunk{Text: text})
 }
 
-// addThinking passes a thought on; first says that it begins a block.
+// addThinking emits a piece of thinking; first is set for the first piece of a block.
 func (a *answerBuilder) addThinking(text string, first bool) {
 	if text == "" {
 		return
@@ -69,8 +69,8 @@ func (a *answerBuilder) addThinking(text string, first bool) {
 	a.emit(llm.Chunk{Reasoning: text})
 }
 
-// callID makes an id that the same effect makes again and no other does, for
-// servers that give none.
+// callID derives an id for a call from the effect key, for servers that send none. A repeated effect gets the same
+// ids.
 func (a *answerBuilder) callID(index int) string {
 	of := a.key
 	if of == "" {
@@ -80,7 +80,7 @@ func (a *answerBuilder) callID(index int) string {
 	return fmt.Sprintf("toolu_%s_%d", hex.EncodeToString(sum[:8]), index)
 }
 
-// beginBlock takes a block as it begins, which may hold all of it.
+// beginBlock starts a block. Some servers send the whole content here.
 func (a *answerBuilder) beginBlock(raw json.RawMessage) (*blockBuilder, error) {
 	b := &blockBuilder{}
 	var p blockFields
@@ -112,8 +112,7 @@ func (a *answerBuilder) beginBlock(raw json.RawMessage) (*blockBuilder, error) {
 	return b, nil
 }
 
-// completeCalls ends the calls' arguments and leaves out those that the token limit or
-// a refusal cut.
+// completeCalls ends the arguments of calls, and omits calls that the token limit or a refusal cut off.
 func (a *answerBuilder) completeCalls() []convo.Call {
 	var calls []convo.Call
 	kept := a.blocks[:0]
@@ -140,7 +139,7 @@ func (a *answerBuilder) completeCalls() []convo.Call {
 	return calls
 }
 
-// emitUsage passes on the usage that the vendor has reported.
+// emitUsage emits the usage that the vendor has reported.
 func (a *answerBuilder) emitUsage() {
 	if a.usage != (llm.Usage{}) {
 		usage := a.usage
@@ -148,7 +147,7 @@ func (a *answerBuilder) emitUsage() {
 	}
 }
 
-// complete is the response, once the vendor has said why it ended.
+// complete returns the response after the vendor has sent the stop reason.
 func (a *answerBuilder) complete(p *Provider) *llm.Response {
 	calls := a.completeCalls()
 	if a.stop == stopEnd && len(calls) > 0 {
@@ -168,7 +167,7 @@ func (a *answerBuilder) complete(p *Provider) *llm.Response {
 	return &llm.Response{Message: m, Usage: a.usage, Stop: a.stop, Model: a.model, ID: a.id}
 }
 
-// raw are all blocks as the vendor takes them back.
+// raw returns all blocks in the form in which the vendor accepts them in a history.
 func (a *answerBuilder) raw() []json.RawMessage {
 	out := make([]json.RawMessage, 0, len(a.blocks))
 	for _, b := range a.blocks {
@@ -177,7 +176,7 @@ func (a *answerBuilder) raw() []json.RawMessage {
 	return out
 }
 
-// raw is the block as it would be in an answer that is not streamed.
+// raw returns the block as it would be in an answer that is not streamed.
 func (b *blockBuilder) raw() json.RawMessage {
 	fields := make(map[string]any, len(b.fields)+1)
 	for k, v := range b.fields {

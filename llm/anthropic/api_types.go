@@ -16,7 +16,7 @@ type messagesRequest struct {
 	Stream       bool           `json:"stream"`
 }
 
-// The sides of a conversation.
+// The roles of a conversation.
 const (
 	roleUser      = "user"
 	roleAssistant = "assistant"
@@ -37,7 +37,7 @@ type answerFormat struct {
 	Schema map[string]any `json:"schema"`
 }
 
-// thinking is a budget of tokens ("enabled"), or left to the model ("adaptive").
+// thinking is the thinking configuration: a token budget ("enabled"), or left to the model ("adaptive").
 type thinking struct {
 	Type    string `json:"type"`
 	Budget  int    `json:"budget_tokens,omitempty"`
@@ -49,7 +49,7 @@ type toolChoice struct {
 	Name string `json:"name,omitempty"`
 }
 
-// forced says that the model must call a tool.
+// forced reports whether the model must call a tool.
 func (c *toolChoice) forced() bool { return c != nil && (c.Type == "any" || c.Type == "tool") }
 
 type apiTool struct {
@@ -59,28 +59,28 @@ type apiTool struct {
 	Cache       *cacheMark     `json:"cache_control,omitempty"`
 }
 
-// cacheMark marks the end of what the vendor is to keep in its prompt cache.
+// cacheMark is a cache_control field. It marks the end of a prefix that the vendor caches.
 type cacheMark struct {
 	Type string `json:"type"`
 }
 
-// contentBlock is a block of a message, of the system's text or of a result.
+// contentBlock is a block of a message, of the system text or of a tool result.
 type contentBlock struct {
-	// raw is a block of an answer as it came, which is sent back so.
+	// raw is a block of an earlier answer, which is sent back unchanged.
 	raw json.RawMessage
 
 	Type string `json:"type"`
-	// Text is a text's.
+	// Text is set for a text block.
 	Text string `json:"text,omitempty"`
-	// ID, Name and Input are a call's.
+	// ID, Name and Input are set for a call.
 	ID    string          `json:"id,omitempty"`
 	Name  string          `json:"name,omitempty"`
 	Input json.RawMessage `json:"input,omitempty"`
-	// ToolUseID, Content and IsError are a result's.
+	// ToolUseID, Content and IsError are set for a result.
 	ToolUseID string         `json:"tool_use_id,omitempty"`
 	Content   []contentBlock `json:"content,omitempty"`
 	IsError   bool           `json:"is_error,omitempty"`
-	// Source and Title are an image's or a document's.
+	// Source and Title are set for an image or a document.
 	Source *blockSource `json:"source,omitempty"`
 	Title  string       `json:"title,omitempty"`
 	Cache  *cacheMark   `json:"cache_control,omitempty"`
@@ -93,7 +93,7 @@ type blockSource struct {
 	URL       string `json:"url,omitempty"`
 }
 
-// MarshalJSON writes the block, or the block of an answer that it is.
+// MarshalJSON encodes the block; a raw block is written unchanged.
 func (b contentBlock) MarshalJSON() ([]byte, error) {
 	if b.raw != nil {
 		return b.raw, nil

@@ -2,9 +2,8 @@ package anthropic
 
 import "github.com/weir-run/weir/llm"
 
-// setCacheMarks sets the marks of the prompt cache, which holds what comes before each:
-// the tools, the system text, the messages that the call before had too, and
-// all. These are four, the most that a request may have.
+// setCacheMarks sets the cache marks: after the tools, the system text, the messages that the previous call had too,
+// and the last message. A request may have at most four marks.
 func setCacheMarks(params *messagesRequest, h *historyBuilder, req *llm.Request) {
 	ephemeral := &cacheMark{Type: "ephemeral"}
 	if n := len(params.Tools); n > 0 {
@@ -32,7 +31,7 @@ func setCacheMarks(params *messagesRequest, h *historyBuilder, req *llm.Request)
 	}
 }
 
-// blocks gives all blocks in the order of the wire.
+// blocks returns all blocks in the order in which they are sent.
 func (h *historyBuilder) blocks(yield func(*block) bool) {
 	for _, t := range h.turns {
 		for _, list := range [][]block{t.results, t.blocks} {
@@ -45,6 +44,5 @@ func (h *historyBuilder) blocks(yield func(*block) bool) {
 	}
 }
 
-// canMark says that a block may carry a mark: thoughts may not, and what is
-// sent verbatim is left so.
+// canMark reports whether a block may have a mark. Thinking blocks may not, and raw blocks are not changed.
 func canMark(b *block) bool { return b.wire.raw == nil }

@@ -10,11 +10,11 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// fault is what a server says went wrong.
+// fault is an error that a server reported.
 type fault struct{ Type, Message string }
 
-// parseFault reads {"type": "error", "error": {"type", "message"}} and what
-// gateways write instead; what is none of them is kept as text.
+// parseFault reads {"type": "error", "error": {"type", "message"}} and the forms that gateways use instead. Anything
+// else becomes the message.
 func parseFault(body []byte) fault {
 	raw, plain := wire.FindError(body)
 	if raw == nil {
@@ -27,7 +27,7 @@ func parseFault(body []byte) fault {
 	return fault{Type: wire.ScalarText(f.Type), Message: wire.ScalarText(f.Message)}
 }
 
-// classify maps a status (0 inside a stream) and what the server said.
+// classify returns the error for a status (0 inside a stream) and the server's fault.
 func (p *Provider) classify(status int, f fault) *llm.Error {
 	code, retry := wire.CodeOfStatus(status)
 	if status == 0 || status == http.StatusBadRequest {
@@ -41,7 +41,7 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 	return &llm.Error{Code: code, Retry: retry, Status: status, Message: p.errors.Describe(status, f.Message)}
 }
 
-// codeOfType knows the vendor's error types ("Errors", HTTP errors).
+// codeOfType maps the vendor's error types ("Errors", HTTP errors).
 func codeOfType(kind string) (code string, retry, known bool) {
 	switch kind {
 	case "invalid_request_error", "not_found_error", "request_too_large":
@@ -62,7 +62,7 @@ func codeOfType(kind string) (code string, retry, known bool) {
 	return "", false, false
 }
 
-// codeOfMessage tells the invalid requests apart that have no type of their own.
+// codeOfMessage distinguishes invalid requests that have no error type of their own.
 func codeOfMessage(message string) string {
 	m := strings.ToLower(message)
 	for _, known := range []struct{ words, code string }{

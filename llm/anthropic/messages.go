@@ -11,51 +11,47 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// What is said where the wire demands words and the history has none.
+// Texts that are sent where the API requires content and the history has none.
 const (
-	// openingText is said by the user before a history that begins with the
-	// assistant, and where no message says anything.
+	// openingText is the user message before a history that begins with the assistant, and the only message of an
+	// empty one.
 	openingText = "(The conversation begins here.)"
-	// continueText is said by the user after a history that ends with the assistant,
-	// where the model does not go on from that.
+	// continueText is the user message after a history that ends with the assistant, for models without prefill.
 	continueText = "Continue."
-	// emptyFailureText is the result of a tool that failed without a word.
+	// emptyFailureText is the content of a failed result without text.
 	emptyFailureText = "The tool failed and gave no message."
 )
 
-// block is one content block and the index of the message it is of, -1 for none.
+// block is one content block and the index of its message, -1 for none.
 type block struct {
 	wire         contentBlock
 	messageIndex int
-	fields       blockFields // Type, and what is needed of a block that is sent verbatim
+	fields       blockFields // only Type and the fields needed here, if the block is sent unchanged
 }
 
-// apiTurn is one message of the wire: what one side says before the other does.
+// apiTurn is one message of the API: consecutive blocks of one role.
 type apiTurn struct {
 	role string
-	// results are sent first: the API wants them at once after their calls.
+	// results are sent first, because the API requires them directly after their calls.
 	results, blocks []block
 }
 
 func (t *apiTurn) all() []block { return slices.Concat(t.results, t.blocks) }
 
-// historyBuilder makes turns of messages.
+// historyBuilder converts messages to turns.
 type historyBuilder struct {
 	p     *Provider
 	model string
-	// openCalls are the ids of the calls of the assistant's turn that have no result
-	// yet, each with how often.
+	// openCalls counts, by id, the calls of the assistant's turn that have no result yet.
 	openCalls map[string]int
 	turns     []*apiTurn
-	// called are the tools that were called, in order.
+	// called has the names of the tools that were called, in order.
 	called []string
 }
 
-// turns are a request's messages on this wire, without the leading system
-// messages, which are texts of their own. Messages of one side are one turn;
-// results come first in the user's; a later message of the system is a text of
-// the user's marked as the system's, since the wire has no place for it that
-// would leave what came before in the cache.
+// turns returns a request's messages without the leading system messages, which go into the system field. Consecutive
+// messages of one role form one turn, with results first. A later system message becomes marked user text, because
+// the API has no place for it that would leave the preceding messages in the cache.
 func (p *Provider) turns(req *llm.Request, from int) (*historyBuilder, error) {
 	h := &historyBuilder{p: p, model: req.Model, openCalls: map[string]int{}}
 	for i := from; i < len(req.Messages); i++ {
@@ -99,10 +95,10 @@ func (h *historyBuilder) add(m *convo.Message, i int) error {
 		h.addBlocks(roleAssistant, h.answer(m, i)...)
 		return nil
 	}
-	return h.p.errors.InvalidRequest("a message has the role %q", m.Role)
+	return h.p.errors.InvalidRequest("a message has the unknown role %q", m.Role)
 }
 
-// addBlocks adds blocks to the turn of a side; none begin no turn.
+// addBlocks appends blocks to the turn of a role. Without blocks it starts no turn.
 func (h *historyBuilder) addBlocks(role string, blocks ...block) {
 	if len(blocks) == 0 {
 		return
@@ -118,7 +114,7 @@ func (h *historyBuilder) turnOf(role string) *apiTurn {
 	return h.turns[len(h.turns)-1]
 }
 
-// checkResults refuses a history in which a call has no result.
+// checkResults returns an error for a history in which a call has no result.
 func (h *historyBuilder) checkResults() error {
 	for id := range h.openCalls {
 		return h.p.errors.InvalidRequest("the call %q has no result", id)
@@ -126,12 +122,12 @@ func (h *historyBuilder) checkResults() error {
 	return nil
 }
 
-// result adds a tool's result. One that failed must have words and nothing
-// else: its images and files follow the results.
+// result adds a tool result. A failed result may contain only text and must not be empty; its images and files follow
+// the results.
 func (h *historyBuilder) result(m *convo.Message, i int) error {
 	waiting := h.openCalls[m.CallID]
 	if waiting == 0 {
-		return h.p.errors.InvalidRequest("a result answers the call %q, which is not among those of the message before", m.CallID)
+		return h.p.errors.InvalidRequest("a result belongs to the call %q, which the preceding message does not make", m.CallID)
 	}
 	if h.openCalls[m.CallID]--; waiting == 1 {
 		delete(h.openCalls, m.CallID)
@@ -160,8 +156,8 @@ func (h *historyBuilder) result(m *convo.Message, i int) error {
 	return nil
 }
 
-// answer is an assistant's message: its native blocks verbatim where they are
-// this model's, else its words and calls.
+// answer adds an assistant message: its native blocks unchanged if they are from this model, otherwise its text and
+// calls.
 func (h *historyBuilder) answer(m *convo.Message, i int) []block {
 	pieces, raw := h.p.unpack(m, h.model)
 	calls := m.Calls
@@ -185,7 +181,7 @@ func (h *historyBuilder) answer(m *convo.Message, i int) []block {
 			out = append(out, block{wire: contentBlock{raw: raw[n]}, messageIndex: i, fields: b})
 		}
 	}
-	// The last block of an answer must not be a thought.
+	// The last block of an answer must not be thinking.
 	for len(out) > 0 && out[len(out)-1].fields.thinks() {
 		out = out[:len(out)-1]
 	}
@@ -203,8 +199,7 @@ func (h *historyBuilder) call(c convo.Call, i int) block {
 	}
 }
 
-// end makes a history that ends with the assistant one that this request may
-// end with.
+// end adjusts a history that ends with the assistant to the form that this request may end with.
 func (h *historyBuilder) end(prefill bool) {
 	last := h.turns[len(h.turns)-1]
 	if last.role != roleAssistant {
@@ -218,8 +213,8 @@ func (h *historyBuilder) end(prefill bool) {
 	h.addBlocks(roleUser, textBlock(continueText, -1))
 }
 
-// inToolTurn says that the history ends with results of a turn whose answer did not
-// begin with a thought: such a turn is finished without thinking.
+// inToolTurn reports whether the history ends with results of a turn whose answer did not begin with thinking. Such a
+// turn must be completed without thinking.
 func (h *historyBuilder) inToolTurn() bool {
 	n := len(h.turns)
 	if n < 2 || len(h.turns[n-1].results) == 0 {
@@ -228,7 +223,7 @@ func (h *historyBuilder) inToolTurn() bool {
 	return !h.turns[n-2].blocks[0].fields.thinks()
 }
 
-// isBlank says that a text is one that the API refuses.
+// isBlank reports whether the API would refuse a text as empty.
 func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
 
 func textBlocks(s string, of int) []block {

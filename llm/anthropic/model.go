@@ -5,35 +5,34 @@ import (
 	"strings"
 )
 
-// modelTraits are what one model takes and another refuses, by the vendor's pages
-// "Extended thinking", "Adaptive thinking", "Structured outputs" and its
-// migration guides.
+// modelTraits describes what a model accepts. Source: the vendor's pages "Extended thinking", "Adaptive thinking",
+// "Structured outputs" and its migration guides.
 type modelTraits struct {
-	// adaptive: the model decides how much it thinks, guided by an effort;
-	// without it thinking has a budget of tokens.
+	// adaptive: the model chooses how much it thinks, guided by an effort. Other models have a token budget for
+	// thinking.
 	adaptive bool
-	// sampling: it takes a temperature.
+	// sampling: it accepts a temperature.
 	sampling bool
-	// prefill: a history may end with words of the assistant, which it goes on from.
+	// prefill: a history may end with assistant text, which the model continues.
 	prefill bool
-	// schema: it can be held to a JSON Schema.
+	// schema: its answers can be restricted to a JSON Schema.
 	schema bool
-	// maxEffort is the strongest effort it knows: "high"; "max"; or "xhigh", which
-	// has "max" beside it.
+	// maxEffort is the highest effort that it accepts: "high"; "max"; or "xhigh", which implies that "max" is
+	// accepted too.
 	maxEffort string
-	// maxOutput is the most tokens it gives.
+	// maxOutput is its maximum number of output tokens.
 	maxOutput int
 }
 
 const (
-	// newestVersion is the version of a Claude that does not say its own.
+	// newestVersion is assumed for a Claude model whose name has no version.
 	newestVersion = 9900
-	// unlimitedOutput is an output that no default reaches.
+	// unlimitedOutput is larger than any default output.
 	unlimitedOutput = 64_000
 )
 
-// traitsOf are a model's. One that is no Claude, as compatible servers have
-// them, is taken for the oldest that thinks.
+// traitsOf returns the traits of a model. A model that is not a Claude, as compatible servers offer them, is treated
+// as the oldest model that thinks.
 func traitsOf(model string) modelTraits {
 	v, claude := version(model)
 	if !claude {
@@ -56,7 +55,7 @@ func traitsOf(model string) modelTraits {
 	return t
 }
 
-// version reads 405 out of "claude-opus-4-5-20251101" and of "claude-4.5-opus".
+// version returns 405 for "claude-opus-4-5-20251101" and for "claude-4.5-opus".
 func version(model string) (v int, claude bool) {
 	_, rest, claude := strings.Cut(strings.ToLower(model), "claude")
 	if !claude {
@@ -78,7 +77,7 @@ func version(model string) (v int, claude bool) {
 	return newestVersion, true
 }
 
-// smallNumber reads a number of one or two digits; a date has more.
+// smallNumber parses a number of one or two digits; a date has more.
 func smallNumber(word string) (int, bool) {
 	n, err := strconv.Atoi(word)
 	return n, err == nil && n >= 0 && len(word) <= 2

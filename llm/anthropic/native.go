@@ -11,15 +11,15 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// native is what Message.Native holds: the blocks of an answer, all of them
-// and in order, and who made them.
+// native is the content of Message.Native: all blocks of an answer in order, and which provider, host and model
+// generated them.
 type native struct {
 	Host   string            `json:"host"`
 	Model  string            `json:"model"`
 	Blocks []json.RawMessage `json:"blocks"`
 }
 
-// blockFields is what of a content block Weir must know.
+// blockFields has the fields of a content block that Weir reads.
 type blockFields struct {
 	Type     string          `json:"type"`
 	Text     string          `json:"text"`
@@ -27,14 +27,13 @@ type blockFields struct {
 	ID       string          `json:"id"`
 	Name     string          `json:"name"`
 	Input    json.RawMessage `json:"input"`
-	// Citations make a text more than its words.
+	// A text with citations says more than its text field.
 	Citations json.RawMessage `json:"citations"`
 }
 
 func (p blockFields) thinks() bool { return p.Type == "thinking" || p.Type == "redacted_thinking" }
 
-// isRedundant says that a message's own fields say all that its blocks do: words,
-// then calls.
+// isRedundant reports whether a message's own fields contain everything that its blocks do: text, then calls.
 func isRedundant(blocks []blockFields) bool {
 	called := false
 	for _, b := range blocks {
@@ -48,7 +47,7 @@ func isRedundant(blocks []blockFields) bool {
 	return true
 }
 
-// pack is blocks as native ones, nil where they would add nothing.
+// pack encodes blocks as native ones, nil if they are redundant.
 func (p *Provider) pack(model string, blocks []json.RawMessage) json.RawMessage {
 	pieces, ok := decode(blocks)
 	if !ok || isRedundant(pieces) {
@@ -56,7 +55,7 @@ func (p *Provider) pack(model string, blocks []json.RawMessage) json.RawMessage 
 	}
 	data, err := json.Marshal(native{Host: p.host, Model: model, Blocks: blocks})
 	if err != nil {
-		return nil // a block that is no JSON is not kept
+		return nil // a block that is not JSON is dropped
 	}
 	return data
 }
@@ -71,9 +70,8 @@ func decode(blocks []json.RawMessage) ([]blockFields, bool) {
 	return pieces, true
 }
 
-// unpack returns m's native blocks if they are of this provider, host and
-// model, and still say what m says: a message that was changed since (a new
-// version, a call cut from a view) has its fields sent instead.
+// unpack returns m's native blocks if they are from this provider, host and model, and still equal the message. For a
+// message that was changed since (a new version, a call cut from a view) the fields are sent instead.
 func (p *Provider) unpack(m *convo.Message, model string) ([]blockFields, []json.RawMessage) {
 	var n native
 	if m.Provider != name || len(m.Native) == 0 || json.Unmarshal(m.Native, &n) != nil {
@@ -102,8 +100,8 @@ func (p *Provider) unpack(m *convo.Message, model string) ([]blockFields, []json
 	return pieces, n.Blocks
 }
 
-// sameArguments says that a call's arguments are a block's input; a journal may have
-// changed the order of the latter's keys.
+// sameArguments reports whether a call's arguments equal a block's input. A journal may have changed the order of the
+// input's keys.
 func sameArguments(arguments string, input json.RawMessage) bool {
 	var a, b any
 	if json.Unmarshal(llm.NormalizeArguments(arguments), &a) != nil || json.Unmarshal(llm.NormalizeArguments(string(input)), &b) != nil {

@@ -1,8 +1,5 @@
-// Package anthropic calls models that speak Anthropic's Messages API: Claude,
-// and the servers and gateways that offer the same wire.
-//
-// It must not know contexts, flows or the service, keep a conversation, retry,
-// or let the key out of this folder.
+// Package anthropic calls models with Anthropic's Messages API: Claude, and compatible servers and gateways. It must
+// not know contexts, flows or the service, store conversations, retry, or expose the API key outside this folder.
 package anthropic
 
 import (
@@ -15,52 +12,46 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// name is what messages with native blocks carry as their provider.
+// name is the provider name in native blocks.
 const name = "anthropic"
 
 const (
 	vendorHost = "api.anthropic.com"
-	// path is where messages are posted, below the base URL.
+	// path is the path of the messages endpoint below the base URL.
 	path = "v1/messages"
-	// apiVersion is the version of the API that is spoken.
+	// apiVersion is the anthropic-version header.
 	apiVersion = "2023-06-01"
 )
 
-// Options configure a Provider. The zero value is Anthropic itself, which needs
-// an APIKey. Nothing is read from the environment.
+// Options configure a Provider. The zero value calls Anthropic itself and needs an APIKey. Nothing is read from the
+// environment.
 type Options struct {
-	// APIKey is sent as x-api-key; empty sends none, for local servers.
+	// APIKey is sent as x-api-key; if empty, no key is sent, for local servers.
 	APIKey string
-	// BaseURL is where the path v1/messages begins; empty is
-	// https://api.anthropic.com. A path that ends in /v1 is taken without it.
+	// BaseURL is the prefix of v1/messages; empty means https://api.anthropic.com. A trailing /v1 is removed.
 	BaseURL string
-	// HTTPClient is used as it is, save that it follows no redirect where it does
-	// not say how (CheckRedirect): the key would go along. nil is a client with
-	// its own connections and no time limit but the call's context.
+	// HTTPClient is used unchanged, except that it follows no redirect unless its CheckRedirect is set, because the
+	// key would be sent along. nil means a client with its own connections and no time limit other than the call's
+	// context.
 	HTTPClient *http.Client
-	// NoCache sends no marks for the vendor's prompt cache. Without it the last
-	// tool, the system text, the end of Request.Stable and the last message are
-	// marked: what is written to the cache costs a quarter more, what is read
-	// from it a tenth.
+	// NoCache sends no marks for the vendor's prompt cache. By default the last tool, the system text, the end of
+	// Request.StablePrefix and the last message are marked: tokens written to the cache cost a quarter more, tokens
+	// read from it a tenth.
 	NoCache bool
 }
 
-// Provider calls models over Anthropic's wire. It is safe for concurrent use.
+// Provider calls models with Anthropic's Messages API. It is safe for concurrent use.
 //
-// The wire takes less than a history may hold, so what is sent is made to fit:
-// messages of one side are one turn, those without words are left out, results
-// of tools come first in their turn. A history that begins with the assistant
-// gets a few words of the user before it; one that ends with the assistant is
-// gone on from by the models that can, and gets "Continue." for the others. A
-// message of the system that is not at the beginning is a text of the user's
-// between <system> tags. Calls get other ids where theirs repeat or hold
-// letters that the API refuses, and arguments that are no JSON object are put
-// into one. A temperature over 1 is 1, and none is sent to a model that takes
-// none or beside thinking. Which model takes what is read from its name.
+// The API accepts fewer histories than Weir, so requests are adapted. Consecutive messages of one role are joined,
+// empty messages are omitted, and tool results come first in their turn. A short user message is inserted before a
+// history that begins with the assistant. A history that ends with the assistant is sent unchanged to models that can
+// continue it; for others "Continue." is appended. A system message after the beginning becomes user text between
+// <system> tags. Ids of calls are replaced if they are duplicates or contain characters that the API refuses, and
+// arguments that are not a JSON object are wrapped in one. A temperature over 1 is sent as 1; none is sent with
+// thinking or to a model that accepts none. What a model accepts is derived from its name.
 //
-// The wire has no idempotency key, so Request.Key is not sent: a call whose
-// outcome is unknown may be charged twice. It keeps no conversations either,
-// so Request.Keep and Request.Session are ignored.
+// The API has no idempotency key, so Request.Key is not sent: a call with an unknown outcome may be charged twice. It
+// stores no conversations, so Request.KeepSession and Request.Session are ignored.
 type Provider struct {
 	host    string
 	vendor  bool // the host is Anthropic's own
@@ -68,13 +59,12 @@ type Provider struct {
 	marks   bool
 	invalid error
 	errors  wire.ErrorFormatter
-	address string // where messages are posted
-	models  string // where the list of models is
+	address string // address of the messages endpoint
+	models  string // address of the list of models
 	server  wire.Endpoint
 }
 
-// New returns a provider. Options that cannot work are told by every Generate,
-// as model_invalid_request.
+// New returns a provider. If the options are invalid, every Generate fails with model_invalid_request.
 func New(o Options) *Provider {
 	p := &Provider{noKey: o.APIKey == "", marks: !o.NoCache, errors: wire.ErrorFormatter{Name: name, Scrub: wire.Scrubber(o.APIKey)}}
 	base := o.BaseURL
@@ -98,8 +88,7 @@ func New(o Options) *Provider {
 	return p
 }
 
-// Ping reports whether the server answers and accepts the key. It spends nothing. A failure
-// is like that of Generate.
+// Ping reports whether the server answers and accepts the key. It costs nothing. Errors are those of Generate.
 func (p *Provider) Ping(ctx context.Context) error {
 	if p.invalid != nil {
 		return p.errors.InvalidRequest("%v", p.invalid)
@@ -110,9 +99,8 @@ func (p *Provider) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Generate makes one call and streams it; see llm.Provider. A failure is an
-// *llm.Error, save that a cancelled ctx gives an error that wraps ctx's.
-// Calls in the answer are complete: one that the token limit cut is left out,
+// Generate makes one call and streams it; see llm.Provider. Errors are *llm.Error, except that a cancelled ctx gives
+// an error that wraps ctx's. All calls in the answer are complete: a call that the token limit cut off is omitted,
 // and Stop is then "length".
 func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	if err := p.check(req); err != nil {
@@ -129,8 +117,8 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 	return names.Answer(res), nil
 }
 
-// Body is the body that Generate would send for req, which it does not send. It
-// fails as Generate does before it sends.
+// Body returns the body that Generate would send for req, without sending it. Errors are those of Generate before it
+// sends.
 func (p *Provider) Body(req *llm.Request) ([]byte, error) {
 	if err := p.check(req); err != nil {
 		return nil, err
@@ -151,7 +139,7 @@ func (p *Provider) encode(params *messagesRequest) ([]byte, error) {
 	return body, nil
 }
 
-// check refuses what no server can answer, before anything is sent.
+// check refuses invalid requests before anything is sent.
 func (p *Provider) check(req *llm.Request) error {
 	switch {
 	case p.invalid != nil:
@@ -159,26 +147,26 @@ func (p *Provider) check(req *llm.Request) error {
 	case p.vendor && p.noKey:
 		return &llm.Error{Code: engine.CodeModelAuth, Message: "anthropic: no API key"}
 	case req.Model == "":
-		return p.errors.InvalidRequest("no model is named")
+		return p.errors.InvalidRequest("the model is missing")
 	case len(req.Messages) == 0:
-		return p.errors.InvalidRequest("there is no message to answer")
+		return p.errors.InvalidRequest("the request has no message")
 	case req.Temperature != nil && (*req.Temperature < 0 || *req.Temperature > 2):
 		return p.errors.InvalidRequest("the temperature %v is not between 0 and 2", *req.Temperature)
 	}
 	seen := map[string]bool{}
 	for _, t := range req.Tools {
 		if seen[t.Name] {
-			return p.errors.InvalidRequest("two tools are named %q", t.Name)
+			return p.errors.InvalidRequest("two tools have the name %q", t.Name)
 		}
 		seen[t.Name] = true
 	}
 	switch {
 	case req.ToolChoice == "required" && len(req.Tools) == 0:
-		return p.errors.InvalidRequest("a tool call is required and there is no tool")
+		return p.errors.InvalidRequest("a tool call is required, but the request has no tools")
 	case req.ToolChoice == "", req.ToolChoice == "auto", req.ToolChoice == "none", req.ToolChoice == "required":
 		return nil
 	case !seen[req.ToolChoice]:
-		return p.errors.InvalidRequest("the tool %q is to be called and is not among the tools", req.ToolChoice)
+		return p.errors.InvalidRequest("the tool %q must be called, but it is not among the request's tools", req.ToolChoice)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// event is what Weir reads of an event of a stream.
+// event has the fields of a stream event that Weir reads.
 type event struct {
 	Type    string          `json:"type"`
 	Index   int             `json:"index"`
@@ -18,7 +18,7 @@ type event struct {
 	Usage   *usage          `json:"usage"`
 }
 
-// message is an answer as it begins, or, where it is not streamed, as a whole.
+// message is the start of an answer or, if it is not streamed, the whole answer.
 type message struct {
 	Type    string            `json:"type"`
 	ID      string            `json:"id"`
@@ -38,7 +38,7 @@ type delta struct {
 	Stop      string          `json:"stop_reason"`
 }
 
-// usage is cumulative: what an event gives replaces what an earlier gave.
+// usage is cumulative: a later event replaces the numbers of an earlier one.
 type usage struct {
 	Input    *int `json:"input_tokens"`
 	Read     *int `json:"cache_read_input_tokens"`
@@ -54,14 +54,14 @@ type reader struct {
 	p      *Provider
 	answer *answerBuilder
 	open   map[int]*blockBuilder
-	counts llm.Usage // Input without what the cache read and was written
+	counts llm.Usage // Input without tokens read from or written to the cache
 }
 
 func newReader(p *Provider, a *answerBuilder) *reader {
 	return &reader{p: p, answer: a, open: map[int]*blockBuilder{}}
 }
 
-// Event takes an event; it returns true once the answer is whole.
+// Event reads an event and returns true when the answer is complete.
 func (r *reader) Event(data []byte) (bool, error) {
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
@@ -126,7 +126,7 @@ func (r *reader) close(index int) {
 func (r *reader) appendDelta(e *event) error {
 	b := r.open[e.Index]
 	if b == nil {
-		return wire.UnreadableAnswer(name, errors.New("a piece of a block that was not begun"))
+		return wire.UnreadableAnswer(name, errors.New("a delta for a content block that was not started"))
 	}
 	d := e.Delta
 	switch {
@@ -146,8 +146,8 @@ func (r *reader) appendDelta(e *event) error {
 	return nil
 }
 
-// stop maps a stop_reason ("Handling stop reasons"). One that no documentation
-// names is an end, since the server went on to close the answer properly.
+// stop maps a stop_reason ("Handling stop reasons"). An undocumented one counts as a normal end, because the server
+// completed the answer properly.
 func (r *reader) stop(reason string) {
 	a := r.answer
 	switch reason {
@@ -181,7 +181,7 @@ func (r *reader) count(u *usage) {
 	}
 }
 
-// End is the end of a stream without its last event.
+// End is called when the stream ends without its last event.
 func (r *reader) End(_ bool, err error) error {
 	if err != nil {
 		return err
@@ -189,8 +189,7 @@ func (r *reader) End(_ bool, err error) error {
 	return r.completeAnswer()
 }
 
-// completeAnswer ends the answer, which is whole once the vendor has said why it
-// stopped.
+// completeAnswer completes the answer, which is whole if the vendor has sent a stop reason.
 func (r *reader) completeAnswer() error {
 	if r.answer.stop == "" {
 		return wire.StreamCut(name)
@@ -199,14 +198,14 @@ func (r *reader) completeAnswer() error {
 	return nil
 }
 
-// addUsage adds what the stream has reported to the answer's usage.
+// addUsage copies the usage of the stream to the answer.
 func (r *reader) addUsage() {
 	u := r.counts
 	u.Input += u.Cached + u.Written
 	r.answer.usage = r.answer.usage.Add(u)
 }
 
-// Object takes an answer that a server gave as one object.
+// Object reads an answer that a server sent as one object.
 func (r *reader) Object(data []byte) error {
 	var m message
 	if err := json.Unmarshal(data, &m); err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// defaultOutput is max_tokens, which the API demands, where a request has no
-// limit; what a view reserves for an answer that has none.
+// defaultOutput is max_tokens, which the API requires, for a request without a limit. It equals what a view reserves
+// for an answer without a limit.
 const defaultOutput = 16_384
 
-// params is req as the Messages API takes it.
+// params converts req to a Messages request.
 func (p *Provider) params(req *llm.Request) (*messagesRequest, error) {
 	is := traitsOf(req.Model)
 	params := &messagesRequest{Model: req.Model, MaxTokens: req.MaxOutput, Stream: true}
@@ -50,8 +50,7 @@ func (p *Provider) params(req *llm.Request) (*messagesRequest, error) {
 	return params, nil
 }
 
-// system makes the system's texts: the request's, and the messages of the
-// system that the history begins with, of which it returns the number.
+// system returns the system texts: that of the request and the leading system messages, whose number it returns too.
 func (p *Provider) system(params *messagesRequest, req *llm.Request) (lead int) {
 	if !isBlank(req.System) {
 		params.System = append(params.System, contentBlock{Type: "text", Text: req.System})
@@ -68,8 +67,8 @@ func (p *Provider) system(params *messagesRequest, req *llm.Request) (lead int) 
 	return lead
 }
 
-// tools are the request's. A history that holds calls needs tools to be defined
-// even where none may be called: then those it called are, without more.
+// tools returns the tools of the request. The API requires definitions of the tools that a history calls, even if
+// none may be called now: then those tools are defined by name only.
 func (p *Provider) tools(params *messagesRequest, req *llm.Request, h *historyBuilder) {
 	for _, t := range req.Tools {
 		tool := apiTool{Name: t.Name, InputSchema: inputSchema(t.Parameters)}
@@ -97,7 +96,7 @@ func (p *Provider) tools(params *messagesRequest, req *llm.Request, h *historyBu
 	}
 }
 
-// inputSchema is a tool's schema as it is.
+// inputSchema holds a tool's schema unchanged.
 func inputSchema(schema map[string]any) map[string]any {
 	if schema == nil {
 		return map[string]any{"type": "object", "properties": map[string]any{}}
@@ -105,15 +104,14 @@ func inputSchema(schema map[string]any) map[string]any {
 	return schema
 }
 
-// Budgets in tokens: the smallest that the API takes, and those of words.
+// Thinking budgets in tokens: the smallest that the API accepts, and those of the named levels.
 const (
 	minBudget    = 1024
 	lowBudget    = 4096
 	mediumBudget = 8192
 )
 
-// budgetOf is a word for how much a model should think, or a number of tokens,
-// as a budget.
+// budgetOf converts a reasoning level, or a number of tokens, to a budget.
 func budgetOf(reasoning string) (int, bool) {
 	switch reasoning {
 	case "none":
@@ -135,16 +133,15 @@ func budgetOf(reasoning string) (int, bool) {
 	return int(n), err == nil && n >= 0
 }
 
-// setThinking asks for thought. It is left out where the API would refuse it: beside a forced
-// tool, in the middle of a turn that began without it (of a model that has
-// budgets), and where max_tokens has no room for it.
+// setThinking enables thinking, unless the API would refuse it: with a forced tool, in the middle of a turn that
+// began without it (for models with budgets), or if max_tokens has no room for it.
 func (p *Provider) setThinking(params *messagesRequest, req *llm.Request, is modelTraits, h *historyBuilder) error {
 	if req.Reasoning == "" {
 		return nil
 	}
 	budget, known := budgetOf(req.Reasoning)
 	if !known {
-		return p.errors.InvalidRequest("the reasoning %q is none of none, minimal, low, medium, high, xhigh, max and no number of tokens", req.Reasoning)
+		return p.errors.InvalidRequest("the reasoning %q is invalid: use none, minimal, low, medium, high, xhigh, max or a number of tokens", req.Reasoning)
 	}
 	switch {
 	case budget == 0 || params.ToolChoice.forced():
@@ -159,7 +156,7 @@ func (p *Provider) setThinking(params *messagesRequest, req *llm.Request, is mod
 	return nil
 }
 
-// effort is a model's word for how much to think.
+// effort maps a reasoning level to an effort that the model accepts.
 func effort(word string, budget int, most string) string {
 	switch {
 	case word == "minimal" || budget <= lowBudget:

@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// setAnswerFormat asks for an answer that is JSON of a schema: held to it where the
-// model and the schema allow that, else asked for in words. Whether the answer
-// follows it is for the caller to check: some keywords reach the model as
-// words only.
+// setAnswerFormat requests an answer that is JSON of a schema. The API enforces it if the model and the schema allow
+// that; otherwise the system text asks for it. The caller must check the answer, because some keywords are only sent
+// as text.
 func setAnswerFormat(params *messagesRequest, schema map[string]any, is modelTraits) (held bool) {
 	if is.schema {
 		if fit, ok := vendorSchema(schema); ok {
@@ -22,7 +21,7 @@ func setAnswerFormat(params *messagesRequest, schema map[string]any, is modelTra
 			return true
 		}
 	}
-	// Maps become JSON with their keys in order, and errors were refused before.
+	// Maps become JSON with sorted keys, and errors were refused before.
 	data, err := json.Marshal(schema)
 	if err == nil {
 		params.System = append(params.System, contentBlock{
@@ -33,23 +32,22 @@ func setAnswerFormat(params *messagesRequest, schema map[string]any, is modelTra
 	return false
 }
 
-// vendorSchema is a schema as the vendor takes it ("Structured outputs", JSON Schema
-// limitations): objects closed, and what it does not know told in descriptions.
-// What is valid under it is valid under the schema as far as it says. Not ok is
-// what it cannot say: objects with any keys, schemas that hold themselves.
+// vendorSchema converts a schema to the subset that the vendor accepts ("Structured outputs", JSON Schema
+// limitations): objects are closed, and unsupported keywords move to descriptions. ok is false if that is impossible:
+// for objects with arbitrary keys and recursive schemas.
 func vendorSchema(schema map[string]any) (map[string]any, bool) {
 	data, err := json.Marshal(schema)
 	if err != nil {
 		return nil, false
 	}
-	var plain map[string]any // as JSON decoding makes it, whatever Go code made it of
+	var plain map[string]any // normalize Go values to decoded JSON
 	if json.Unmarshal(data, &plain) != nil || plain["type"] != "object" || recursive(plain) {
 		return nil, false
 	}
 	return fitSchema(plain)
 }
 
-// formats are the formats of strings that answers are held to.
+// formats are the string formats that the vendor enforces.
 func formats() []any {
 	return []any{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
 }
@@ -84,14 +82,14 @@ func fitSchema(schema map[string]any) (map[string]any, bool) {
 	return out, true
 }
 
-// isObject says that a schema may be of an object.
+// isObject reports whether a schema allows an object.
 func isObject(schema map[string]any) bool {
 	list, _ := schema["type"].([]any)
 	return schema["type"] == "object" || slices.Contains(list, any("object")) || schema["properties"] != nil
 }
 
-// fitKey is the value of a keyword; not known is one that is told in words, not
-// ok one that nothing can stand for.
+// fitKey converts the value of a keyword. known is false for one that moves to the description, ok is false if the
+// schema cannot be expressed.
 func fitKey(key string, value any) (kept any, ok, known bool) {
 	switch key {
 	case "type", "title", "description", "const", "required", "$ref":
@@ -157,8 +155,7 @@ func fitAll(value any) (any, bool, bool) {
 	return out, true, true
 }
 
-// recursive says that a schema holds itself, or refers to what is not in its
-// definitions.
+// recursive reports whether a schema contains itself, or refers to something outside its definitions.
 func recursive(root map[string]any) bool {
 	on := map[string]bool{}
 	var walk func(v any) bool

@@ -11,11 +11,11 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// maxPauses bounds how often one turn is gone on with.
+// maxPauses is the maximum number of continuations of one turn.
 const maxPauses = 16
 
-// generate makes a call. Where the vendor pauses a long turn ("pause_turn") it
-// is sent what it said so far and goes on.
+// generate makes a call. If the vendor pauses a long turn ("pause_turn"), the answer so far is sent back to continue
+// it.
 func (p *Provider) generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	params, err := p.params(req)
 	if err != nil {
@@ -40,7 +40,7 @@ func (p *Provider) generate(ctx context.Context, req *llm.Request, emit func(llm
 			return a.complete(p), nil
 		}
 		if pauses == maxPauses {
-			return nil, &llm.Error{Code: engine.CodeModelUnavailable, Message: "anthropic: the server pauses its turn again and again"}
+			return nil, &llm.Error{Code: engine.CodeModelUnavailable, Message: "anthropic: the server paused its turn too often"}
 		}
 		sofar := apiMessage{Role: roleAssistant}
 		for _, raw := range a.raw() {
@@ -50,7 +50,7 @@ func (p *Provider) generate(ctx context.Context, req *llm.Request, emit func(llm
 	}
 }
 
-// faultIn finds an error said inside a successful answer.
+// faultIn returns the error inside a successful answer, if there is one.
 func (p *Provider) faultIn(data []byte) *llm.Error {
 	var top struct {
 		Type  string          `json:"type"`
@@ -59,10 +59,10 @@ func (p *Provider) faultIn(data []byte) *llm.Error {
 	if json.Unmarshal(data, &top) == nil && (top.Type == "error" || wire.IsSet(top.Error)) {
 		return p.classify(0, parseFault(data))
 	}
-	return nil // also of what is no JSON, which the reader reports
+	return nil // also for invalid JSON, which the reader reports
 }
 
-// errorOfResponse is an answer that is not a success as an error.
+// errorOfResponse converts an unsuccessful answer to an error.
 func (p *Provider) errorOfResponse(status int, header http.Header, body []byte) *llm.Error {
 	e := p.classify(status, parseFault(body))
 	wire.AddRetryAdvice(e, header)

@@ -139,13 +139,13 @@ func TestStreamsThatAreNoAnswerAreErrors(t *testing.T) {
 		{"no end", "", sse(start, textOn, textHe, blockOff), "model_unavailable", "ended", true},
 		{"an end that gives no reason", "", sse(start, textOn, textHe, blockOff, stopped), "model_unavailable", "ended", true},
 		{"half an event", "", sse(start, textOn) + "data: {\"type", "model_unavailable", "ended", true},
-		{"an event that is no JSON", "", sse(start, "{oops"), "model_unavailable", "no event", true},
-		{"a piece of nothing", "", sse(start, textHe), "model_unavailable", "not begun", true},
+		{"an event that is no JSON", "", sse(start, "{oops"), "model_unavailable", "invalid event", true},
+		{"a piece of nothing", "", sse(start, textHe), "model_unavailable", "not started", true},
 		{"a block of no type", "", sse(start, `{"type":"content_block_start","index":0,"content_block":{}}`), "model_unavailable", "type", true},
 		{"a call without a name", "", sse(start, `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a"}}`), "model_unavailable", "no name", true},
 		{"a page", "text/html", "<html>Sign in</html>", "model_unavailable", "base URL", true},
 		{"an object that is no answer", "application/json", `{"status":"ok"}`, "model_unavailable", "ended", true},
-		{"no object", "application/json", `[`, "model_unavailable", "no event", true},
+		{"no object", "application/json", `[`, "model_unavailable", "invalid event", true},
 		{"an error as an object", "application/json", `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, "model_overloaded", "Overloaded", true},
 		{"an overload in a stream", "", sse(start, textOn, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), "model_overloaded", "Overloaded", true},
 		{"a rate limit in a stream", "", sse(`{"type":"error","error":{"type":"rate_limit_error","message":"Slow"}}`), "model_rate_limited", "Slow", true},
@@ -283,5 +283,5 @@ func TestATurnThatIsPausedForEverEnds(t *testing.T) {
 		return raw(start, search, blockOff, ending("pause_turn"), stopped)
 	})
 	_, err := anthropic.New(anthropic.Options{BaseURL: s.Root}).Generate(t.Context(), hello(), nil)
-	wantError(t, err, "model_unavailable", "again and again", false)
+	wantError(t, err, "model_unavailable", "too often", false)
 }

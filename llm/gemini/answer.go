@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// The reasons a model stops for.
+// The stop reasons of a response.
 const (
 	stopEnd    = "end"
 	stopCalls  = "calls"
@@ -20,7 +20,7 @@ const (
 	stopFilter = "filter"
 )
 
-// answerBuilder gathers a response while its pieces are passed on.
+// answerBuilder collects a response while its chunks are passed on.
 type answerBuilder struct {
 	req           *llm.Request
 	emit          func(llm.Chunk)
@@ -35,7 +35,7 @@ type answerBuilder struct {
 	id            string
 	session       string
 	api           string
-	missingCallID bool // the vendor gave a call no id
+	missingCallID bool // the vendor sent no id for a call
 }
 
 func newAnswerBuilder(req *llm.Request, emit func(llm.Chunk)) *answerBuilder {
@@ -58,8 +58,8 @@ func (a *answerBuilder) addReasoning(text string) {
 	a.emit(llm.Chunk{Reasoning: text})
 }
 
-// addPart remembers a part. A text without signature joins the one before, if
-// that has none either: signed parts must stay as they came.
+// addPart adds a part. A text without signature is joined to a preceding one without signature; signed parts must
+// stay unchanged.
 func (a *answerBuilder) addPart(part nativePart) {
 	if n := len(a.parts); part.Text != nil && part.Signature == "" && n > 0 {
 		last := &a.parts[n-1]
@@ -72,8 +72,8 @@ func (a *answerBuilder) addPart(part nativePart) {
 	a.parts = append(a.parts, part)
 }
 
-// newCall is a call as Weir names it. One without an id gets one that the same
-// effect makes again and no other does.
+// newCall converts a call. If it has no id, one is derived from the effect key, so that a repeated effect gets the
+// same ids.
 func (a *answerBuilder) newCall(id, name string, index int) convo.Call {
 	c := convo.Call{ID: id, Name: name}
 	if c.ID == "" {
@@ -84,7 +84,7 @@ func (a *answerBuilder) newCall(id, name string, index int) convo.Call {
 	return c
 }
 
-// addCall adds a call and tells of it.
+// addCall adds a call and emits it.
 func (a *answerBuilder) addCall(id, name, args string) convo.Call {
 	c := a.newCall(id, name, len(a.calls))
 	c.Arguments = args
@@ -100,7 +100,7 @@ func (a *answerBuilder) announce(c convo.Call) {
 	a.emit(llm.Chunk{Call: &convo.Call{ID: c.ID, Name: c.Name}})
 }
 
-// emitUsage passes on the usage that the vendor has reported.
+// emitUsage emits the usage that the vendor has reported.
 func (a *answerBuilder) emitUsage() {
 	if a.usage != (llm.Usage{}) {
 		usage := a.usage
@@ -108,7 +108,7 @@ func (a *answerBuilder) emitUsage() {
 	}
 }
 
-// complete settles why the answer ended and returns the response.
+// complete determines the stop reason and returns the response.
 func (a *answerBuilder) complete(p *Provider) *llm.Response {
 	if a.stop == stopEnd && len(a.calls) > 0 {
 		a.stop = stopCalls
@@ -120,7 +120,7 @@ func (a *answerBuilder) complete(p *Provider) *llm.Response {
 		Role: convo.Assistant, Text: a.text.String(), Reasoning: a.reasoning.String(), Calls: a.calls, Parts: a.media,
 	}
 	if a.missingCallID {
-		a.session = "" // no result could name its call there
+		a.session = "" // no result could refer to the call
 	}
 	if raw := a.native(p); raw != nil {
 		m.Native, m.Provider = raw, name
@@ -131,7 +131,7 @@ func (a *answerBuilder) complete(p *Provider) *llm.Response {
 	}
 }
 
-// native is what the message's own fields do not say, nil if they say all.
+// native returns what the message's own fields do not contain, nil if they contain everything.
 func (a *answerBuilder) native(p *Provider) json.RawMessage {
 	says := false
 	calls := 0

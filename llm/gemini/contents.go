@@ -8,18 +8,16 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// What the user is made to say where the API wants a content of the user's and
-// the history has none.
+// Texts of user messages that are sent where the API requires a user content and the history has none.
 const (
-	// openingText stands before a model that speaks first, and where nobody says
-	// anything.
+	// openingText precedes a history that begins with the model, and is the only content of an empty one.
 	openingText = "(The conversation begins here.)"
-	// continueText stands behind a model that spoke last.
+	// continueText follows a history that ends with the model.
 	continueText = "Continue."
 )
 
-// foreignSignature is what the vendor documents for calls that it did not
-// sign: histories of other models.
+// foreignSignature is the signature that the vendor documents for calls that its models did not sign: histories of
+// other models.
 const foreignSignature = "skip_thought_signature_validator"
 
 const (
@@ -33,14 +31,14 @@ type content struct {
 	Parts []json.RawMessage `json:"parts"`
 }
 
-// historyBuilder makes contents of a history.
+// historyBuilder converts a history to contents.
 type historyBuilder struct {
 	p        *Provider
 	req      *llm.Request
 	contents []content
 }
 
-// contents is req's history, and the instructions that stand at its front.
+// contents returns req's history, and the instructions at its start.
 func (p *Provider) contents(req *llm.Request) ([]content, []string, error) {
 	var instructions []string
 	if req.System != "" {
@@ -66,9 +64,9 @@ func (p *Provider) contents(req *llm.Request) ([]content, []string, error) {
 			n += len(results)
 			err = h.model(m, results)
 		case convo.Tool:
-			err = p.errors.InvalidRequest("the result %q stands behind no message that calls tools", m.CallID)
+			err = p.errors.InvalidRequest("the result %q does not follow a message that calls tools", m.CallID)
 		default:
-			err = p.errors.InvalidRequest("a message has the role %q", m.Role)
+			err = p.errors.InvalidRequest("a message has the unknown role %q", m.Role)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -78,7 +76,7 @@ func (p *Provider) contents(req *llm.Request) ([]content, []string, error) {
 	return h.contents, instructions, nil
 }
 
-// resultsIn counts the results at the front.
+// resultsIn returns the number of results at the start.
 func resultsIn(messages []convo.Message) int {
 	for n, m := range messages {
 		if m.Role != convo.Tool {
@@ -88,8 +86,7 @@ func resultsIn(messages []convo.Message) int {
 	return len(messages)
 }
 
-// add puts parts at the end, in the content of the role before if it is the
-// same.
+// add appends parts, to the last content if it has the same role.
 func (h *historyBuilder) add(role string, parts ...json.RawMessage) {
 	if len(parts) == 0 {
 		return
@@ -104,7 +101,7 @@ func (h *historyBuilder) add(role string, parts ...json.RawMessage) {
 	h.contents = append(h.contents, content{Role: role, Parts: slices.Clip(parts)})
 }
 
-// end gives the user the last word.
+// end makes a user content the last one.
 func (h *historyBuilder) end() {
 	switch last := len(h.contents) - 1; {
 	case last < 0:
@@ -123,7 +120,7 @@ func (h *historyBuilder) user(m *convo.Message) error {
 	return nil
 }
 
-// textAndParts is a message's text and parts.
+// textAndParts returns a message's text and parts.
 func (h *historyBuilder) textAndParts(m *convo.Message) ([]json.RawMessage, error) {
 	var parts []json.RawMessage
 	if m.Text != "" {
@@ -139,7 +136,7 @@ func (h *historyBuilder) textAndParts(m *convo.Message) ([]json.RawMessage, erro
 	return parts, nil
 }
 
-// model adds an answer and, right behind it, the results of its calls.
+// model adds an answer, directly followed by the results of its calls.
 func (h *historyBuilder) model(m *convo.Message, results []convo.Message) error {
 	parts, ids, ok := h.p.verbatim(m, h.req.Model)
 	if !ok {
@@ -164,7 +161,7 @@ func (h *historyBuilder) model(m *convo.Message, results []convo.Message) error 
 	return h.results(m, ids, results)
 }
 
-// results adds what answers m's calls, which were sent with ids.
+// results adds the results of m's calls, which were sent with ids.
 func (h *historyBuilder) results(m *convo.Message, ids []string, results []convo.Message) error {
 	ordered, err := h.p.matchResults(m.Calls, results)
 	if err != nil {
@@ -178,7 +175,7 @@ func (h *historyBuilder) results(m *convo.Message, ids []string, results []convo
 			response.Response = map[string]string{"error": result.Text}
 		}
 		for _, part := range result.Parts {
-			if isBeforeGemini3(h.req.Model) { // which take media beside a result and not in it
+			if isBeforeGemini3(h.req.Model) { // these accept media beside a result, not in it
 				raw, err := h.p.mediaPart(part, "")
 				if err != nil {
 					return err
@@ -198,8 +195,7 @@ func (h *historyBuilder) results(m *convo.Message, ids []string, results []convo
 	return nil
 }
 
-// matchResults says which result answers each call: by id, and by order where ids are
-// the same.
+// matchResults returns which result belongs to which call: by id, and by order for equal ids.
 func (p *Provider) matchResults(calls []convo.Call, results []convo.Message) ([]int, error) {
 	ordered := make([]int, len(calls))
 	taken := make([]bool, len(results))
@@ -217,7 +213,7 @@ func (p *Provider) matchResults(calls []convo.Call, results []convo.Message) ([]
 		taken[at], ordered[n] = true, at
 	}
 	if at := slices.Index(taken, false); at >= 0 {
-		return nil, p.errors.InvalidRequest("the result %q answers no call of the message before it", results[at].CallID)
+		return nil, p.errors.InvalidRequest("the result %q belongs to no call of the preceding message", results[at].CallID)
 	}
 	return ordered, nil
 }

@@ -13,21 +13,20 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// fault is what a server says went wrong: a google.rpc.Status under "error", or
-// what gateways make of one.
+// fault is an error that a server reported: a google.rpc.Status under "error", or another form that gateways use.
 type fault struct {
 	Code       int    // an HTTP status
-	StatusName string // the status by name: RESOURCE_EXHAUSTED, or invalid_request
+	StatusName string // the name of the status: RESOURCE_EXHAUSTED, or invalid_request
 	Message    string
-	// Reason is the ErrorInfo's, such as API_KEY_INVALID; Delay the RetryInfo's.
+	// Reason is that of the ErrorInfo, such as API_KEY_INVALID; Delay is that of the RetryInfo.
 	Reason string
 	Delay  time.Duration
-	// Daily says that a quota of the day is what is used up.
+	// Daily is set if a daily quota is exhausted.
 	Daily bool
 }
 
-// parseFault reads {"error": {...}} (also in a list, as streams without
-// alt=sse have it), {"error": "text"} and text.
+// parseFault reads {"error": {...}} (also in a list, as streams without alt=sse contain it), {"error": "text"} and
+// text.
 func parseFault(body []byte) fault {
 	raw := json.RawMessage(body)
 	var list []json.RawMessage
@@ -73,7 +72,7 @@ func decodeFault(raw json.RawMessage) fault {
 	return out
 }
 
-// classify maps a status (0 inside a stream) and what the server said.
+// classify returns the error for a status (0 inside a stream) and the server's fault.
 func (p *Provider) classify(status int, f fault) *llm.Error {
 	if status == 0 && f.Code >= 400 && f.Code < 600 {
 		status = f.Code
@@ -92,7 +91,7 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 	case code == engine.CodeModelRequest && strings.Contains(strings.ToLower(f.Message), "api key not valid"):
 		code, retry = engine.CodeModelAuth, false
 	case code == engine.CodeModelRateLimited && f.Daily:
-		retry = false // no wait that a call can make mends it
+		retry = false // the quota lasts longer than any wait of a call
 	}
 	e := &llm.Error{Code: code, Retry: retry, Status: status, Message: p.describe(status, f)}
 	if retry {
@@ -101,7 +100,7 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 	return e
 }
 
-// codeOfStatusName knows the names of google.rpc.Code and of the Interactions API.
+// codeOfStatusName maps the names of google.rpc.Code and of the Interactions API.
 func codeOfStatusName(word string) (code string, retry, known bool) {
 	switch strings.ToUpper(word) {
 	case "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED":
@@ -122,7 +121,7 @@ func codeOfStatusName(word string) (code string, retry, known bool) {
 	return "", false, false
 }
 
-// isContextLengthError knows the vendor's words for a full window; it has no code.
+// isContextLengthError recognizes the vendor's messages for a full window, which has no code.
 func isContextLengthError(message string) bool {
 	m := strings.ToLower(message)
 	for _, words := range []string{
@@ -136,19 +135,18 @@ func isContextLengthError(message string) bool {
 	return false
 }
 
-// sessionError is err, or, where it means that the vendor no longer has req's
-// session, that.
+// sessionError returns model_session_lost if err means that the vendor no longer has req's session, otherwise err.
 func (p *Provider) sessionError(req *llm.Request, err error) error {
-	e, ok := err.(*llm.Error) //nolint:errorlint // failure has unwrapped it
+	e, ok := err.(*llm.Error) //nolint:errorlint // llm.Error was unwrapped before
 	if !ok || !continuesSession(req) || !isSessionLost(e) {
 		return err
 	}
 	return &llm.Error{Code: engine.CodeModelSessionLost, Message: e.Message, Status: e.Status}
 }
 
-// isSessionLost says whether a refusal of a call that named a session means that the
-// vendor no longer has it. It says so as not found, and the words name the
-// interaction; what else is not found is a model, which is named as one.
+// isSessionLost reports whether the refusal of a call with a session means that the vendor no longer has it. The
+// status is then not found, and the message names the interaction; a missing model has the same status, and a message
+// that names the model.
 func isSessionLost(e *llm.Error) bool {
 	m := strings.ToLower(e.Message)
 	about := strings.Contains(m, "interaction") || strings.Contains(m, "previous")
@@ -162,7 +160,7 @@ func isSessionLost(e *llm.Error) bool {
 	return false
 }
 
-// describe is what the server said, and by which words of the vendor's.
+// describe returns the server's message and the codes that it used.
 func (p *Provider) describe(status int, f fault) string {
 	text := p.errors.Describe(status, f.Message)
 	for _, word := range []string{p.errors.Excerpt(f.StatusName), p.errors.Excerpt(f.Reason)} {

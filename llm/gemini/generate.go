@@ -39,7 +39,7 @@ type callingConfig struct {
 	Mode    string   `json:"mode"`
 }
 
-// toolDeclarations are the tools, their schemas as they are.
+// toolDeclarations are the tools with unchanged schemas.
 type toolDeclarations struct {
 	Functions []function `json:"functionDeclarations"`
 }
@@ -50,7 +50,7 @@ type function struct {
 	Parameters  json.RawMessage `json:"parametersJsonSchema,omitempty"`
 }
 
-// generateBody is req as GenerateContent takes it.
+// generateBody converts req to a GenerateContent request.
 func (p *Provider) generateBody(req *llm.Request) (any, error) {
 	contents, instructions, err := p.contents(req)
 	if err != nil {

@@ -21,7 +21,7 @@ type generateReader struct {
 	finishMessage string // the finish message
 }
 
-// generateChunk is what Weir reads of a chunk.
+// generateChunk has the fields of a chunk that Weir reads.
 type generateChunk struct {
 	Candidates []struct {
 		Index   int `json:"index"`
@@ -61,8 +61,8 @@ type generatedPart struct {
 	} `json:"inlineData"`
 }
 
-// Object takes an answer that was not streamed as events: one object, or the
-// list that the API gives without alt=sse.
+// Object reads an answer that was not streamed as events: one object, or the list that the API returns without
+// alt=sse.
 func (r *generateReader) Object(data []byte) error {
 	if list, ok := asList(data); ok {
 		return r.p.readList(list, r)
@@ -73,7 +73,7 @@ func (r *generateReader) Object(data []byte) error {
 	return r.End(false, nil)
 }
 
-// Event takes a chunk. Usage may follow the finish, so none ends the answer.
+// Event reads a chunk. Usage may follow the finish reason, so no chunk ends the answer.
 func (r *generateReader) Event(data []byte) (bool, error) {
 	var g generateChunk
 	if err := json.Unmarshal(data, &g); err != nil {
@@ -81,7 +81,7 @@ func (r *generateReader) Event(data []byte) (bool, error) {
 	}
 	a := r.answer
 	a.id, a.model = cmp.Or(g.ResponseID, a.id), cmp.Or(g.ModelVersion, a.model)
-	if u := g.Usage; u != nil { // it grows; the last one counts
+	if u := g.Usage; u != nil { // cumulative: the last one counts
 		a.usage = llm.Usage{
 			Input: u.Prompt + u.ToolUse, Cached: u.Cached, Output: u.Candidates + u.Thoughts, Reasoning: u.Thoughts,
 		}
@@ -95,7 +95,7 @@ func (r *generateReader) Event(data []byte) (bool, error) {
 	}
 	for _, c := range g.Candidates {
 		if c.Index != 0 {
-			continue // only one is asked for
+			continue // only one candidate is requested
 		}
 		for _, part := range c.Content.Parts {
 			if err := r.part(part); err != nil {
@@ -140,8 +140,7 @@ func (r *generateReader) part(part generatedPart) error {
 	return nil
 }
 
-// End settles the answer. A stream that breaks once the model has said why it
-// stopped has lost nothing.
+// End completes the answer. A stream that breaks after the finish reason is complete.
 func (r *generateReader) End(_ bool, err error) error {
 	if r.finish == "" {
 		if err != nil {
@@ -157,8 +156,7 @@ func (r *generateReader) End(_ bool, err error) error {
 	return r.failed()
 }
 
-// stopReason maps the finish reasons that leave an answer; CONTINUATION is an answer
-// that the vendor would go on with.
+// stopReason maps the finish reasons of usable answers; CONTINUATION is an answer that the vendor would continue.
 func stopReason(finish string) (string, bool) {
 	switch finish {
 	case "STOP":
@@ -172,9 +170,9 @@ func stopReason(finish string) (string, bool) {
 	return "", false
 }
 
-// failed is an answer that came to nothing: most of these do not happen twice.
+// failed returns the error of an unusable answer. Most of the reasons are not permanent.
 func (r *generateReader) failed() *llm.Error {
-	message := "the model stopped by " + r.finish
+	message := "the model stopped with " + r.finish
 	if r.finishMessage != "" {
 		message += ": " + r.finishMessage
 	}

@@ -50,19 +50,18 @@ type interactionTool struct {
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
-// usesInteractions says that a request is one for the Interactions API: the vendor is
-// to keep the conversation, or has kept it.
+// usesInteractions reports whether a request needs the Interactions API, because the vendor stores the conversation
+// or is asked to.
 func usesInteractions(req *llm.Request) bool { return req.KeepSession || continuesSession(req) }
 
-// continuesSession says that the vendor has the front of the history. A session that
-// holds nothing or leaves nothing to say is not used, and all is sent.
+// continuesSession reports whether the vendor has the start of the history. A session is ignored, and everything
+// sent, if it has no messages or if no message would be left to send.
 func continuesSession(req *llm.Request) bool {
 	return req.Session != "" && req.HeldMessages > 0 && req.HeldMessages < len(req.Messages)
 }
 
-// interactionBody is req as the Interactions API takes it. What is no
-// conversation (tools, configuration, instructions) holds for one interaction and
-// is sent each time.
+// interactionBody converts req to an Interactions request. Tools, configuration and instructions apply to one
+// interaction and are sent each time.
 func (p *Provider) interactionBody(req *llm.Request) (any, error) {
 	input, instructions, err := p.steps(req)
 	if err != nil {
@@ -86,7 +85,7 @@ func (p *Provider) interactionBody(req *llm.Request) (any, error) {
 	return body, nil
 }
 
-// interactionConfig is nil where there is nothing to configure.
+// interactionConfig returns nil if there is nothing to configure.
 func (p *Provider) interactionConfig(req *llm.Request) (*interactionConfig, error) {
 	c := interactionConfig{MaxOutputTokens: max(req.MaxOutput, 0), Temperature: req.Temperature}
 	if req.Reasoning != "" {
@@ -108,8 +107,7 @@ func (p *Provider) interactionConfig(req *llm.Request) (*interactionConfig, erro
 	return &c, nil
 }
 
-// interactionLevel is req's Reasoning as a level, since this API knows no
-// budgets; empty leaves it to the model.
+// interactionLevel returns req's Reasoning as a level, because this API has no budgets; empty leaves it to the model.
 func (p *Provider) interactionLevel(req *llm.Request) (string, error) {
 	as := *req
 	if budget, ok := tokens(req.Reasoning); ok {
@@ -128,12 +126,12 @@ func (p *Provider) interactionLevel(req *llm.Request) (string, error) {
 	}
 	level, ok := levelOf(&as)
 	if !ok {
-		return "", p.errors.InvalidRequest("the reasoning %q is neither none, minimal, low, medium or high nor a number of tokens", req.Reasoning)
+		return "", p.errors.InvalidRequest("the reasoning %q is invalid: use none, minimal, low, medium, high or a number of tokens", req.Reasoning)
 	}
 	return strings.ToLower(level), nil
 }
 
-// interactionMode is a tool choice: a mode, or the one tool that may be called.
+// interactionMode converts a tool choice: a mode, or the one tool that may be called.
 func interactionMode(choice string) any {
 	switch choice {
 	case "auto", "none":

@@ -38,17 +38,16 @@ type apiContent struct {
 	URI  string  `json:"uri,omitempty"`
 }
 
-// stepBuilder makes the steps of a history.
+// stepBuilder converts a history to steps.
 type stepBuilder struct {
 	p     *Provider
 	req   *llm.Request
 	steps []apiStep
-	// used are the ids of all calls.
+	// used has the ids of all calls.
 	used map[string]bool
 }
 
-// steps is what the vendor does not have of req's history, and the instructions
-// that stand at its front.
+// steps returns the part of req's history that the vendor does not have, and the instructions at its start.
 func (p *Provider) steps(req *llm.Request) ([]apiStep, []string, error) {
 	var instructions []string
 	if req.System != "" {
@@ -82,16 +81,15 @@ func (p *Provider) steps(req *llm.Request) ([]apiStep, []string, error) {
 			}
 			n += len(results)
 		case convo.Tool:
-			return nil, nil, p.errors.InvalidRequest("the result %q stands behind no message that calls tools", m.CallID)
+			return nil, nil, p.errors.InvalidRequest("the result %q does not follow a message that calls tools", m.CallID)
 		default:
-			return nil, nil, p.errors.InvalidRequest("a message has the role %q", m.Role)
+			return nil, nil, p.errors.InvalidRequest("a message has the unknown role %q", m.Role)
 		}
 	}
 	return s.end(), instructions, nil
 }
 
-// turn adds an answer, the n-th message, and the results of its calls, less
-// what the vendor has.
+// turn adds an answer, message n, and the results of its calls, without what the vendor has.
 func (s *stepBuilder) turn(m *convo.Message, results []convo.Message, n int, held bool) error {
 	ordered, err := s.p.matchResults(m.Calls, results)
 	if err != nil {
@@ -116,7 +114,7 @@ func (s *stepBuilder) turn(m *convo.Message, results []convo.Message, n int, hel
 	return nil
 }
 
-// add adds a step; one that says nothing is left out.
+// add appends a step unless it is empty.
 func (s *stepBuilder) add(step apiStep) {
 	if (step.Type == "user_input" || step.Type == "model_output") && len(step.Content) == 0 {
 		return
@@ -131,7 +129,7 @@ func userStep(text string) apiStep {
 	return apiStep{Type: "user_input", Content: []apiContent{{Type: "text", Text: &text}}}
 }
 
-// end gives the user the last word.
+// end makes a user step the last one.
 func (s *stepBuilder) end() []apiStep {
 	switch n := len(s.steps); {
 	case n == 0 && !continuesSession(s.req):
@@ -167,7 +165,7 @@ func (s *stepBuilder) answer(m *convo.Message) ([]string, error) {
 	return ids, nil
 }
 
-// verbatim adds a step of the model's as it gave it.
+// verbatim adds a step of the model unchanged.
 func (s *stepBuilder) verbatim(part nativePart) {
 	switch {
 	case part.Sealed:
@@ -181,8 +179,7 @@ func (s *stepBuilder) verbatim(part nativePart) {
 	}
 }
 
-// call adds a call and returns its id: each has one of its own in all of the
-// interaction.
+// call adds a call and returns its id, which is unique in the interaction.
 func (s *stepBuilder) call(c nativeCall) string {
 	as := cmp.Or(c.ID, "call")
 	for again := 2; s.used[as]; again++ {
@@ -207,12 +204,12 @@ func (s *stepBuilder) result(m *convo.Message, id, tool string) error {
 	return nil
 }
 
-// keepsIDs says that all calls would keep their ids.
+// keepsIDs reports whether all calls would keep their ids.
 func (s *stepBuilder) keepsIDs(calls []convo.Call) bool {
 	return haveDistinctIDs(calls) && !slices.ContainsFunc(calls, func(c convo.Call) bool { return s.used[c.ID] })
 }
 
-// textAndParts is a message's text and parts.
+// textAndParts returns a message's text and parts.
 func (p *Provider) textAndParts(m *convo.Message) ([]apiContent, error) {
 	var content []apiContent
 	if m.Text != "" {
@@ -228,8 +225,8 @@ func (p *Provider) textAndParts(m *convo.Message) ([]apiContent, error) {
 	return content, nil
 }
 
-// stepMedia is an image or a file. The API has types for what its models see
-// and hear; what is text otherwise is told as one, under its name.
+// stepMedia converts an image or a file. The API has types for the media that its models accept; a text file is sent
+// as text, after its name.
 func (p *Provider) stepMedia(part convo.Part) (apiContent, error) {
 	if err := p.checkPart(part); err != nil {
 		return apiContent{}, err
@@ -244,7 +241,7 @@ func (p *Provider) stepMedia(part convo.Part) (apiContent, error) {
 		text := strings.TrimPrefix(part.Name+"\n"+string(part.Data), "\n")
 		return apiContent{Type: "text", Text: &text}, nil
 	default:
-		return apiContent{}, p.errors.InvalidRequest("an interaction takes no %s: set `history: client`", mime)
+		return apiContent{}, p.errors.InvalidRequest("an interaction cannot contain %s: set `history: client`", mime)
 	}
 	out := apiContent{Type: kind, MIME: mime, URI: part.URL}
 	if len(part.Data) > 0 {

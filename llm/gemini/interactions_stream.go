@@ -18,21 +18,21 @@ type interactionReader struct {
 	answer *answerBuilder
 	steps  map[int]*step
 	keep   bool
-	// blocked says that the model's output ended in an error of its own.
+	// blocked is set if the model's output ended in an error of its own.
 	blocked bool
 }
 
-// step is one step as far as it has come.
+// step is one step as received so far.
 type step struct {
 	kind      string
 	id, name  string
-	text      strings.Builder // words, or a thought's summary
+	text      strings.Builder // text, or the summary of a thought
 	args      strings.Builder
-	whole     string // arguments that came at once
+	whole     string // arguments that were sent at once
 	signature string
 }
 
-// interactionEvent is what Weir reads of an event.
+// interactionEvent has the fields of an event that Weir reads.
 type interactionEvent struct {
 	Type        string             `json:"event_type"`
 	Index       int                `json:"index"`
@@ -80,7 +80,7 @@ type interactionObject struct {
 	} `json:"usage"`
 }
 
-// Event takes an event.
+// Event reads an event.
 func (r *interactionReader) Event(data []byte) (bool, error) {
 	var e interactionEvent
 	if err := json.Unmarshal(data, &e); err != nil {
@@ -101,14 +101,14 @@ func (r *interactionReader) Event(data []byte) (bool, error) {
 		}
 	case "interaction.completed":
 		if e.Interaction == nil {
-			return false, wire.UnreadableAnswer(name, fmt.Errorf("an interaction is completed and not told"))
+			return false, wire.UnreadableAnswer(name, fmt.Errorf("the event of a completed interaction has no interaction"))
 		}
 		return true, r.complete(e.Interaction)
 	}
 	return false, nil
 }
 
-// Object takes an interaction that was not streamed.
+// Object reads an interaction that was not streamed.
 func (r *interactionReader) Object(data []byte) error {
 	if list, ok := asList(data); ok {
 		return r.p.readList(list, r)
@@ -123,7 +123,7 @@ func (r *interactionReader) Object(data []byte) error {
 	return r.complete(&i)
 }
 
-// End is reached only where the interaction was not completed.
+// End is called only if the interaction was not completed.
 func (r *interactionReader) End(_ bool, err error) error {
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (r *interactionReader) at(index int) *step {
 	return r.steps[index]
 }
 
-// start begins a step, with all that its start tells of it.
+// start begins a step with the content of its start event.
 func (r *interactionReader) start(index int, from *interactionStep) {
 	s := r.at(index)
 	s.kind = from.Type
@@ -187,8 +187,7 @@ func (r *interactionReader) addReasoning(s *step, text string) {
 	r.answer.addReasoning(text)
 }
 
-// complete takes the finished interaction: what was not streamed of its steps,
-// and why it ended.
+// complete reads the finished interaction: the parts of its steps that were not streamed, and the reason of its end.
 func (r *interactionReader) complete(i *interactionObject) error {
 	a := r.answer
 	a.api, a.id, a.model = apiInteractions, cmp.Or(i.ID, a.id), cmp.Or(i.Model, a.model)
@@ -225,8 +224,8 @@ func (r *interactionReader) complete(i *interactionObject) error {
 	return r.completeAnswer()
 }
 
-// completeAnswer makes the answer of the steps. A call that a limit cut is left out;
-// the vendor's session then says more than the answer, and is not gone on with.
+// completeAnswer creates the answer from the steps. A call that a limit cut off is omitted. The vendor's session then
+// contains more than the answer and is not continued.
 func (r *interactionReader) completeAnswer() error {
 	a := r.answer
 	partial := a.stop == stopLength || a.stop == stopFilter

@@ -7,30 +7,29 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// isBeforeGemini3 says that a model is of before Gemini 3.
+// isBeforeGemini3 reports whether a model is older than Gemini 3.
 func isBeforeGemini3(model string) bool {
 	model = strings.TrimPrefix(model, "models/")
 	return strings.HasPrefix(model, "gemini-1") || strings.HasPrefix(model, "gemini-2")
 }
 
-// needsSignatures says that a model demands a signature on the calls of its history:
-// Gemini 3 and later.
+// needsSignatures reports whether a model requires signatures on the calls of its history: Gemini 3 and later.
 func needsSignatures(model string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(model, "models/"), "gemini-") && !isBeforeGemini3(model)
 }
 
-// Budgets of models that know no levels, in tokens; those of the vendor's own
+// The budgets of reasoning levels for models without levels, in tokens; they are those of the vendor's
 // OpenAI-compatible API.
 const (
 	budgetLow    = 1024
 	budgetMedium = 8192
 	budgetHigh   = 24576
-	// minBudget is what a model that cannot but think takes at least.
+	// minBudget is the smallest budget of a model that always thinks.
 	minBudget = 128
 )
 
-// thinking is req's Reasoning: a level from Gemini 3 on, a budget before, and
-// a budget where it is given as one. Thoughts are told wherever it asks for any.
+// thinking converts req's Reasoning: to a level from Gemini 3 on, to a budget for older models, and to a budget if it
+// is a number. Thoughts are included in the answer unless it is "none".
 func (p *Provider) thinking(req *llm.Request) (*thinkingConfig, error) {
 	if req.Reasoning == "" {
 		return nil, nil
@@ -40,7 +39,7 @@ func (p *Provider) thinking(req *llm.Request) (*thinkingConfig, error) {
 	}
 	level, ok := levelOf(req)
 	if !ok {
-		return nil, p.errors.InvalidRequest("the reasoning %q is neither none, minimal, low, medium or high nor a number of tokens", req.Reasoning)
+		return nil, p.errors.InvalidRequest("the reasoning %q is invalid: use none, minimal, low, medium, high or a number of tokens", req.Reasoning)
 	}
 	told := req.Reasoning != "none"
 	if !isBeforeGemini3(req.Model) {
@@ -62,7 +61,7 @@ func (p *Provider) thinking(req *llm.Request) (*thinkingConfig, error) {
 	return &thinkingConfig{Budget: &budget, IncludeThoughts: told}, nil
 }
 
-// tokens is a reasoning that is a budget; -1 leaves it to the model.
+// tokens returns a reasoning that is a budget; -1 leaves it to the model.
 func tokens(reasoning string) (int32, bool) {
 	n, err := strconv.ParseInt(reasoning, 10, 32)
 	if err != nil || n < -1 {
@@ -71,8 +70,7 @@ func tokens(reasoning string) (int32, bool) {
 	return int32(n), true
 }
 
-// levelOf is the level of a reasoning; a model of the pro line cannot do
-// without thinking.
+// levelOf returns the level of a reasoning; the pro models cannot turn thinking off.
 func levelOf(req *llm.Request) (level string, known bool) {
 	switch req.Reasoning {
 	case "none", "minimal":

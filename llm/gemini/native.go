@@ -7,8 +7,8 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// native is what Message.Native holds: how an answer was put together, with
-// the signatures that only the model that made them can read, and whose it is.
+// native is the content of Message.Native: the parts of an answer with their signatures, which only the model that
+// made them can read, and which provider, host, model and API they are from.
 type native struct {
 	API   string `json:"api"`
 	Host  string `json:"host"`
@@ -19,23 +19,22 @@ type native struct {
 	Steps []nativePart `json:"steps,omitempty"`
 }
 
-// nativePart is one part, or step, of an answer. Exactly one of Text, Call,
-// Media and Sealed says what it is. The arguments are text, since a journal
-// need not keep an object's order.
+// nativePart is one part or step of an answer. Exactly one of Text, Call, Media and Sealed determines its kind. The
+// arguments are text, because a journal need not keep the order of an object.
 type nativePart struct {
 	Text *string `json:"text,omitempty"`
-	// Thought marks a text that is reasoning.
+	// Thought marks text that is reasoning.
 	Thought bool        `json:"thought,omitempty"`
 	Call    *nativeCall `json:"call,omitempty"`
-	// Media is which of the message's parts it is, from 1.
+	// Media is the number of the message's part, from 1.
 	Media int `json:"media,omitempty"`
-	// Sealed is a thought of an interaction, of which the signature is all.
+	// Sealed is a thought of an interaction that consists only of its signature.
 	Sealed    bool   `json:"sealed,omitempty"`
 	Signature string `json:"signature,omitempty"`
 }
 
 type nativeCall struct {
-	// ID is the vendor's, which it does not always give.
+	// ID is the vendor's; it may be missing.
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name"`
 	Args string `json:"args"`
@@ -46,8 +45,8 @@ func (p *Provider) pack(n native) json.RawMessage {
 	return mustMarshal(n)
 }
 
-// unpack returns m's native blocks if they are for this provider, host, model
-// and API. Others' are dropped: the message's own fields say the same.
+// unpack returns m's native blocks if they are from this provider, host, model and API. Others are dropped, because
+// the message's own fields have the same content.
 func (p *Provider) unpack(m *convo.Message, api, model string) (native, bool) {
 	var n native
 	if m.Provider != name || len(m.Native) == 0 || json.Unmarshal(m.Native, &n) != nil {
@@ -56,8 +55,8 @@ func (p *Provider) unpack(m *convo.Message, api, model string) (native, bool) {
 	return n, n.API == api && n.Host == p.host && n.Model == model
 }
 
-// partsMatch says that parts say what m says. A message that was changed since (a new
-// version, a call cut from a view) no longer does, and its parts are dropped.
+// partsMatch reports whether the parts still equal m. The parts of a message that was changed since (a new version, a
+// call cut from a view) are dropped.
 func partsMatch(parts []nativePart, m *convo.Message) bool {
 	var (
 		text  strings.Builder
@@ -87,9 +86,8 @@ func partsMatch(parts []nativePart, m *convo.Message) bool {
 	return text.String() == m.Text && calls == len(m.Calls) && media == len(m.Parts)
 }
 
-// verbatim is m as the model gave it, and the ids of its calls; false if it has
-// to be written anew. A thought goes back only with its signature: without, it
-// would be read as words.
+// verbatim returns m as the model sent it, and the ids of its calls; false if it has to be converted from its fields.
+// A thought is sent only with its signature, because it would be read as text without it.
 func (p *Provider) verbatim(m *convo.Message, model string) ([]json.RawMessage, []string, bool) {
 	n, ok := p.unpack(m, apiGenerate, model)
 	if !ok || len(n.Parts) == 0 || !partsMatch(n.Parts, m) {

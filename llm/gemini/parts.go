@@ -11,8 +11,7 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// apiPart is one part of a content. A text may be empty: one that carries a
-// signature goes back as it came.
+// apiPart is one part of a content. Text may be empty: a part with a signature is sent back unchanged.
 type apiPart struct {
 	Text      *string      `json:"text,omitempty"`
 	Call      *apiCall     `json:"functionCall,omitempty"`
@@ -37,7 +36,7 @@ type apiResponse struct {
 	Parts    []apiPart         `json:"parts,omitempty"`
 }
 
-// apiInline is media whose data is sent along, in base64.
+// apiInline is media whose data is in the request, in base64.
 type apiInline struct {
 	Name string `json:"displayName,omitempty"`
 	Data []byte `json:"data"`
@@ -57,7 +56,7 @@ func callPart(id, name, arguments, signature string) json.RawMessage {
 	return mustMarshal(apiPart{Call: &apiCall{ID: id, Name: name, Args: llm.NormalizeArguments(arguments)}, Signature: signature})
 }
 
-// mustMarshal is a value that always has a JSON.
+// mustMarshal encodes a value that always has a JSON form.
 func mustMarshal(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -66,7 +65,7 @@ func mustMarshal(v any) json.RawMessage {
 	return data
 }
 
-// mediaPart is an image or a file as a part of a content.
+// mediaPart converts an image or a file to a part of a content.
 func (p *Provider) mediaPart(part convo.Part, signature string) (json.RawMessage, error) {
 	out, err := p.media(part)
 	if err != nil {
@@ -76,8 +75,7 @@ func (p *Provider) mediaPart(part convo.Part, signature string) (json.RawMessage
 	return mustMarshal(out), nil
 }
 
-// media is an image or a file, in a content or in a function's response: its own
-// data before its address.
+// media converts an image or a file, in a content or a function response; its data has precedence over its address.
 func (p *Provider) media(part convo.Part) (apiPart, error) {
 	if err := p.checkPart(part); err != nil {
 		return apiPart{}, err
@@ -91,15 +89,15 @@ func (p *Provider) media(part convo.Part) (apiPart, error) {
 func (p *Provider) checkPart(part convo.Part) error {
 	switch {
 	case part.Kind != "image" && part.Kind != "file":
-		return p.errors.InvalidRequest("a part is of the kind %q", part.Kind)
+		return p.errors.InvalidRequest("a part has the unknown kind %q", part.Kind)
 	case part.URL == "" && len(part.Data) == 0:
-		return p.errors.InvalidRequest("a part %q has neither data nor an address", part.Name)
+		return p.errors.InvalidRequest("the part %q has neither data nor an address", part.Name)
 	}
 	return nil
 }
 
-// mimeOf is a part's type: as given, by the ending of its name or address, by
-// its first bytes, or what its kind most likely is. The API demands one.
+// mimeOf returns a part's media type, which the API requires: as given, by the extension of its name or address, by
+// its first bytes, or the most likely one of its kind.
 func mimeOf(part convo.Part) string {
 	if part.MIME != "" {
 		return part.MIME
@@ -125,7 +123,7 @@ func mimeOf(part convo.Part) string {
 	return "application/octet-stream"
 }
 
-// mimeByExtension knows the endings of what the vendor's models read.
+// mimeByExtension maps the extensions of the types that the vendor's models read.
 func mimeByExtension(ending string) string {
 	switch ending {
 	case ".png":

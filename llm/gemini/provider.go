@@ -1,8 +1,6 @@
-// Package gemini calls models over Google's Gemini API: GenerateContent, and
-// Interactions where the vendor is to keep the conversation.
-//
-// It must not know contexts, flows or the service, keep a conversation, retry,
-// or let the key out of this folder.
+// Package gemini calls models with Google's Gemini API: GenerateContent, and Interactions if the vendor is to store
+// the conversation. It must not know contexts, flows or the service, store conversations, retry, or expose the API
+// key outside this folder.
 package gemini
 
 import (
@@ -21,7 +19,7 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// name is what messages with native blocks carry as their provider.
+// name is the provider name in native blocks.
 const name = "gemini"
 
 const (
@@ -38,58 +36,56 @@ const (
 	apiInteractions = "interactions"
 )
 
-// versionPattern is a last path segment that is the API's version.
+// versionPattern matches a last path segment that is the API's version.
 var versionPattern = regexp.MustCompile(`^v[0-9]+[a-z0-9]*$`)
 
-// Options configure a Provider. The zero value is Google's own API, which
-// needs an APIKey. Nothing is read from the environment.
+// Options configure a Provider. The zero value calls Google's own API and needs an APIKey. Nothing is read from the
+// environment.
 type Options struct {
-	// APIKey is sent as x-goog-api-key; empty sends none, for local servers.
+	// APIKey is sent as x-goog-api-key; if empty, no key is sent, for local servers.
 	APIKey string
-	// BaseURL is where the API begins, with or without its version, such as
-	// "http://localhost:8080" or "http://localhost:8080/v1beta"; empty is
-	// Google's own. Without a version it is v1beta.
+	// BaseURL is the API's address with or without its version, such as "http://localhost:8080" or
+	// "http://localhost:8080/v1beta"; empty means Google's own. The default version is v1beta.
 	BaseURL string
-	// HTTPClient is used as it is, save that it follows no redirect where it does
-	// not say how (CheckRedirect): the key would go along. nil is a client with
-	// its own connections and no time limit but the call's context.
+	// HTTPClient is used unchanged, except that it follows no redirect unless its CheckRedirect is set, because the
+	// key would be sent along. nil means a client with its own connections and no time limit other than the call's
+	// context.
 	HTTPClient *http.Client
 }
 
-// Provider calls models over the Gemini API. It is safe for concurrent use.
+// Provider calls models with the Gemini API. It is safe for concurrent use.
 //
-// What the API cannot say as it stands is said so:
-//   - System messages at the front join the system instruction; one further on
-//     is a text of the user's at its place.
-//   - Contents alternate and begin and end with the user's: neighbours of one
-//     role are merged, and where a history begins or ends with the model, or says
-//     nothing at all, a short neutral text of the user's stands there.
-//   - A text that is empty is left out.
-//   - Results of calls stand in one content right after the model's, in the order
-//     of the calls, as {"output": text} or, failed, {"error": text}.
-//   - Arguments that are no JSON object are sent as {"arguments": text}.
-//   - A call that has no signature of this model's gets the one that the vendor
-//     documents for histories from elsewhere, where the model demands one.
+// The API accepts fewer histories than Weir, so requests are adapted:
+//   - Leading system messages are joined to the system instruction; a later one
+//     becomes user text at its place.
+//   - Contents must alternate and begin and end with the user's: neighbours of one
+//     role are merged, and a short neutral user text is inserted where a history
+//     begins or ends with the model, or is empty.
+//   - Empty texts are omitted.
+//   - The results of calls are one content directly after the model's, in the order
+//     of the calls, as {"output": text} or, if failed, {"error": text}.
+//   - Arguments that are not a JSON object are sent as {"arguments": text}.
+//   - A call without a signature of this model gets the one that the vendor
+//     documents for foreign histories, if the model requires one.
 //   - Temperature, MaxOutput, Reasoning ("none", "minimal", "low", "medium",
-//     "high", or a budget in tokens) and Schema are the generation config's. A
-//     model before Gemini 3 refuses a schema beside tools: it is told of the
-//     schema in its system instruction instead.
+//     "high", or a budget in tokens) and Schema are set in the generation config.
+//     Models before Gemini 3 refuse a schema beside tools: the schema is then part
+//     of the system instruction.
 //
-// The request's Key is not sent: the API has no idempotency key. Keep and
-// Session use the Interactions API, which generates as well and stores; where
-// neither is set nothing is stored for a later call.
+// The API has no idempotency key, so the request's Key is not sent. KeepSession and Session use the Interactions API,
+// which stores conversations; if neither is set, the vendor stores nothing for a later call.
 type Provider struct {
 	host    string
 	vendor  bool // the host is Google's own
 	noKey   bool
 	invalid error
 	errors  wire.ErrorFormatter
-	base    *url.URL // with the version
+	base    *url.URL // includes the version
 	server  wire.Endpoint
 }
 
-// New returns a provider. Options that cannot work (an address that is no URL)
-// are told by every Generate, as model_invalid_request.
+// New returns a provider. If the options are invalid (the address is not a URL), every Generate fails with
+// model_invalid_request.
 func New(o Options) *Provider {
 	p := &Provider{noKey: o.APIKey == "", errors: wire.ErrorFormatter{Name: name, Scrub: wire.Scrubber(o.APIKey)}}
 	base := o.BaseURL
@@ -116,8 +112,7 @@ func New(o Options) *Provider {
 	return p
 }
 
-// Ping reports whether the server answers and accepts the key. It spends nothing. A failure
-// is like that of Generate.
+// Ping reports whether the server answers and accepts the key. It costs nothing. Errors are those of Generate.
 func (p *Provider) Ping(ctx context.Context) error {
 	if p.invalid != nil {
 		return p.errors.InvalidRequest("%v", p.invalid)
@@ -128,8 +123,8 @@ func (p *Provider) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Generate makes one call and streams it; see llm.Provider. A failure is an
-// *llm.Error, save that a cancelled ctx gives an error that wraps ctx's.
+// Generate makes one call and streams it; see llm.Provider. Errors are *llm.Error, except that a cancelled ctx gives
+// an error that wraps ctx's.
 func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	if err := p.check(req); err != nil {
 		return nil, err
@@ -150,7 +145,7 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 		address = p.base.JoinPath("interactions").String()
 		header.Set("Api-Revision", interactionsRevision)
 	}
-	if end, ok := ctx.Deadline(); ok { // else the server ends a long thought at a limit of its own
+	if end, ok := ctx.Deadline(); ok { // otherwise the server ends a long thought at its own limit
 		header.Set("X-Server-Timeout", strconv.Itoa(int(max(time.Until(end), 0)/time.Second)+1))
 	}
 	if err := p.server.Post(ctx, address, header, body, r); err != nil {
@@ -160,7 +155,7 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 	return names.Answer(a.complete(p)), nil
 }
 
-// generateAddress is where a model's answers are generated.
+// generateAddress returns the address at which a model generates answers.
 func (p *Provider) generateAddress(model string) string {
 	if !strings.HasPrefix(model, "models/") && !strings.HasPrefix(model, "tunedModels/") {
 		model = "models/" + model
@@ -170,8 +165,8 @@ func (p *Provider) generateAddress(model string) string {
 	return u.String()
 }
 
-// Body is the body of the request that Generate would send for req, which it
-// does not send. It fails as Generate does before it sends.
+// Body returns the body of the request that Generate would send for req, without sending it. Errors are those of
+// Generate before it sends.
 func (p *Provider) Body(req *llm.Request) ([]byte, error) {
 	if err := p.check(req); err != nil {
 		return nil, err
@@ -195,10 +190,10 @@ func (p *Provider) body(req *llm.Request) ([]byte, error) {
 	if own, ok := errors.AsType[*llm.Error](err); ok {
 		return nil, own
 	}
-	return nil, p.errors.InvalidRequest("the request cannot be written: %v", err)
+	return nil, p.errors.InvalidRequest("the request cannot be encoded: %v", err)
 }
 
-// check refuses what no server can answer, before anything is sent.
+// check refuses invalid requests before anything is sent.
 func (p *Provider) check(req *llm.Request) error {
 	switch {
 	case p.invalid != nil:
@@ -206,15 +201,15 @@ func (p *Provider) check(req *llm.Request) error {
 	case p.vendor && p.noKey:
 		return &llm.Error{Code: engine.CodeModelAuth, Message: "gemini: no API key"}
 	case req.Model == "":
-		return p.errors.InvalidRequest("no model is named")
+		return p.errors.InvalidRequest("the model is missing")
 	case strings.ContainsAny(req.Model, "?&#%") || strings.Contains(req.Model, ".."):
-		return p.errors.InvalidRequest("the model %q is no name of one", req.Model)
+		return p.errors.InvalidRequest("the model name %q is invalid", req.Model)
 	case len(req.Messages) == 0:
-		return p.errors.InvalidRequest("there is no message to answer")
+		return p.errors.InvalidRequest("the request has no message")
 	case req.Temperature != nil && (math.IsNaN(*req.Temperature) || math.IsInf(*req.Temperature, 0)):
-		return p.errors.InvalidRequest("the temperature is no number")
+		return p.errors.InvalidRequest("the temperature is not a number")
 	case req.MaxOutput > math.MaxInt32:
-		return p.errors.InvalidRequest("the limit of %d tokens is past any model's", req.MaxOutput)
+		return p.errors.InvalidRequest("the limit of %d tokens is too large", req.MaxOutput)
 	}
 	return p.checkTools(req)
 }
@@ -223,20 +218,20 @@ func (p *Provider) checkTools(req *llm.Request) error {
 	chosen := req.ToolChoice == "" || req.ToolChoice == "auto" || req.ToolChoice == "none"
 	if req.ToolChoice == "required" {
 		if len(req.Tools) == 0 {
-			return p.errors.InvalidRequest("a tool call is required and there is no tool")
+			return p.errors.InvalidRequest("a tool call is required, but the request has no tools")
 		}
 		chosen = true
 	}
 	seen := map[string]bool{}
 	for _, t := range req.Tools {
 		if seen[t.Name] {
-			return p.errors.InvalidRequest("two tools are named %q", t.Name)
+			return p.errors.InvalidRequest("two tools have the name %q", t.Name)
 		}
 		seen[t.Name] = true
 		chosen = chosen || t.Name == req.ToolChoice
 	}
 	if !chosen {
-		return p.errors.InvalidRequest("the tool %q is to be called and is not among the tools", req.ToolChoice)
+		return p.errors.InvalidRequest("the tool %q must be called, but it is not among the request's tools", req.ToolChoice)
 	}
 	return nil
 }

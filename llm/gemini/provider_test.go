@@ -166,17 +166,17 @@ func TestOptionsAndRequestsThatCannotWorkAreToldByTheCall(t *testing.T) {
 		change     func(*llm.Request)
 		code, says string
 	}{
-		"no key":              {gemini.Options{}, func(*llm.Request) {}, "model_auth", "no API key"},
-		"no scheme":           {gemini.Options{BaseURL: "localhost:8080"}, func(*llm.Request) {}, "model_invalid_request", "base URL"},
-		"no model":            {gemini.Options{APIKey: "k"}, func(r *llm.Request) { r.Model = "" }, "model_invalid_request", "no model"},
-		"a bad model":         {gemini.Options{APIKey: "k"}, func(r *llm.Request) { r.Model = "../x?y" }, "model_invalid_request", "model"},
-		"no temperature":      {gemini.Options{APIKey: "k"}, hot, "model_invalid_request", "temperature"},
-		"bad reasoning":       {gemini.Options{APIKey: "k"}, func(r *llm.Request) { r.Reasoning = "some" }, "model_invalid_request", "some"},
-		"a schema of no JSON": {gemini.Options{APIKey: "k"}, func(r *llm.Request) { r.Schema = map[string]any{"x": func() {}} }, "model_invalid_request", "json"},
+		"no key":               {gemini.Options{}, func(*llm.Request) {}, "model_auth", "no API key"},
+		"no scheme":            {gemini.Options{BaseURL: "localhost:8080"}, func(*llm.Request) {}, "model_invalid_request", "base URL"},
+		"the model is missing": {gemini.Options{APIKey: "k"}, func(r *llm.Request) { r.Model = "" }, "model_invalid_request", "the model is missing"},
+		"a bad model":          {gemini.Options{APIKey: "k"}, func(r *llm.Request) { r.Model = "../x?y" }, "model_invalid_request", "model"},
+		"no temperature":       {gemini.Options{APIKey: "k"}, hot, "model_invalid_request", "temperature"},
+		"bad reasoning":        {gemini.Options{APIKey: "k"}, func(r *llm.Request) { r.Reasoning = "some" }, "model_invalid_request", "some"},
+		"a schema of no JSON":  {gemini.Options{APIKey: "k"}, func(r *llm.Request) { r.Schema = map[string]any{"x": func() {}} }, "model_invalid_request", "json"},
 		"tools of no JSON": {gemini.Options{APIKey: "k"}, func(r *llm.Request) {
 			r.Tools = []llm.Tool{{Name: "a", Parameters: map[string]any{"x": func() {}}}}
 		}, "model_invalid_request", "json"},
-		"two tools of a name": {gemini.Options{APIKey: "k"}, func(r *llm.Request) { r.Tools = []llm.Tool{{Name: "a"}, {Name: "a"}} }, "model_invalid_request", "two tools are named"},
+		"two tools of a name": {gemini.Options{APIKey: "k"}, func(r *llm.Request) { r.Tools = []llm.Tool{{Name: "a"}, {Name: "a"}} }, "model_invalid_request", "two tools have the name"},
 		"a call without result": {gemini.Options{APIKey: "k"}, func(r *llm.Request) {
 			r.Messages = append(r.Messages, convo.Message{Role: convo.Assistant, Calls: []convo.Call{{ID: "a", Name: "x"}}})
 		}, "model_invalid_request", "no result"},
@@ -185,7 +185,7 @@ func TestOptionsAndRequestsThatCannotWorkAreToldByTheCall(t *testing.T) {
 		}, "model_invalid_request", "calls tools"},
 		"a result too many": {gemini.Options{APIKey: "k"}, func(r *llm.Request) {
 			r.Messages = append(r.Messages, convo.Message{Role: convo.Assistant, Text: "x"}, convo.Message{Role: convo.Tool, CallID: "a"})
-		}, "model_invalid_request", "answers no call"},
+		}, "model_invalid_request", "belongs to no call"},
 	} {
 		req := hello()
 		c.change(req)

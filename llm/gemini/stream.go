@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// asList is a list of what would be the events of a stream.
+// asList decodes a list of objects that would be events in a stream.
 func asList(data []byte) ([]json.RawMessage, bool) {
 	var list []json.RawMessage
 	return list, json.Unmarshal(data, &list) == nil
@@ -26,20 +26,20 @@ func (p *Provider) readList(list []json.RawMessage, r wire.AnswerReader) error {
 	return r.End(false, nil)
 }
 
-// faultIn finds an error said inside a successful answer.
+// faultIn returns the error inside a successful answer, if there is one.
 func (p *Provider) faultIn(data []byte) *llm.Error {
 	var top struct {
 		Error json.RawMessage `json:"error"`
-		// An interaction that failed carries its errors among its fields.
+		// A failed interaction has its errors among its fields.
 		Object string `json:"object"`
 	}
 	if json.Unmarshal(data, &top) == nil && top.Object != "interaction" && wire.IsSet(top.Error) {
 		return p.classify(0, decodeFault(top.Error))
 	}
-	return nil // also of what is no JSON, which the reader reports
+	return nil // also for invalid JSON, which the reader reports
 }
 
-// errorOfResponse is an answer that is not a success as an error.
+// errorOfResponse converts an unsuccessful answer to an error.
 func (p *Provider) errorOfResponse(status int, header http.Header, body []byte) *llm.Error {
 	f := parseFault(body)
 	f.Delay = max(f.Delay, wire.RetryAfter(header))

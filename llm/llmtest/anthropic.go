@@ -1,7 +1,7 @@
 package llmtest
 
 import (
-	_ "embed" // the wire's schema
+	_ "embed" // the API's schema
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -20,7 +20,7 @@ var anthropicSchema []byte
 // anthropicAPI is Anthropic's Messages API.
 type anthropicAPI struct{ schema *jsonschema.Schema }
 
-// anthropicShape is the compiled schema, once: campaigns check many bodies.
+// anthropicShape compiles the schema once, because campaigns check many bodies.
 //
 //nolint:gochecknoglobals // a compiled table
 var anthropicShape = sync.OnceValue(func() *jsonschema.Schema {
@@ -35,10 +35,10 @@ func (w anthropicAPI) routes() []string { return []string{"/v1/messages"} }
 
 func (w anthropicAPI) key(r *http.Request) string { return r.Header.Get("X-Api-Key") }
 
-// tail: message_stop says nothing that message_delta has not said.
+// tail: message_stop adds nothing to message_delta.
 func (w anthropicAPI) tail() int { return 1 }
 
-// anthropicBody is what the rules read of a request.
+// anthropicBody has the fields of a request that the rules read.
 type anthropicBody struct {
 	Model       string             `json:"model"`
 	MaxTokens   int                `json:"max_tokens"`
@@ -76,10 +76,10 @@ type anthropicMessage struct {
 	Content anthropicContent `json:"content"`
 }
 
-// anthropicContent is a list of blocks, or the one text that stands for it.
+// anthropicContent is a list of blocks, or the text that may replace it.
 type anthropicContent []anthropicBlock
 
-// UnmarshalJSON reads both.
+// UnmarshalJSON reads both forms.
 func (c *anthropicContent) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) == nil {
@@ -114,7 +114,7 @@ type anthropicBlock struct {
 	} `json:"source"`
 }
 
-// thinks says that a block is a thought.
+// thinks reports whether a block is thinking.
 func (b anthropicBlock) thinks() bool { return b.Type == "thinking" || b.Type == "redacted_thinking" }
 
 func (w anthropicAPI) read(r *http.Request, body []byte, known issuedIDs) *parsedRequest {
@@ -148,7 +148,7 @@ func (w anthropicAPI) read(r *http.Request, body []byte, known issuedIDs) *parse
 	return a
 }
 
-// answer is an assistant's turn in Weir's words.
+// answer converts an assistant's turn to a message of Weir.
 func (m anthropicMessage) answer() convo.Message {
 	out := convo.Message{Role: convo.Assistant}
 	var signatures strings.Builder
@@ -169,8 +169,8 @@ func (m anthropicMessage) answer() convo.Message {
 	return out
 }
 
-// said is a user's turn in Weir's words: a message for each result and each
-// text, which what is no text follows.
+// said converts a user's turn: each result and each text becomes a message, to which the images and files that follow
+// are added.
 func (m anthropicMessage) said() []convo.Message {
 	var out []convo.Message
 	for _, b := range m.Content {
@@ -197,7 +197,7 @@ func (m anthropicMessage) said() []convo.Message {
 	return out
 }
 
-// part is an image or a document in Weir's words.
+// part converts an image or a document.
 func (b anthropicBlock) part() convo.Part {
 	kind := "image"
 	if b.Type == "document" {
@@ -212,8 +212,7 @@ func (b anthropicBlock) part() convo.Part {
 	return part(kind, "data:"+b.Source.MIME+";base64,"+b.Source.Data, b.Title)
 }
 
-// refusal is the body of an error; the codes of Failure that are OpenAI's own
-// are said as Anthropic says them.
+// refusal is the body of an error. OpenAI's codes of Failure are converted to Anthropic's messages.
 func (w anthropicAPI) refusal(f *Failure) string {
 	kind, message := anthropicType(f.Status), f.Message
 	switch f.Code {
@@ -232,7 +231,7 @@ func (w anthropicAPI) refusal(f *Failure) string {
 	})
 }
 
-// anthropicType is the type that goes with a status ("Errors").
+// anthropicType is the error type of a status ("Errors").
 func anthropicType(status int) string {
 	switch status {
 	case http.StatusUnauthorized:
@@ -260,7 +259,7 @@ func anthropicType(status int) string {
 
 func (w anthropicAPI) fault(f *Failure) string { return frame("error", w.refusal(f)) }
 
-// signature is what the server signs a thought with.
+// signature is the server's signature of a thought.
 func signature(number int) string { return fmt.Sprintf("EqoBCkgIARABGAIiQ%d+/=", number) }
 
 func (w anthropicAPI) issue(t *Turn, a *parsedRequest, number int, known issuedIDs) {

@@ -11,11 +11,10 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// CheckAnthropic says which rules of Anthropic's Messages API a request's body
-// breaks, none if it would be taken: the shape by the API reference, and what
-// the vendor's guides say of tools, thinking, caching, structured outputs and
-// the models' differences. Thoughts may be signed by anybody; what a Server has
-// not signed itself, it refuses.
+// CheckAnthropic returns the rules of Anthropic's Messages API that a request's body breaks, none if it is valid: the
+// schema of the API reference, and the rules of the vendor's guides for tools, thinking, caching, structured outputs
+// and the differences of models. Any signature of a thought is accepted; a Server refuses those that it has not
+// issued.
 func CheckAnthropic(body []byte) []string {
 	r, _ := newAnthropicAPI().check(body, nil)
 	return r.problems
@@ -24,7 +23,7 @@ func CheckAnthropic(body []byte) []string {
 // anthropicBodyLimit is the largest request, in bytes ("Errors", request size).
 const anthropicBodyLimit = 32 << 20
 
-// check reads a body; known is nil where signatures are not to be checked.
+// check checks a body; if known is nil, signatures are not checked.
 func (w anthropicAPI) check(body []byte, known issuedIDs) (*anthropicRules, *anthropicBody) {
 	r := &anthropicRules{known: known}
 	b := &r.body
@@ -59,8 +58,7 @@ type anthropicRules struct {
 	claude int
 }
 
-// claudeOf is the version in a model's name: 405 of claude-opus-4-5, 0 of what
-// is no Claude.
+// claudeOf returns the version in a model's name: 405 for claude-opus-4-5, 0 for a model that is not a Claude.
 func claudeOf(model string) int {
 	_, rest, ok := strings.Cut(model, "claude-")
 	if !ok {
@@ -84,7 +82,7 @@ func claudeOf(model string) int {
 	return numbers[0]*100 + numbers[1]
 }
 
-// marks counts the cache's ("Prompt caching"): at most four, none on a thought.
+// marks checks the cache marks ("Prompt caching"): at most four, none on thinking.
 func (r *anthropicRules) marks() {
 	n := 0
 	count := func(m *struct{}) {
@@ -112,7 +110,7 @@ func (r *anthropicRules) marks() {
 	}
 }
 
-// words checks that texts have some.
+// words checks that texts are not blank.
 func (r *anthropicRules) words(where string, blocks []anthropicBlock) {
 	for n, b := range blocks {
 		if b.Type == "text" && strings.TrimSpace(b.Text) == "" {
@@ -127,8 +125,7 @@ func (r *anthropicRules) words(where string, blocks []anthropicBlock) {
 	}
 }
 
-// merged are the messages with those of one role that follow each other made
-// one, as the API does.
+// merged joins consecutive messages of one role, as the API does.
 func (r *anthropicRules) merged() []anthropicMessage {
 	var out []anthropicMessage
 	for _, m := range r.body.Messages {
@@ -283,14 +280,13 @@ func (r *anthropicRules) thinking() {
 	}
 }
 
-// pausable says that a turn ends in what the vendor's own tools gave, from which
-// the model goes on.
+// pausable reports whether a turn ends in the output of the vendor's own tools, after which the model continues.
 func (m anthropicMessage) pausable() bool {
 	b := m.Content[len(m.Content)-1]
 	return b.Type == "server_tool_use" || strings.HasSuffix(b.Type, "_tool_result")
 }
 
-// sampling checks parameters that not every model has.
+// sampling checks parameters that not every model accepts.
 func (r *anthropicRules) sampling() {
 	if r.claude >= 407 && (r.body.Temperature != nil || r.body.TopK != nil || r.body.TopP != nil) {
 		r.broken("`temperature`, `top_p` and `top_k` are not supported for this model")
@@ -341,7 +337,7 @@ func (r *anthropicRules) format() {
 	r.answerSchema(f.Schema)
 }
 
-// answerSchema checks one schema; a list of keywords is what the guide names.
+// answerSchema checks one schema against the keywords that the guide names.
 func (r *anthropicRules) answerSchema(schema map[string]any) {
 	if schema["type"] == "object" && schema["additionalProperties"] != false {
 		r.broken("output_config.format: for 'object' type, 'additionalProperties' must be explicitly set to false")

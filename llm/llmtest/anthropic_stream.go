@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// anthropicStream makes the events of one answer, and its blocks.
+// anthropicStream writes the events of one answer and collects its blocks.
 type anthropicStream struct {
 	turn   *Turn
 	number int
@@ -102,8 +102,7 @@ func (t *Turn) anthropicStop() string {
 	return "end_turn"
 }
 
-// anthropicUsage is what is counted: at the start of a stream the output is not
-// known yet.
+// anthropicUsage is the reported usage: at the start of a stream the output is not known yet.
 func (t *Turn) anthropicUsage(ended bool) map[string]any {
 	u := t.Usage
 	out := map[string]any{

@@ -12,8 +12,7 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// CannedClient answers every request with the same bytes, whatever they are: for fuzz
-// tests of what a provider makes of an answer.
+// CannedClient answers every request with the same bytes, for fuzz tests of providers.
 func CannedClient(contentType, body string) *http.Client {
 	return &http.Client{Transport: cannedTransport{contentType, body}}
 }
@@ -28,9 +27,9 @@ func (c cannedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// CheckOutcome checks what holds of any outcome of a call, and reports whether there
-// is an answer: a failure is an *llm.Error with a code and a text; an answer is what
-// was streamed, its calls are complete and its native blocks are JSON.
+// CheckOutcome checks the invariants of any outcome of a call, and reports whether there is an answer. A failure is
+// an *llm.Error with a code and a text; an answer equals what was streamed, its calls are complete and its native
+// blocks are JSON.
 func CheckOutcome(t *testing.T, res *llm.Response, err error, chunks []llm.Chunk) bool {
 	t.Helper()
 	if err != nil {

@@ -103,8 +103,7 @@ func (w chatAPI) read(_ *http.Request, body []byte, _ issuedIDs) *parsedRequest 
 	return a
 }
 
-// pairs checks that each call is answered, at once and before anything else is
-// said, and that nothing else is.
+// pairs checks that each call has a result directly after it, and that every result has a call.
 func (r *rules) pairs(messages []convo.Message) {
 	open := map[string]bool{}
 	for n, m := range messages {
@@ -196,7 +195,7 @@ func (w chatAPI) stream(t *Turn, a *parsedRequest, number int) []string {
 	return append(s.events, frame("", "[DONE]"))
 }
 
-// chatStream makes the chunks of one answer.
+// chatStream writes the chunks of one answer.
 type chatStream struct {
 	ask    *parsedRequest
 	number int
@@ -218,7 +217,7 @@ func (w chatAPI) fault(f *Failure) string {
 	return frame("", encode(map[string]any{"error": faultBody(f)}))
 }
 
-// issue does nothing: a chat gives out nothing that only it can read.
+// issue does nothing: Chat Completions has no data that only the server can read.
 func (w chatAPI) issue(*Turn, *parsedRequest, int, issuedIDs) {}
 
 func chatObject(a *parsedRequest, number int, object string) map[string]any {

@@ -1,8 +1,7 @@
 package llmtest
 
-// Checker says which rules of the wires requests break, as the Server does, of
-// any number of bodies: it reads the wires' schemas once. Sessions and
-// signatures are not checked. It is safe for concurrent use.
+// Checker returns the API rules that request bodies break, as the Server does, for any number of bodies: it compiles
+// the schemas once. Sessions and signatures are not checked. It is safe for concurrent use.
 type Checker struct {
 	responses responsesAPI
 	chat      chatAPI
@@ -10,7 +9,7 @@ type Checker struct {
 	gemini    geminiAPI
 }
 
-// NewChecker makes a Checker.
+// NewChecker creates a Checker.
 func NewChecker() *Checker {
 	return &Checker{
 		responsesAPI{responsesShape()},
@@ -19,8 +18,7 @@ func NewChecker() *Checker {
 	}
 }
 
-// Responses returns the rules of OpenAI's Responses that a body breaks, none if
-// it would be taken.
+// Responses returns the rules of OpenAI's Responses API that a body breaks, none if it is valid.
 func (c *Checker) Responses(body []byte) []string { return c.responses.read(nil, body, nil).Problems }
 
 // Chat returns the rules of OpenAI's Chat Completions that a body breaks.

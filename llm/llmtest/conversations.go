@@ -10,18 +10,17 @@ import (
 	"github.com/weir-run/weir/llm/recorded"
 )
 
-// Conversation is a recorded conversation, the system message first, with the
-// tools that are called in it, by name alone.
+// Conversation is a recorded conversation, the system message first, with the names of the tools that are called in
+// it.
 type Conversation struct {
 	ID       string
 	Messages []convo.Message
 	Tools    []llm.Tool
 }
 
-// Conversations reads the real conversations that are kept beside the
-// repository, one in eight of them where tests are to be short, and skips the
-// test where they are not there. root is the way to the repository's root. Who
-// calls owns the result.
+// Conversations reads the real conversations that are stored beside the repository (one in eight of them in short
+// tests), and skips the test if they are absent. root is the path to the repository's root. The caller owns the
+// result.
 func Conversations(tb testing.TB, root string) []Conversation {
 	tb.Helper()
 	every := 1

@@ -1,7 +1,7 @@
 package llmtest
 
 import (
-	_ "embed" // the wire's schema
+	_ "embed" // the API's schema
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -19,8 +19,7 @@ var geminiSchema []byte
 // geminiAPI is Google's Gemini API: GenerateContent.
 type geminiAPI struct{ schema *jsonschema.Schema }
 
-// geminiShape is the compiled schema, which campaigns of bodies use over and
-// over.
+// geminiShape compiles the schema once, because campaigns check many bodies.
 var geminiShape = sync.OnceValue(func() *jsonschema.Schema { //nolint:gochecknoglobals // a compiled table
 	return mustCompile("weir:gemini", geminiSchema)
 })
@@ -105,9 +104,8 @@ func (w geminiAPI) key(r *http.Request) string { return r.Header.Get("X-Goog-Api
 
 func (w geminiAPI) tail() int { return 0 }
 
-// CheckGemini returns the rules of GenerateContent that a body breaks, whatever
-// its model: those that only some models have are not checked, and any
-// signature is taken for one that was given out.
+// CheckGemini returns the rules of GenerateContent that a body breaks for any model: rules of single models are not
+// checked, and any signature is accepted.
 func CheckGemini(body []byte) []string {
 	_, problems := newGeminiAPI().check(body, "", nil)
 	return problems
@@ -168,8 +166,7 @@ func (p *geminiPart) text() string {
 	return *p.Text
 }
 
-// media is an image or a file; the type of one that is named by its address
-// only says which.
+// media converts an image or a file. If only its address is given, its type determines which it is.
 func (p *geminiPart) media() []convo.Part {
 	kind := func(mime string) string {
 		if strings.HasPrefix(mime, "image/") {
@@ -186,8 +183,7 @@ func (p *geminiPart) media() []convo.Part {
 	return nil
 }
 
-// model is what the model says in one content: each text is a message, with
-// the calls behind it.
+// model converts the model's part of a content: each text is a message, followed by its calls.
 func (c *geminiContent) model() []convo.Message {
 	out := []convo.Message{{Role: convo.Assistant}}
 	for _, p := range c.Parts {
@@ -216,7 +212,7 @@ func (c *geminiContent) model() []convo.Message {
 	return out
 }
 
-// user is what the user says in one content, results before the rest.
+// user converts the user's part of a content, results first.
 func (c *geminiContent) user() []convo.Message {
 	var out []convo.Message
 	for _, p := range c.Parts {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// geminiAnswer makes the parts of one answer, each in a chunk of its own.
+// geminiAnswer creates the parts of one answer, each in a chunk of its own.
 type geminiAnswer struct {
 	turn   *Turn
 	ask    *parsedRequest
@@ -38,7 +38,7 @@ func (w geminiAPI) stream(t *Turn, a *parsedRequest, number int) []string {
 	return events
 }
 
-// write makes the parts: thoughts, text, calls, and what only signs or ends.
+// write creates the parts: thoughts, text, calls, and a part that only has a signature or ends the answer.
 func (g *geminiAnswer) write(split func(string) []string) {
 	t := g.turn
 	if g.ask.summary && t.Reasoning != "" {
@@ -59,7 +59,7 @@ func (g *geminiAnswer) write(split func(string) []string) {
 		}
 		if c.Arguments != "" {
 			if !json.Valid([]byte(c.Arguments)) {
-				continue // a call that the limit cut is not told
+				continue // a call that the limit cut off is not sent
 			}
 			call["args"] = json.RawMessage(c.Arguments)
 		}
@@ -76,7 +76,7 @@ func (g *geminiAnswer) write(split func(string) []string) {
 	g.parts = append(g.parts, last)
 }
 
-// geminiSignature is what a model that thinks signs its answer with.
+// geminiSignature is the signature of a thinking model's answer.
 func (t *Turn) geminiSignature(model string, number int) string {
 	signs := t.thinks() || (strings.HasPrefix(model, "gemini-3") && len(t.Calls) > 0)
 	if !signs {
@@ -115,7 +115,7 @@ func (t *Turn) geminiFinish() string {
 	return "STOP"
 }
 
-// issue remembers the signature.
+// issue stores the signature.
 func (w geminiAPI) issue(t *Turn, a *parsedRequest, number int, known issuedIDs) {
 	if signature := t.geminiSignature(a.Model, number); signature != "" {
 		known["signature:"+signature] = ""
@@ -124,8 +124,8 @@ func (w geminiAPI) issue(t *Turn, a *parsedRequest, number int, known issuedIDs)
 
 func (w geminiAPI) fault(f *Failure) string { return frame("", w.refusal(f)) }
 
-// refusal is a google.rpc.Status. What OpenAI has a code for and Google only
-// words is in Google's words, with the message behind them.
+// refusal is a google.rpc.Status. Where OpenAI has a code and Google only a message, it uses Google's message,
+// followed by that of the Failure.
 func (w geminiAPI) refusal(f *Failure) string {
 	status, name, message := f.Status, "", f.Message
 	var reason string
@@ -158,7 +158,7 @@ func first0(n, other int) int {
 	return n
 }
 
-// googleStatus is the name of google.rpc.Code that goes with an HTTP status.
+// googleStatus returns the name of the google.rpc.Code for an HTTP status.
 func googleStatus(status int) string {
 	switch status {
 	case http.StatusBadRequest:

@@ -1,7 +1,7 @@
 package llmtest
 
 import (
-	_ "embed" // the wire's schema
+	_ "embed" // the API's schema
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -17,8 +17,7 @@ import (
 //go:embed gemini_interactions.schema.json
 var interactionsSchema []byte
 
-// interactionsAPI is Google's Gemini API: Interactions, which keeps
-// conversations.
+// interactionsAPI is Google's Interactions API, which stores conversations.
 type interactionsAPI struct{ schema *jsonschema.Schema }
 
 // interactionsShape is the compiled schema.
@@ -81,7 +80,7 @@ func (w interactionsAPI) fault(f *Failure) string {
 	return frame("error", strings.Replace(w.refusal(f), "{", `{"event_type":"error",`, 1))
 }
 
-// refusal has names for codes.
+// refusal has names as codes.
 func (w interactionsAPI) refusal(f *Failure) string {
 	var body struct {
 		Error struct {
@@ -90,7 +89,7 @@ func (w interactionsAPI) refusal(f *Failure) string {
 			Details any    `json:"details,omitempty"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal([]byte(geminiAPI{}.refusal(f)), &body) // it is this package's
+	_ = json.Unmarshal([]byte(geminiAPI{}.refusal(f)), &body) // the message is this package's
 	fault := map[string]any{"message": body.Error.Message, "code": strings.ToLower(body.Error.Status)}
 	if body.Error.Details != nil {
 		fault["details"] = body.Error.Details
@@ -98,9 +97,8 @@ func (w interactionsAPI) refusal(f *Failure) string {
 	return encode(map[string]any{"error": fault})
 }
 
-// CheckInteraction returns the rules of Interactions that a body breaks. Any
-// session and signature is taken for one that was given out, and a body that
-// goes on with a session may answer calls that it does not hold.
+// CheckInteraction returns the rules of Interactions that a body breaks. Any session and signature is accepted, and a
+// body that continues a session may answer calls that it does not contain.
 func CheckInteraction(body []byte) []string {
 	_, r := newInteractionsAPI().check(body, nil)
 	return r.problems
@@ -158,7 +156,7 @@ func allowed(choice json.RawMessage) []string {
 			Tools []string `json:"tools"`
 		} `json:"allowed_tools"`
 	}
-	_ = json.Unmarshal(choice, &c) // a mode, which the shape has checked
+	_ = json.Unmarshal(choice, &c) // a mode, which the schema has checked
 	return c.Allowed.Tools
 }
 
@@ -168,12 +166,12 @@ func (b *interactionBody) steps() []interactionStep {
 		return []interactionStep{{Type: "user_input", Content: []interactionPart{{Type: "text", Text: text}}}}
 	}
 	var steps []interactionStep
-	_ = json.Unmarshal(b.Input, &steps) // the shape has checked it
+	_ = json.Unmarshal(b.Input, &steps) // the schema has checked it
 	return steps
 }
 
-// interactionSteps checks the order of steps: results answer calls that are
-// open, right behind them, and nothing else is said before all are answered.
+// interactionSteps checks the order of steps: results belong to open calls and follow them directly, and all calls
+// are answered before anything else.
 func (r *rules) interactionSteps(b *interactionBody, known issuedIDs) {
 	steps := b.steps()
 	open, names := known.open(b.Previous), map[string]string{}
@@ -217,7 +215,7 @@ func (r *rules) sealed(n int, signature string, known issuedIDs) {
 	}
 }
 
-// answered closes the calls that are open before step n.
+// answered returns the results of the calls that are open before step n.
 func (r *rules) answered(n int, open map[string]bool) {
 	for id := range open {
 		r.broken("input[%d]: the function call %q has no result", n, id)
@@ -232,12 +230,12 @@ func (w interactionsAPI) read(_ *http.Request, body []byte, known issuedIDs) *pa
 	a.Session, a.Kept = b.Previous, b.Store == nil || *b.Store
 	if !known.holds(b.Previous) {
 		a.lost = &Failure{Status: http.StatusNotFound, Message: "Interaction " + b.Previous + " not found."}
-		a.Problems = nil // which calls are open is not known
+		a.Problems = nil // the open calls are unknown
 	}
 	if names := allowed(b.Config.Choice); len(names) > 0 {
 		a.Choice = names[0]
 	} else if len(b.Config.Choice) > 0 {
-		_ = json.Unmarshal(b.Config.Choice, &a.Choice) // the shape has checked it
+		_ = json.Unmarshal(b.Config.Choice, &a.Choice) // the schema has checked it
 		if a.Choice == "any" {
 			a.Choice = "required"
 		}
@@ -316,7 +314,7 @@ func interactionContent(parts []interactionPart) (string, []convo.Part) {
 			out = append(out, convo.Part{Kind: kind, URL: p.URI})
 			continue
 		}
-		data, _ := base64.StdEncoding.DecodeString(p.Data) // wrong data is not equal to any
+		data, _ := base64.StdEncoding.DecodeString(p.Data) // invalid data equals nothing
 		out = append(out, convo.Part{Kind: kind, MIME: p.MIME, Data: data})
 	}
 	return text.String(), out

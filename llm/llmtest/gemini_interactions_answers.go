@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// interactionAnswer makes the events of one answer.
+// interactionAnswer writes the events of one answer.
 type interactionAnswer struct {
 	turn   *Turn
 	ask    *parsedRequest
@@ -29,7 +29,7 @@ func (w interactionsAPI) stream(t *Turn, a *parsedRequest, number int) []string 
 	done := i.object(i.turn.interactionStatus())
 	done["usage"] = interactionUsage(t)
 	if t.Stop == "filter" || t.Refusal != "" {
-		done["steps"] = i.steps // which tell the error
+		done["steps"] = i.steps // these events contain the error
 	}
 	i.event("interaction.completed", map[string]any{"interaction": done})
 	return append(i.events, frame("done", "[DONE]"))
@@ -44,7 +44,7 @@ func (i *interactionAnswer) delta(fields map[string]any) {
 	i.event("step.delta", map[string]any{"index": len(i.steps), "delta": fields})
 }
 
-// step writes one step by its start, its deltas and its end.
+// step writes the start, deltas and end of one step.
 func (i *interactionAnswer) step(start, whole map[string]any, deltas func()) {
 	i.event("step.start", map[string]any{"index": len(i.steps), "step": start})
 	deltas()
@@ -134,7 +134,7 @@ func interactionUsage(t *Turn) map[string]any {
 	}
 }
 
-// issue remembers the signature and, where it was asked to, the conversation.
+// issue stores the signature and, if requested, the conversation.
 func (w interactionsAPI) issue(t *Turn, a *parsedRequest, number int, known issuedIDs) {
 	if t.thinks() {
 		known["signature:"+t.geminiSignature(a.Model, number)] = ""

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// unsigned is what Google documents for a call that one of its models did not
-// make.
+// unsigned is the signature that Google documents for calls of other models.
 const unsigned = "skip_thought_signature_validator"
 
-// check checks a body against the wire's rules. model "" has none of its own,
-// and known nil knows any signature.
+// check checks a body against the API's rules. With model "" rules of single models are skipped, and with known nil
+// any signature is accepted.
 func (w geminiAPI) check(body []byte, model string, known issuedIDs) (*geminiBody, []string) {
 	r := &rules{}
 	r.shape(w.schema, body)
@@ -53,7 +52,7 @@ func (r *rules) geminiRoles(contents []geminiContent) {
 	}
 }
 
-// geminiParts checks what each role may say.
+// geminiParts checks the parts that each role may contain.
 func (r *rules) geminiParts(n int, c *geminiContent, known issuedIDs) {
 	other := false
 	for k, p := range c.Parts {
@@ -82,7 +81,7 @@ func (r *rules) geminiParts(n int, c *geminiContent, known issuedIDs) {
 	}
 }
 
-// geminiMIME: the documented types of images; others are read by what they are.
+// geminiMIME checks the documented types of images; other media are accepted.
 func (r *rules) geminiMIME(n int, mime string) {
 	kind, _, _ := strings.Cut(mime, "/")
 	switch kind {
@@ -100,9 +99,8 @@ func (r *rules) geminiMIME(n int, mime string) {
 	}
 }
 
-// geminiTurn checks that a function response turn comes immediately after a
-// function call turn, with as many responses as there are calls, each of its
-// call's name and id, or in its place where there are no ids.
+// geminiTurn checks that a function response turn directly follows a function call turn and has one response for each
+// call, with its name and id, or in its position if there are no ids.
 func (r *rules) geminiTurn(n int, contents []geminiContent) {
 	var calls []*geminiCall
 	if n > 0 {
@@ -138,7 +136,7 @@ func (r *rules) geminiTurn(n int, contents []geminiContent) {
 	}
 }
 
-// calling is what a content calls and answers.
+// calling returns the calls and the responses of a content.
 func (c *geminiContent) calling() (calls []*geminiCall, responses []*geminiResponse) {
 	for _, p := range c.Parts {
 		if p.Call != nil {
@@ -151,8 +149,8 @@ func (c *geminiContent) calling() (calls []*geminiCall, responses []*geminiRespo
 	return calls, responses
 }
 
-// geminiSigned: in the current turn, which begins with the last content of the
-// user's that says anything, the first call of each step has a signature.
+// geminiSigned checks that in the current turn, which begins with the last user content with text, the first call of
+// each step has a signature.
 func (r *rules) geminiSigned(contents []geminiContent) {
 	from := 0
 	for n, c := range contents {
@@ -196,7 +194,7 @@ func (r *rules) geminiTools(b *geminiBody) {
 	}
 }
 
-// geminiConfig checks what only some answers and models can be asked for.
+// geminiConfig checks settings that only some answers and models support.
 func (r *rules) geminiConfig(b *geminiBody, older bool) {
 	g := b.Generation
 	if g.Schema != nil {

@@ -31,8 +31,7 @@ func frame(event, data string) string {
 	return "event: " + event + "\ndata: " + data + "\n\n"
 }
 
-// content is what a message holds, of either of OpenAI's wires: text, or a list
-// of parts.
+// content is the content of a message in either of OpenAI's APIs: text, or a list of parts.
 func content(raw json.RawMessage) (string, []convo.Part) {
 	var text string
 	if len(raw) == 0 || json.Unmarshal(raw, &text) == nil {
@@ -40,7 +39,7 @@ func content(raw json.RawMessage) (string, []convo.Part) {
 	}
 	var list []map[string]any
 	if json.Unmarshal(raw, &list) != nil {
-		return "", nil // the shape has reported it
+		return "", nil // the schema check has reported it
 	}
 	var (
 		b     strings.Builder
@@ -74,7 +73,7 @@ func content(raw json.RawMessage) (string, []convo.Part) {
 	return b.String(), parts
 }
 
-// part is an image or a file by its address, which may hold its data.
+// part is an image or a file by its address, which may contain its data.
 func part(kind string, address, name any) convo.Part {
 	at, _ := address.(string)
 	p := convo.Part{Kind: kind}
@@ -82,7 +81,7 @@ func part(kind string, address, name any) convo.Part {
 	head, data, ok := strings.Cut(at, ";base64,")
 	if mime, is := strings.CutPrefix(head, "data:"); ok && is {
 		p.MIME = mime
-		p.Data, _ = base64.StdEncoding.DecodeString(data) // wrong data is not equal to any
+		p.Data, _ = base64.StdEncoding.DecodeString(data) // invalid data equals nothing
 		return p
 	}
 	p.URL = at

@@ -10,10 +10,8 @@ import (
 // maxNested is the depth at which protobuf's parser stops by default ("Limits").
 const maxNested = 100
 
-// plain says what in a valid JSON text not every parser takes, or not all read the
-// same: bytes that are no UTF-8, a key that an object has twice, half of a
-// surrogate pair, a number that is no float64, and what is nested too deep. "" is
-// nothing.
+// plain describes the part of a valid JSON text that some parsers reject or read differently: invalid UTF-8, a
+// duplicate key, half of a surrogate pair, a number outside float64, too deep nesting. "" means none.
 func plain(text []byte) string {
 	if !utf8.Valid(text) {
 		return "it is not UTF-8"
@@ -23,7 +21,7 @@ func plain(text []byte) string {
 	return s.problem
 }
 
-// scanner reads a JSON text that is known to be valid.
+// scanner reads a valid JSON text.
 type scanner struct {
 	rest    string
 	problem string
@@ -35,8 +33,7 @@ func (s *scanner) broken(format string, args ...any) {
 	}
 }
 
-// next skips white space and what stands between values, and returns the letter
-// after it.
+// next skips white space and separators, and returns the next byte.
 func (s *scanner) next() byte {
 	for s.rest != "" {
 		switch s.rest[0] {
@@ -91,10 +88,10 @@ func (s *scanner) skip() {
 	}
 }
 
-// unit is a code unit of UTF-16 as an escape.
+// unit parses a code unit of UTF-16 in an escape.
 var unit = regexp.MustCompile(`^\\\\u([0-9a-fA-F]{4})`)
 
-// text reads a string and returns it, escapes of letters as they are.
+// text reads a string and returns it with its escapes.
 func (s *scanner) text() string {
 	at := 1
 	said := make([]rune, 0, 16)

@@ -109,7 +109,7 @@ func (w responsesAPI) read(_ *http.Request, body []byte, known issuedIDs) *parse
 	return a
 }
 
-// model checks what only models that reason take.
+// model checks settings that only reasoning models accept.
 func (r *rules) model(b *responsesBody, encrypted bool) {
 	if !strings.HasPrefix(b.Model, "gpt-4") && !strings.HasPrefix(b.Model, "gpt-3") {
 		return
@@ -128,14 +128,13 @@ func inputItems(raw json.RawMessage) []responsesItem {
 		return []responsesItem{{Role: "user", Content: raw}}
 	}
 	var items []responsesItem
-	_ = json.Unmarshal(raw, &items) // the shape has reported what is no item
+	_ = json.Unmarshal(raw, &items) // the schema check has reported invalid items
 	return items
 }
 
-// items checks the pairing of calls and results and that what the vendor gave
-// out comes back whole: a call made after reasoning needs that reasoning
-// before it, and reasoning needs what followed it. The calls that a stored
-// response left open are open still.
+// items checks the pairing of calls and results, and that the vendor's items are returned completely: a call made
+// after reasoning needs that reasoning before it, and reasoning needs the item that followed it. Calls of a stored
+// response may still be open.
 func (r *rules) items(items []responsesItem, previous string, known issuedIDs) {
 	open, seen := known.open(previous), map[string]bool{}
 	for n, i := range items {
@@ -165,7 +164,7 @@ func (r *rules) items(items []responsesItem, previous string, known issuedIDs) {
 	}
 }
 
-// item checks an item's id: it comes once, and after the reasoning it needs.
+// item checks that an item's id is unique and follows the reasoning that it requires.
 func (r *rules) item(n int, id string, seen map[string]bool, known issuedIDs) {
 	if seen[id] {
 		r.broken("input[%d]: duplicate item found with id %s", n, id)
@@ -189,8 +188,7 @@ func (r *rules) reasoning(n int, i responsesItem, items []responsesItem, known i
 	}
 }
 
-// messages says items in Weir's words: what an assistant says, calls and
-// thought in one answer is one message.
+// messages converts items to messages of Weir: texts, calls and reasoning of one answer are one message.
 func messages(items []responsesItem) []convo.Message {
 	var out []convo.Message
 	assistant := func() *convo.Message {
@@ -209,7 +207,7 @@ func messages(items []responsesItem) []convo.Message {
 			m.Text, m.Parts = content(i.Output)
 			out = append(out, m)
 		case i.Type == "reasoning":
-			// An item that begins an answer begins a message.
+			// The first item of an answer begins a message.
 			out = append(out, convo.Message{Role: convo.Assistant, Native: json.RawMessage(encode(i.Encrypted))})
 		case i.Role == "assistant":
 			text, _ := content(i.Content)
@@ -226,7 +224,7 @@ func messages(items []responsesItem) []convo.Message {
 	return out
 }
 
-// thinks says whether the answer begins with a reasoning item.
+// thinks reports whether the answer begins with a reasoning item.
 func (t *Turn) thinks() bool { return t.Reasoning != "" || t.Usage.Reasoning > 0 }
 
 func reasoningID(number int) string { return fmt.Sprintf("rs_%d", number) }

@@ -29,7 +29,7 @@ func (t *Turn) status() string {
 	return "completed"
 }
 
-// responsesStream makes the events of one answer.
+// responsesStream writes the events of one answer.
 type responsesStream struct {
 	turn   *Turn
 	ask    *parsedRequest
@@ -38,7 +38,7 @@ type responsesStream struct {
 	items  []any
 }
 
-// output writes all items; their events come in the order of OpenAI's.
+// output writes all items with their events in OpenAI's order.
 func (s *responsesStream) output() {
 	t := s.turn
 	if t.thinks() {

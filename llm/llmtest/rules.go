@@ -2,7 +2,7 @@ package llmtest
 
 import (
 	"bytes"
-	_ "embed" // the wires' schemas
+	_ "embed" // the APIs' schemas
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +23,7 @@ var chatSchema []byte
 //go:embed responses.schema.json
 var responsesSchema []byte
 
-// The compiled schemas, each made once: tests start many servers.
+// The compiled schemas, each compiled once, because tests start many servers.
 //
 //nolint:gochecknoglobals // compiled tables
 var (
@@ -35,19 +35,18 @@ var (
 	})
 )
 
-// issuedIDs is what a server has given out and may see again: encrypted reasoning
-// ("secret:CONTENT") and item ids ("item:ID"), each with the id of the
-// reasoning item that it belongs to, "" for none.
+// issuedIDs has what a server has issued and accepts in later requests: encrypted reasoning ("secret:CONTENT") and
+// item ids ("item:ID"), each with the id of the reasoning item that it belongs to, "" for none.
 type issuedIDs map[string]string
 
-// rules collects what is wrong with a request.
+// rules collects the problems of a request.
 type rules struct{ problems []string }
 
 func (r *rules) broken(format string, args ...any) {
 	r.problems = append(r.problems, fmt.Sprintf(format, args...))
 }
 
-// compile makes a schema of a document; id must be unique to the compiler.
+// compile compiles a schema; id must be unique to the compiler.
 func compile(id string, document []byte) (*jsonschema.Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
 	if err != nil {
@@ -61,10 +60,10 @@ func compile(id string, document []byte) (*jsonschema.Schema, error) {
 	return c.Compile(id)
 }
 
-// closed loads nothing.
+// closed loads no external schema.
 type closed struct{}
 
-// Load refuses.
+// Load returns an error.
 func (closed) Load(url string) (any, error) { return nil, fmt.Errorf("%s is not loaded", url) }
 
 // mustCompile compiles a schema of this package.
@@ -76,7 +75,7 @@ func mustCompile(id string, document []byte) *jsonschema.Schema {
 	return schema
 }
 
-// shape checks a body against its wire's schema.
+// shape checks a body against its API's schema.
 func (r *rules) shape(schema *jsonschema.Schema, body []byte) {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	if err != nil {
@@ -99,7 +98,7 @@ func (r *rules) shape(schema *jsonschema.Schema, body []byte) {
 	r.leaves(invalid.DetailedOutput())
 }
 
-// leaves tells what a schema's check comes down to.
+// leaves returns the causes in a schema error.
 func (r *rules) leaves(unit *jsonschema.OutputUnit) {
 	for n := range unit.Errors {
 		r.leaves(&unit.Errors[n])
@@ -114,7 +113,7 @@ func (r *rules) tools(tools []llm.Tool, strict []bool, choice json.RawMessage) {
 	seen := map[string]bool{}
 	for n, t := range tools {
 		if seen[t.Name] {
-			r.broken("two tools are named %q", t.Name)
+			r.broken("two tools have the name %q", t.Name)
 		}
 		seen[t.Name] = true
 		r.schema(fmt.Sprintf("the tool %q", t.Name), t.Parameters, strict[n])
@@ -133,7 +132,7 @@ func (r *rules) tools(tools []llm.Tool, strict []bool, choice json.RawMessage) {
 	}
 }
 
-// chosen is OpenAI's tool_choice in Weir's words.
+// chosen converts OpenAI's tool_choice to that of llm.Request.
 func chosen(choice json.RawMessage) string {
 	var mode string
 	if len(choice) == 0 || json.Unmarshal(choice, &mode) == nil {
@@ -143,12 +142,12 @@ func chosen(choice json.RawMessage) string {
 		Name     string
 		Function struct{ Name string }
 	}
-	_ = json.Unmarshal(choice, &named) // the shape has checked it
+	_ = json.Unmarshal(choice, &named) // the schema has checked it
 	return first(named.Name, named.Function.Name)
 }
 
-// schema checks a JSON Schema as OpenAI does: it is one, of an object, and in
-// strict mode every object is closed and all its properties required.
+// schema checks a JSON Schema as OpenAI does: it is valid and of an object, and in strict mode every object is closed
+// and all its properties are required.
 func (r *rules) schema(what string, schema map[string]any, strict bool) {
 	if schema == nil {
 		return
@@ -198,7 +197,7 @@ func (r *rules) object(what string, schema, properties map[string]any) {
 	}
 }
 
-// arguments checks what a call in a history holds.
+// arguments checks the arguments of a call in a history.
 func (r *rules) arguments(c convo.Call) {
 	var object map[string]any
 	if json.Unmarshal([]byte(c.Arguments), &object) != nil || object == nil {
@@ -210,8 +209,7 @@ func (r *rules) arguments(c convo.Call) {
 	}
 }
 
-// Parameters are the names of an API's ("responses", "chat" or "anthropic")
-// parameters as the server knows them, sorted.
+// Parameters returns the parameters of an API ("responses", "chat" or "anthropic") that the server knows, sorted.
 func Parameters(api string) []string {
 	document := map[string][]byte{
 		"responses": responsesSchema, "chat": chatSchema, "anthropic": anthropicSchema,

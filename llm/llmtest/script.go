@@ -20,7 +20,7 @@ type Turn struct {
 	// Text is the answer, streamed in pieces of Piece runes (3 if 0).
 	Text  string
 	Piece int
-	// Refusal is what the model says where it refuses to answer.
+	// Refusal is the text with which the model refuses to answer.
 	Refusal string
 	// Reasoning is streamed before the text: as a summary (Responses) or as
 	// reasoning_content (Chat).
@@ -35,18 +35,17 @@ type Turn struct {
 	Failure *Failure
 	// Break ends the stream early.
 	Break *Break
-	// Raw replaces the answer: each string is one write to the connection,
-	// after the headers. A Turn that has it uses nothing else but Type, Break
-	// and Before.
+	// Raw replaces the answer: each string is one write to the connection, after the headers. A Turn with Raw uses
+	// only Type, Break and Before besides.
 	Raw []string
-	// Type is the Content-Type that goes with Raw, text/event-stream if empty.
+	// Type is the Content-Type of Raw, text/event-stream if empty.
 	Type string
-	// Before is called before each event of the stream (or write of Raw), to
-	// slow or hold it; its ctx ends when the client has gone.
+	// Before is called before each event of the stream (or write of Raw), to delay it; its ctx ends when the client
+	// has disconnected.
 	Before func(ctx context.Context, event int)
 }
 
-// Failure is an HTTP error as the vendor writes it.
+// Failure is an HTTP error in the vendor's format.
 type Failure struct {
 	Status  int
 	Code    string
@@ -56,24 +55,23 @@ type Failure struct {
 	// After is sent as Retry-After, in whole seconds if it is at least one,
 	// else in milliseconds as Retry-After-Ms.
 	After time.Duration
-	// Header is added to the answer's.
+	// Header is added to the headers of the answer.
 	Header http.Header
 	// Body replaces the vendor's JSON.
 	Body string
 }
 
-// Break is how and where a stream ends early.
+// Break describes where and how a stream ends early.
 type Break struct {
-	// After is how many events are written first.
+	// After is the number of events that are written first.
 	After int
-	// Fault, where not nil, is written as an error event; then the stream ends.
+	// Fault, if not nil, is written as an error event; then the stream ends.
 	Fault *Failure
-	// Clean ends the body properly; else the connection is cut.
+	// Clean ends the body properly; otherwise the connection is cut.
 	Clean bool
 }
 
-// StallAt is a Turn.Before that holds the stream before an event until the
-// client has gone.
+// StallAt returns a Turn.Before that stops the stream before an event until the client has disconnected.
 func StallAt(event int) func(ctx context.Context, event int) {
 	return func(ctx context.Context, n int) {
 		if n == event {
@@ -82,33 +80,30 @@ func StallAt(event int) func(ctx context.Context, event int) {
 	}
 }
 
-// Text is a turn that says text.
+// Text returns a turn with that text.
 func Text(text string) Turn { return Turn{Text: text} }
 
-// Request is one request that the Server got.
+// Request is one request that the Server received.
 type Request struct {
-	// API is the wire it came in: "responses", "chat", "anthropic" or "gemini".
+	// API is "responses", "chat", "anthropic" or "gemini".
 	API string
-	// Header and Body are as they came.
+	// Header and Body are unchanged.
 	Header http.Header
 	Body   []byte
 	// Key is the idempotency key.
 	Key string
-	// Model, Messages and Tools are what the request says, in Weir's words:
-	// instructions are system messages at the front, a result of a tool is a
-	// message, and so is each text of a user's message. Reasoning that came back
-	// is in Message.Reasoning (Chat) or, as its encrypted content, in
-	// Message.Native.
+	// Model, Messages and Tools are the content of the request, converted to Weir's types: instructions are system
+	// messages at the front, a tool result is a message, and so is each text of a user's message. Returned reasoning
+	// is in Message.Reasoning (Chat) or, as its encrypted content, in Message.Native.
 	Model    string
 	Messages []convo.Message
 	Tools    []llm.Tool
-	// Choice is the choice of tools as in llm.Request, "" where none was sent.
+	// Choice is the choice of tools as in llm.Request, "" if none was sent.
 	Choice string
-	// Session is the conversation at the vendor that it goes on with, and Kept
-	// says that the vendor is to keep what comes of it.
+	// Session is the conversation at the vendor that the request continues; Kept means that the vendor is to store
+	// the result.
 	Session string
 	Kept    bool
-	// Problems are the rules of the wire that it breaks; such a request is
-	// refused with status 400 and takes no turn.
+	// Problems are the API rules that the request breaks; such a request is refused with status 400 and uses no turn.
 	Problems []string
 }

@@ -17,21 +17,19 @@ import (
 // maxBody bounds a request, in bytes.
 const maxBody = 64 << 20
 
-// Server is a model behind the vendors' wires, all at once and each at its own
-// paths, streamed and whole. It refuses what the vendor would refuse. It is
-// safe for concurrent use.
+// Server implements the vendors' APIs at their paths, streamed and whole. It refuses what the vendor would refuse. It
+// is safe for concurrent use.
 type Server struct {
-	// URL is the base URL to give to a provider that speaks OpenAI's wires, and
-	// Root to any other: where Root has no path, URL ends in /v1.
+	// URL is the base URL for providers of OpenAI's APIs, and Root for all others: Root has no path, URL ends in /v1.
 	URL, Root string
-	// APIKey, where not empty, is the key that requests must have, wherever
-	// their vendor wants it; set it before the first.
+	// APIKey, if not empty, is the key that requests must have in the vendor's header; it must be set before the
+	// first request.
 	APIKey string
-	// Client, where not nil, is what a provider under test is to call through.
+	// Client, if not nil, is the HTTP client that a provider under test must use.
 	Client *http.Client
 
 	http *httptest.Server
-	// mu guards all below.
+	// mu guards all fields below.
 	mu       sync.Mutex
 	turns    []Turn
 	answer   func(*Request) Turn
@@ -40,8 +38,8 @@ type Server struct {
 	count    int
 }
 
-// Start starts a server that answers with turns, in order; past the last it
-// answers with status 500. The caller must Close it.
+// Start starts a server that answers with turns, in order; after the last one it answers with status 500. The caller
+// must Close it.
 func Start(turns ...Turn) *Server {
 	s := &Server{turns: turns, issued: issuedIDs{}}
 	mux := http.NewServeMux()
@@ -61,9 +59,8 @@ func Start(turns ...Turn) *Server {
 	return s
 }
 
-// New is Start for a test: the server is closed with it, and the test fails if
-// a request broke the wire's rules, unless its Problems were taken by
-// TakeProblems.
+// New is Start for a test: the server is closed with it, and the test fails if a request broke a rule of its API,
+// unless its Problems were taken by TakeProblems.
 func New(tb testing.TB, turns ...Turn) *Server {
 	tb.Helper()
 	s := Start(turns...)
@@ -76,36 +73,34 @@ func New(tb testing.TB, turns ...Turn) *Server {
 	return s
 }
 
-// Close ends the server and the connections to it.
+// Close ends the server and its connections.
 func (s *Server) Close() {
 	s.http.CloseClientConnections()
 	s.http.Close()
 }
 
-// Script adds turns to answer with.
+// Script appends turns.
 func (s *Server) Script(turns ...Turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turns = append(s.turns, turns...)
 }
 
-// Answer makes f answer every request that comes when no turn is left. f is
-// called from many goroutines at once if requests come so.
+// Answer makes f answer every request for which no turn is left. f may be called concurrently.
 func (s *Server) Answer(f func(*Request) Turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answer = f
 }
 
-// Requests are those that came so far, in order of arrival. They must not be
-// changed.
+// Requests returns the requests so far, in order of arrival. They must not be changed.
 func (s *Server) Requests() []*Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]*Request(nil), s.requests...)
 }
 
-// Last is the newest request, nil if there is none.
+// Last returns the newest request, nil if there is none.
 func (s *Server) Last() *Request {
 	if all := s.Requests(); len(all) > 0 {
 		return all[len(all)-1]
@@ -113,7 +108,7 @@ func (s *Server) Last() *Request {
 	return nil
 }
 
-// TakeProblems returns the problems of all requests so far and forgets them.
+// TakeProblems returns and clears the problems of all requests so far.
 func (s *Server) TakeProblems() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,11 +145,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, by vendorAPI) {
 		write(w, r, turn, by.stream(turn, a, number), fault)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(by.whole(turn, a, number)) // the client may have gone
+		_, _ = w.Write(by.whole(turn, a, number)) // the client may have disconnected
 	}
 }
 
-// take records a request and finds its turn.
+// take records a request and selects its turn.
 func (s *Server) take(r *http.Request, body []byte, by vendorAPI) (*parsedRequest, *Turn, int) {
 	s.mu.Lock()
 	a := by.read(r, body, s.issued)
@@ -180,7 +175,7 @@ func (s *Server) take(r *http.Request, body []byte, by vendorAPI) (*parsedReques
 	return a, turn, number
 }
 
-// next is the turn to answer with, or the function to ask for it.
+// next returns the next turn, or the function that returns it.
 func (s *Server) next(a *parsedRequest) (*Turn, func(*Request) Turn) {
 	if !a.authorized {
 		return &Turn{Failure: &Failure{
@@ -209,7 +204,7 @@ func (s *Server) next(a *parsedRequest) (*Turn, func(*Request) Turn) {
 	}}, nil
 }
 
-// write sends events one by one, each in a write of its own.
+// write sends each event in a write of its own.
 func write(w http.ResponseWriter, r *http.Request, turn *Turn, events []string, fault string) {
 	w.Header().Set("Cache-Control", "no-cache")
 	w.WriteHeader(http.StatusOK)
@@ -246,7 +241,7 @@ func breakOff(b *Break, send func(string) bool, fault string) {
 	}
 }
 
-// refuse writes a failure as the wire's vendor does.
+// refuse writes a failure in the vendor's format.
 func refuse(w http.ResponseWriter, by vendorAPI, f *Failure) {
 	switch {
 	case f.After >= time.Second:
@@ -263,7 +258,7 @@ func refuse(w http.ResponseWriter, by vendorAPI, f *Failure) {
 	if body == "" {
 		body = by.refusal(f)
 	}
-	_, _ = io.WriteString(w, body) // the client may have gone
+	_, _ = io.WriteString(w, body) // the client may have disconnected
 }
 
 func faultBody(f *Failure) map[string]any {
@@ -286,7 +281,7 @@ func first(s, other string) string {
 	return s
 }
 
-// encode is v as JSON; v is always of values that have one.
+// encode returns v as JSON; v can always be encoded.
 func encode(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {

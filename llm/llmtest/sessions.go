@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// keep remembers that the vendor holds a conversation that ends in calls.
+// keep records that the vendor stores a conversation that ends in calls.
 func (known issuedIDs) keep(id string, calls []convo.Call) {
 	open := []string{}
 	for _, c := range calls {
@@ -16,17 +16,17 @@ func (known issuedIDs) keep(id string, calls []convo.Call) {
 	known["session:"+id] = encode(open)
 }
 
-// holds says that the vendor holds a conversation; it always holds none.
+// holds reports whether the vendor stores a conversation; it always has the empty one.
 func (known issuedIDs) holds(id string) bool {
 	_, ok := known["session:"+id]
 	return ok || id == ""
 }
 
-// open are the calls that wait for results in a conversation that is held.
+// open returns the calls without results in a stored conversation.
 func (known issuedIDs) open(id string) map[string]bool {
 	var calls []string
 	if held, ok := known["session:"+id]; ok {
-		_ = json.Unmarshal([]byte(held), &calls) // keep has written it
+		_ = json.Unmarshal([]byte(held), &calls) // keep has encoded it
 	}
 	open := map[string]bool{}
 	for _, call := range calls {
@@ -35,8 +35,7 @@ func (known issuedIDs) open(id string) map[string]bool {
 	return open
 }
 
-// Forget makes the server lose all conversations that it was asked to keep, as
-// vendors do after some days.
+// Forget makes the server lose all stored conversations, as vendors do after some days.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

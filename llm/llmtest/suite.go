@@ -13,50 +13,49 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// Ability is something that not every vendor's wire has.
+// Ability is a feature that not every vendor's API has.
 type Ability string
 
-// The abilities. A subject that lacks one skips the tests that name it.
+// The abilities. The suite skips the tests of abilities that a subject lacks.
 const (
-	// Thinking: reasoning is streamed and kept as text.
+	// Thinking: reasoning is streamed and stored as text.
 	Thinking Ability = "thinking"
-	// Native: blocks that only the vendor reads come back to it verbatim.
+	// Native: blocks that only the vendor can read are returned to it unchanged.
 	Native Ability = "native"
 	// Idempotency: the request's key is sent.
 	Idempotency Ability = "idempotency"
-	// Images and Files: messages of the user may hold them.
+	// Images and Files: user messages may contain them.
 	Images Ability = "images"
 	Files  Ability = "files"
-	// ToolParts: results of tools may hold images.
+	// ToolParts: tool results may contain images.
 	ToolParts Ability = "tool parts"
-	// Empty: messages without text are sent as they are. A wire that refuses
-	// them is sent the others.
+	// Empty: messages without text are sent unchanged. Other APIs refuse them; they are then omitted.
 	Empty Ability = "empty messages"
-	// Separate: messages of one role that follow each other stay apart.
+	// Separate: consecutive messages of one role are not merged.
 	Separate Ability = "separate messages"
-	// Sessions: the vendor keeps conversations where it is asked to.
+	// Sessions: the vendor stores conversations on request.
 	Sessions Ability = "sessions"
-	// Verbatim: the arguments of calls are text, and not a JSON object whose
-	// white space and order of keys mean nothing.
+	// Verbatim: the arguments of calls are text, and not a JSON object whose white space and order of keys are
+	// insignificant.
 	Verbatim Ability = "verbatim arguments"
 )
 
 // Subject is a provider under test.
 type Subject struct {
 	Provider llm.Provider
-	// Model is the name of a model that reasons.
+	// Model is the name of a reasoning model.
 	Model string
 	Lacks []Ability
 }
 
-// Factory makes a provider that calls s, with s.APIKey as its key and s.Client
-// as its HTTP client where these are set. Each test has its own.
+// Factory creates a provider that calls s, with s.APIKey as its key and s.Client as its HTTP client if these are set.
+// Each test has its own.
 type Factory func(t *testing.T, s *Server) Subject
 
-// patience is how long what should be prompt may take on a loaded machine.
+// patience is the time limit for operations that should be immediate, on a loaded machine.
 const patience = 10 * time.Second
 
-// Run runs the suite that every provider passes, unchanged.
+// Run runs the suite, which every provider must pass unchanged.
 func Run(t *testing.T, factory Factory) {
 	t.Helper()
 	for _, c := range []struct {
@@ -113,14 +112,14 @@ func Run(t *testing.T, factory Factory) {
 	}
 }
 
-// conformanceTest is one test's server and subject.
+// conformanceTest is the server and subject of one test.
 type conformanceTest struct {
 	*Server
 	factory Factory
 	subject Subject
 }
 
-// needs skips a test of what the subject lacks.
+// needs skips a test if the subject lacks an ability.
 func (x *conformanceTest) needs(t *testing.T, a Ability) {
 	t.Helper()
 	if x.lacks(a) {
@@ -130,7 +129,7 @@ func (x *conformanceTest) needs(t *testing.T, a Ability) {
 
 func (x *conformanceTest) lacks(a Ability) bool { return slices.Contains(x.subject.Lacks, a) }
 
-// chunkRecorder is what one call gave.
+// chunkRecorder collects the chunks of one call.
 type chunkRecorder struct {
 	*llm.Response
 	chunks []llm.Chunk
@@ -198,12 +197,12 @@ func (x *conformanceTest) fail(t *testing.T, req *llm.Request) *llm.Error {
 	return e
 }
 
-// say is a request with one message.
+// say returns a request with one message.
 func say(text string) *llm.Request {
 	return &llm.Request{Messages: []convo.Message{{Role: convo.User, Text: text}}}
 }
 
-// weather is a tool.
+// weather returns a tool.
 func weather() llm.Tool {
 	return llm.Tool{
 		Name: "weather", Description: "Tells the weather of a city.",

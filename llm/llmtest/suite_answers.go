@@ -62,7 +62,7 @@ func testReasoning(t *testing.T, x *conformanceTest) {
 	}
 }
 
-// after is the history once h has answered req and results were given.
+// after returns the history after h has answered req and the results were added.
 func after(req *llm.Request, h *chunkRecorder, results ...string) []convo.Message {
 	messages := append(slices.Clone(req.Messages), h.Message)
 	for n, c := range h.Message.Calls {
@@ -91,8 +91,7 @@ func testRoundTrip(t *testing.T, x *conformanceTest) {
 	equalJSON(t, "the tools", x.Last().Tools, next.Tools)
 }
 
-// reasoned makes one turn of reasoning and a call, and returns the request that
-// would go on.
+// reasoned makes one turn with reasoning and a call, and returns the request that would continue it.
 func reasoned(t *testing.T, x *conformanceTest) *llm.Request {
 	t.Helper()
 	x.Script(Turn{
@@ -105,7 +104,7 @@ func reasoned(t *testing.T, x *conformanceTest) *llm.Request {
 	return &llm.Request{Messages: after(req, h, "rain"), Tools: req.Tools, Reasoning: "low"}
 }
 
-// nativeOf is what came back to the server of an assistant's native blocks.
+// nativeOf returns the part of an assistant's native blocks that was sent back to the server.
 func nativeOf(r *Request) string {
 	for _, m := range r.Messages {
 		if m.Role == convo.Assistant && (m.Native != nil || m.Reasoning != "") {
@@ -232,7 +231,7 @@ func testChoice(t *testing.T, x *conformanceTest) {
 func testSchema(t *testing.T, x *conformanceTest) {
 	text := map[string]any{"type": "string"}
 	schemas := []map[string]any{
-		{ // closed, all required: may be held to exactly
+		{ // closed, all required: the vendor may enforce it
 			"type": "object", "additionalProperties": false,
 			"properties": map[string]any{"name": text}, "required": []any{"name"},
 		},
@@ -257,7 +256,7 @@ func testSchema(t *testing.T, x *conformanceTest) {
 		if h := x.ask(t, req); h.Message.Text != `{"name":"Weir"}` {
 			t.Errorf("the answer is %q", h.Message.Text)
 		}
-		sent := strings.ReplaceAll(string(x.Last().Body), `\"`, `"`) // it may be told in words
+		sent := strings.ReplaceAll(string(x.Last().Body), `\"`, `"`) // it may be sent as text
 		if !strings.Contains(sent, `"properties"`) && schema["properties"] != nil {
 			t.Errorf("the schema is not in the request: %s", x.Last().Body)
 		}

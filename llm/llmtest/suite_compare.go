@@ -9,21 +9,19 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// sameHistory fails unless the newest request held the messages of want, as
-// far as the wire can say them.
+// sameHistory fails unless the newest request has the messages of want, as far as the API can represent them.
 func (x *conformanceTest) sameHistory(t *testing.T, want []convo.Message) {
 	t.Helper()
 	equalJSON(t, "the history", x.plain(x.Last().Messages), x.plain(want))
 }
 
-// sameCalls fails unless an answer's calls are those of want.
+// sameCalls fails unless an answer's calls equal want.
 func (x *conformanceTest) sameCalls(t *testing.T, got, want []convo.Call) {
 	t.Helper()
 	equalJSON(t, "the calls", x.calls(got), x.calls(want))
 }
 
-// plain is messages without what no wire carries, and without what the
-// subject's cannot.
+// plain removes from messages what no API transmits, and what the subject's API cannot represent.
 func (x *conformanceTest) plain(messages []convo.Message) []convo.Message {
 	out := make([]convo.Message, 0, len(messages))
 	for _, m := range messages {
@@ -46,7 +44,7 @@ func (x *conformanceTest) plain(messages []convo.Message) []convo.Message {
 	return out
 }
 
-// calls have their arguments in one form where the wire keeps no text.
+// calls have normalized arguments unless the API transmits them as text.
 func (x *conformanceTest) calls(calls []convo.Call) []convo.Call {
 	var out []convo.Call
 	for _, c := range calls {
@@ -58,7 +56,7 @@ func (x *conformanceTest) calls(calls []convo.Call) []convo.Call {
 	return out
 }
 
-// sorted is JSON without white space, its keys in order; what is none is as it is.
+// sorted returns JSON without white space and with sorted keys; other text is unchanged.
 func sorted(text string) string {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()

@@ -85,10 +85,9 @@ func testStreamFault(t *testing.T, x *conformanceTest) {
 	}
 }
 
-// testCut cuts one stream after every event but the last ones, which say
-// nothing that the answer needs.
+// testCut cuts one stream after every event except the last ones, which the answer does not need.
 func testCut(t *testing.T, x *conformanceTest) {
-	var sent atomic.Int64 // the server may still be at the last ones when the answer is there
+	var sent atomic.Int64 // the server may still be writing the last events when the answer is complete
 	turn := Turn{
 		Text: "A whole answer.", Calls: []convo.Call{{ID: "c1", Name: "weather", Arguments: `{"city":"Bern"}`}},
 		Before: func(context.Context, int) { sent.Add(1) },
@@ -120,7 +119,7 @@ func testUnreachable(t *testing.T, x *conformanceTest) {
 	}
 }
 
-// soon runs a call that must end within patience, and gives its error.
+// soon runs a call that must end within patience, and returns its error.
 func (x *conformanceTest) soon(ctx context.Context, t *testing.T, req *llm.Request, emit func(llm.Chunk)) error {
 	t.Helper()
 	req.Model = x.subject.Model
@@ -156,7 +155,7 @@ func testCancelWaiting(t *testing.T, x *conformanceTest) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	x.Script(Turn{Failure: &Failure{Status: 500}, Before: func(ctx context.Context, _ int) {
-		cancel() // once the request is here, before any answer
+		cancel() // when the request has arrived, before any answer
 		<-ctx.Done()
 	}})
 	if err := x.soon(ctx, t, say("Hello."), func(llm.Chunk) {}); !errors.Is(err, context.Canceled) {

@@ -46,7 +46,7 @@ func testHistory(t *testing.T, x *conformanceTest) {
 	}
 }
 
-// texts are hard to carry.
+// texts that are difficult to encode.
 func texts() []string {
 	return []string{
 		"żółć 水門 🏞️ 👩‍👩‍👧 e\u0301", "שלום \u202emirror\u202c", "line\nline\r\nline\tend ", "\u2028 and \u2029 and \u0085",
@@ -113,7 +113,7 @@ func testToolParts(t *testing.T, x *conformanceTest) {
 	})
 }
 
-// parts sends them in a message of a role, with and without words.
+// parts sends them in a message of a role, with and without text.
 func (x *conformanceTest) parts(t *testing.T, role convo.Role, parts []convo.Part) {
 	t.Helper()
 	for _, text := range []string{"Look at this.", ""} {

@@ -17,20 +17,19 @@ import (
 	"testing"
 )
 
-// canary is the key of every provider under test: what it must tell nobody. It
-// has letters that URLs and JSON escape.
+// canary is the key of every provider under test, which must not be revealed. It has characters that URLs and JSON
+// escape.
 const canary = `wk-canary/31415+92653=58979&32384"62643\38327%95028`
 
 const (
-	// revealsKey is how many bytes of the key are too many.
+	// revealsKey is the length of the shortest piece of the key that counts as revealed.
 	revealsKey = 8
-	// cutAt is where providers cut what a server says, maxBodyRead where they
-	// end reading what it refuses with.
+	// cutAt is where providers cut a server's message, maxBodyRead where they stop reading an error body.
 	cutAt       = 600
 	maxBodyRead = 1 << 20
 )
 
-// encodedForms are the key as a server may say it.
+// encodedForms are the forms in which a server may repeat the key.
 func encodedForms() map[string]string {
 	quoted, err := json.Marshal(canary)
 	if err != nil {
@@ -57,7 +56,7 @@ func encodedForms() map[string]string {
 	}
 }
 
-// tells returns the piece of the key that a text tells, "" if none.
+// tells returns the piece of the key in a text, "" if there is none.
 func tells(text string) string {
 	var pieces []string
 	for i := range len(canary) - revealsKey + 1 {
@@ -65,7 +64,7 @@ func tells(text string) string {
 	}
 	for before := range 3 {
 		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-			// Of 8 letters in a row from the middle all bits are the key's.
+			// In 8 characters from the middle all bits are the key's.
 			coded := e.EncodeToString(append(make([]byte, before), canary...))
 			for i := 4; i+revealsKey < len(coded); i++ {
 				pieces = append(pieces, coded[i:i+revealsKey])
@@ -85,7 +84,7 @@ func tells(text string) string {
 
 var escaped = regexp.MustCompile(`%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\.`)
 
-// unescape reads escapes of URLs, JSON and Go.
+// unescape decodes escapes of URLs, JSON and Go.
 func unescape(text string) string {
 	return escaped.ReplaceAllStringFunc(text, func(s string) string {
 		digits := strings.TrimLeft(s, `%\ux`)
@@ -100,8 +99,7 @@ func unescape(text string) string {
 	})
 }
 
-// silent makes a call and fails the test if what comes of it tells the key. It
-// says whether the call failed.
+// silent makes a call and fails the test if its result reveals the key. It reports whether the call failed.
 func (x *conformanceTest) silent(t *testing.T, what string) bool {
 	t.Helper()
 	h, err := x.try(t.Context(), say("Hello."))
@@ -120,7 +118,7 @@ func (x *conformanceTest) silent(t *testing.T, what string) bool {
 	return err != nil
 }
 
-// mustFail is silent of a call that cannot succeed.
+// mustFail is silent for a call that cannot succeed.
 func (x *conformanceTest) mustFail(t *testing.T, what string) {
 	t.Helper()
 	if !x.silent(t, what) {
@@ -128,7 +126,7 @@ func (x *conformanceTest) mustFail(t *testing.T, what string) {
 	}
 }
 
-// testKeyRefused refuses with the key in each form and place.
+// testKeyRefused refuses requests with the key in each form and place.
 func testKeyRefused(t *testing.T, x *conformanceTest) {
 	for name, form := range encodedForms() {
 		for _, f := range []Failure{
@@ -149,8 +147,7 @@ func testKeyRefused(t *testing.T, x *conformanceTest) {
 	}
 }
 
-// testKeyAtCuts has each bound of what is read and passed on fall on each byte
-// of the key.
+// testKeyAtCuts places each byte of the key at each limit of reading and passing on.
 func testKeyAtCuts(t *testing.T, x *conformanceTest) {
 	step := 1
 	if testing.Short() {
@@ -162,7 +159,7 @@ func testKeyAtCuts(t *testing.T, x *conformanceTest) {
 			x.mustFail(t, fmt.Sprintf("%s after %d bytes", name, pad))
 		}
 	}
-	// What is read of a body ends inside of the key, and it is all there is.
+	// The read limit is inside the key, and the body has nothing else.
 	for into := 0; into <= len(canary); into += 5 * step {
 		x.Script(Turn{Failure: &Failure{Status: 500, Body: strings.Repeat(" ", maxBodyRead-into) + canary}})
 		x.mustFail(t, fmt.Sprintf("%d bytes at the end of a huge body", into))
@@ -171,8 +168,7 @@ func testKeyAtCuts(t *testing.T, x *conformanceTest) {
 	x.mustFail(t, "a huge body full of the key")
 }
 
-// testKeyInStream has the key in what comes instead of, or in the middle of, an
-// answer.
+// testKeyInStream sends the key in place of an answer and in the middle of one.
 func testKeyInStream(t *testing.T, x *conformanceTest) {
 	for name, form := range encodedForms() {
 		kinds := []string{"", "application/json", "text/html"}
@@ -205,21 +201,21 @@ func testKeyInStream(t *testing.T, x *conformanceTest) {
 	}
 }
 
-// failingTransport is a transport that does not get through and says so.
+// failingTransport is a transport that fails with an error that contains the key.
 type failingTransport struct{ err error }
 
 // RoundTrip fails.
 func (f failingTransport) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
-// through has the provider made anew, with its connections made by c.
+// through creates the provider again with connections made by c.
 func (x *conformanceTest) through(t *testing.T, c http.RoundTripper) {
 	t.Helper()
 	x.Client = &http.Client{Transport: c}
 	x.subject = x.factory(t, x.Server)
 }
 
-// testKeyOfConnection has the key in what a transport says of its failure, and
-// in what net/http says of an answer that is none.
+// testKeyOfConnection puts the key into the error of a transport, and into an invalid HTTP answer, which net/http
+// repeats.
 func testKeyOfConnection(t *testing.T, x *conformanceTest) {
 	for name, form := range encodedForms() {
 		said := errors.New("dial https://host/v1?key=" + form + ": refused")
@@ -241,7 +237,7 @@ func testKeyOfConnection(t *testing.T, x *conformanceTest) {
 	}
 }
 
-// answering makes connections whose other end answers every request with text.
+// answering returns connections on which every request is answered with text.
 func answering(text string) func(context.Context, string, string) (net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) {
 		here, there := net.Pipe()
@@ -256,7 +252,7 @@ func answering(text string) func(context.Context, string, string) (net.Conn, err
 				}
 			}
 			go func() {
-				_, _ = there.Write([]byte(text + "\r\n\r\n")) // it may have gone
+				_, _ = there.Write([]byte(text + "\r\n\r\n")) // the client may have disconnected
 				_ = there.Close()
 			}()
 			for {
@@ -269,8 +265,8 @@ func answering(text string) func(context.Context, string, string) (net.Conn, err
 	}
 }
 
-// testKeyRedirected sends calls elsewhere, with a client of the provider's own
-// and one that it is given: nobody else may get the key.
+// testKeyRedirected redirects calls, with the provider's own client and a given one: no other server may receive the
+// key.
 func testKeyRedirected(t *testing.T, x *conformanceTest) {
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("another server got the request %s %s with the headers %v", r.Method, r.URL, r.Header)

@@ -8,8 +8,7 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// kept makes a turn that calls a tool in a conversation that the vendor is to
-// keep, and returns the request that goes on.
+// kept makes a turn that calls a tool in a stored conversation, and returns the request that continues it.
 func kept(t *testing.T, x *conformanceTest) *llm.Request {
 	t.Helper()
 	x.Script(Turn{
@@ -30,7 +29,7 @@ func kept(t *testing.T, x *conformanceTest) *llm.Request {
 func testSession(t *testing.T, x *conformanceTest) {
 	next := kept(t, x)
 	if x.lacks(Sessions) {
-		next.Session = "somebody's" // says nothing to who keeps none
+		next.Session = "somebody's" // providers without sessions ignore it
 	}
 	x.Script(Text("It rains."), Text("It does."))
 	h := x.ask(t, next)

@@ -9,28 +9,26 @@ import (
 type vendorAPI interface {
 	// name is Request.API.
 	name() string
-	// routes are its paths, as net/http's patterns have them.
+	// routes are its paths, as patterns of net/http.
 	routes() []string
-	// key is the key that a request came with.
+	// key returns the key of a request.
 	key(r *http.Request) string
-	// read checks a request and says it in Weir's words.
+	// read checks a request and converts it to Weir's types.
 	read(r *http.Request, body []byte, known issuedIDs) *parsedRequest
-	// whole and stream are a turn as it is sent; number is unique to it.
+	// whole and stream return a turn as it is sent; number is unique to it.
 	whole(t *Turn, a *parsedRequest, number int) []byte
 	stream(t *Turn, a *parsedRequest, number int) []string
-	// tail is how many events at the end of a stream say nothing that the
-	// answer needs.
+	// tail is the number of events at the end of a stream that the answer does not need.
 	tail() int
-	// refusal is the body of a failure, fault the same inside a stream. The
-	// codes of Failure are OpenAI's; a wire says what its vendor says instead,
-	// with the message in it.
+	// refusal is the body of a failure, fault the same inside a stream. The codes of Failure are OpenAI's; other APIs
+	// send the vendor's message with that of the Failure.
 	refusal(f *Failure) string
 	fault(f *Failure) string
-	// issue remembers what the turn gave out that may come back.
+	// issue stores what the turn issued for later requests.
 	issue(t *Turn, a *parsedRequest, number int, known issuedIDs)
 }
 
-// vendorAPIs are all that a Server speaks.
+// vendorAPIs are all APIs that a Server implements.
 func vendorAPIs() []vendorAPI {
 	return []vendorAPI{
 		responsesAPI{responsesShape()},
@@ -41,7 +39,7 @@ func vendorAPIs() []vendorAPI {
 	}
 }
 
-// tailOf is the tail of the wire of that name.
+// tailOf returns the tail of the API with that name.
 func tailOf(api string) int {
 	for _, w := range vendorAPIs() {
 		if w.name() == api {
@@ -51,19 +49,19 @@ func tailOf(api string) int {
 	return 0
 }
 
-// parsedRequest is a request as a wire has read it.
+// parsedRequest is a request after parsing.
 type parsedRequest struct {
 	Request
 	authorized bool
 	streamed   bool
 	usage      bool // include_usage
 	encrypted  bool // include reasoning.encrypted_content
-	summary    bool // what the model thinks is to be told
-	// lost is how the vendor says that it has no such conversation, nil if it has.
+	summary    bool // the model's thinking is to be included
+	// lost is the vendor's error for a missing conversation, nil if it has the conversation.
 	lost *Failure
 }
 
-// bearer is the token of an Authorization header.
+// bearer returns the token of an Authorization header.
 func bearer(r *http.Request) string {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return token

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// The reasons a model stops for.
+// The stop reasons of a response.
 const (
 	stopEnd    = "end"
 	stopCalls  = "calls"
@@ -21,7 +21,7 @@ const (
 	stopFilter = "filter"
 )
 
-// answerBuilder gathers a response while its pieces are passed on.
+// answerBuilder collects a response while its chunks are passed on.
 type answerBuilder struct {
 	emit          func(llm.Chunk)
 	key           string
@@ -35,7 +35,7 @@ type answerBuilder struct {
 	id            string
 	session       string
 	native        json.RawMessage
-	missingCallID bool // the server gave a call no id
+	missingCallID bool // the server sent no id for a call
 }
 
 func newAnswerBuilder(req *llm.Request, emit func(llm.Chunk)) *answerBuilder {
@@ -58,8 +58,7 @@ func (a *answerBuilder) addReasoning(text string) {
 	a.emit(llm.Chunk{Reasoning: text})
 }
 
-// announce tells of a call once its name is known, giving it an id where the
-// server gave none.
+// announce emits a call once its name is known, and derives an id if the server sent none.
 func (a *answerBuilder) announce(c *convo.Call, index int) {
 	if c.Name == "" || a.announced[c] {
 		return
@@ -71,13 +70,13 @@ func (a *answerBuilder) announce(c *convo.Call, index int) {
 	a.emit(llm.Chunk{Call: &convo.Call{ID: c.ID, Name: c.Name}})
 }
 
-// callID makes an id that the same effect makes again and no other does.
+// callID derives an id for a call from the effect key. A repeated effect gets the same ids.
 func (a *answerBuilder) callID(index int) string {
 	sum := sha256.Sum256([]byte(cmp.Or(a.key, a.id)))
 	return fmt.Sprintf("call_%s_%d", hex.EncodeToString(sum[:8]), index)
 }
 
-// emitUsage passes on the usage that the server has reported.
+// emitUsage emits the usage that the server has reported.
 func (a *answerBuilder) emitUsage() {
 	if a.usage != (llm.Usage{}) {
 		usage := a.usage
@@ -85,13 +84,13 @@ func (a *answerBuilder) emitUsage() {
 	}
 }
 
-// complete settles the text's calls and returns the response. Calls whose
-// arguments the token limit or a filter cut are left out.
+// complete completes calls that were written as text and returns the response. Calls whose arguments the token limit
+// or a filter cut off are omitted.
 func (a *answerBuilder) complete() (*llm.Response, error) {
 	var calls []convo.Call
 	for _, c := range a.calls {
 		if strings.TrimSpace(c.Arguments) == "" {
-			c.Arguments = "{}" // what servers mean that send nothing
+			c.Arguments = "{}" // the meaning for servers that send nothing
 		}
 		if (a.stop == stopLength || a.stop == stopFilter) && !json.Valid([]byte(c.Arguments)) {
 			a.native = nil
@@ -113,7 +112,7 @@ func (a *answerBuilder) complete() (*llm.Response, error) {
 		Calls: calls, Native: a.native,
 	}
 	if a.missingCallID {
-		a.session = "" // no result could name its call there
+		a.session = "" // no result could refer to the call
 	}
 	if m.Native != nil {
 		m.Provider = name

@@ -5,8 +5,8 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// Body is the body that Generate would send for req, which it does not send. It
-// fails as Generate does before it sends.
+// Body returns the body that Generate would send for req, without sending it. Errors are those of Generate before it
+// sends.
 func (p *Provider) Body(req *llm.Request) ([]byte, error) {
 	if err := p.check(req); err != nil {
 		return nil, err

@@ -275,7 +275,7 @@ func TestChatStreamsThatAreNoAnswerAreErrors(t *testing.T) {
 		{"only comments", "", ": hi\n\n: ho\n\n", "model_unavailable", "ended", true},
 		{"no end", "", sse(chatStart, chatHello), "model_unavailable", "ended", true},
 		{"half an event", "", sse(chatHello) + "data: {\"choi", "model_unavailable", "ended", true},
-		{"an event that is no JSON", "", sse(chatHello, "{oops"), "model_unavailable", "no event", true},
+		{"an event that is no JSON", "", sse(chatHello, "{oops"), "model_unavailable", "invalid event", true},
 		{"a page", "text/html", "<html>Sign in</html>", "model_unavailable", "base URL", true},
 		{"an object that is no answer", "application/json", `{"status":"ok"}`, "model_unavailable", "ended", true},
 		{"an error as an object", "application/json", `{"error":"model is loading"}`, "model_unavailable", "loading", true},

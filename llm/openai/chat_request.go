@@ -18,7 +18,7 @@ type chatRequest struct {
 	ReasoningEffort     string              `json:"reasoning_effort,omitempty"`
 	StreamOptions       chatStreamOptions   `json:"stream_options"`
 	ResponseFormat      *chatResponseFormat `json:"response_format,omitempty"`
-	// ToolChoice is a mode, or a chatChoice.
+	// ToolChoice is a mode or a chatChoice.
 	ToolChoice any        `json:"tool_choice,omitempty"`
 	Tools      []chatTool `json:"tools,omitempty"`
 	Stream     bool       `json:"stream"`
@@ -33,8 +33,7 @@ type chatResponseFormat struct {
 	Schema jsonSchema `json:"json_schema"`
 }
 
-// jsonSchema is the schema of an answer. Chat Completions has it below its type,
-// Responses beside it.
+// jsonSchema is the schema of an answer. Chat Completions has it below its type, Responses beside it.
 type jsonSchema struct {
 	Name   string         `json:"name"`
 	Strict bool           `json:"strict"`
@@ -64,7 +63,7 @@ type chatName struct {
 
 type chatMessage struct {
 	Role string `json:"role"`
-	// Content is a text, a list of parts, or nil of a message that only calls.
+	// Content is a text, a list of parts, or nil for a message with only calls.
 	Content   any        `json:"content,omitempty"`
 	CallID    string     `json:"tool_call_id,omitempty"`
 	Calls     []chatCall `json:"tool_calls,omitempty"`
@@ -98,9 +97,8 @@ type chatFile struct {
 	Name string `json:"filename"`
 }
 
-// chatBody is req as Chat Completions takes it. The token limit is
-// max_completion_tokens at OpenAI, which refuses the older name for reasoning
-// models, and max_tokens elsewhere, since many servers know only that.
+// chatBody converts req to a Chat Completions request. The token limit is max_completion_tokens at OpenAI, which
+// refuses the older name for reasoning models, and max_tokens elsewhere, because many servers support only that.
 func (p *Provider) chatBody(req *llm.Request) (any, error) {
 	body := &chatRequest{
 		Model: req.Model, ReasoningEffort: req.Reasoning, Temperature: req.Temperature,
@@ -133,7 +131,7 @@ func (p *Provider) chatBody(req *llm.Request) (any, error) {
 	return body, nil
 }
 
-// afterUser is the index of the last user message, -1 if there is none.
+// afterUser returns the index of the last user message, -1 if there is none.
 func afterUser(messages []convo.Message) int {
 	for i, m := range slices.Backward(messages) {
 		if m.Role == convo.User {
@@ -153,12 +151,12 @@ func chatToolChoice(req *llm.Request) any {
 	return chatChoice{Type: "function", Function: chatName{req.ToolChoice}}
 }
 
-// chatMessage is one message; open says that it is of the turn under way, in
-// which a server that reasons may want its reasoning back.
+// chatMessage converts one message; open means that it belongs to the current turn, for which some reasoning servers
+// require their reasoning.
 func (p *Provider) chatMessage(m *convo.Message, model string, open bool) (chatMessage, error) {
 	if len(m.Parts) > 0 && m.Role != convo.User {
 		return chatMessage{}, p.errors.InvalidRequest(
-			"chat completions takes images and files in user messages only, not in one of the role %q", m.Role)
+			"chat completions accepts images and files in user messages only, not in one with the role %q", m.Role)
 	}
 	switch m.Role {
 	case convo.System:
@@ -170,7 +168,7 @@ func (p *Provider) chatMessage(m *convo.Message, model string, open bool) (chatM
 	case convo.Assistant:
 		return p.chatAssistant(m, model, open), nil
 	}
-	return chatMessage{}, p.errors.InvalidRequest("a message has the role %q", m.Role)
+	return chatMessage{}, p.errors.InvalidRequest("a message has the unknown role %q", m.Role)
 }
 
 func (p *Provider) chatAssistant(m *convo.Message, model string, open bool) chatMessage {
@@ -210,13 +208,13 @@ func (p *Provider) chatUser(m *convo.Message) (chatMessage, error) {
 func (p *Provider) chatPart(part convo.Part) (chatPart, error) {
 	switch {
 	case part.Kind != "image" && part.Kind != "file":
-		return chatPart{}, p.errors.InvalidRequest("a part is of the kind %q", part.Kind)
+		return chatPart{}, p.errors.InvalidRequest("a part has the unknown kind %q", part.Kind)
 	case part.URL == "" && len(part.Data) == 0:
-		return chatPart{}, p.errors.InvalidRequest("a part %q has neither data nor an address", part.Name)
+		return chatPart{}, p.errors.InvalidRequest("the part %q has neither data nor an address", part.Name)
 	case part.Kind == "image":
 		return chatPart{Type: "image_url", Image: &chatImage{URL: address(part)}}, nil
 	case len(part.Data) == 0:
-		return chatPart{}, p.errors.InvalidRequest("chat completions takes a file as data only, not by its address")
+		return chatPart{}, p.errors.InvalidRequest("chat completions accepts a file as data only, not by its address")
 	}
 	return chatPart{Type: "file", File: &chatFile{Data: dataURL(part), Name: cmp.Or(part.Name, "file")}}, nil
 }

@@ -15,10 +15,9 @@ func (p *Provider) chatReader(req *llm.Request, a *answerBuilder) *chatReader {
 	return &chatReader{p: p, asked: req.Model, answer: a, calls: map[int]*convo.Call{}}
 }
 
-// chunk is what Weir reads of a Chat Completions chunk. It is ours because
-// compatible servers add reasoning under names of their own and send null, or
-// nothing, where OpenAI's types demand a value. A whole completion reads the
-// same, with message in place of delta.
+// chunk has the fields of a Chat Completions chunk that Weir reads. It is not a type of OpenAI's SDK, because
+// compatible servers add reasoning under other names and send null, or nothing, where OpenAI's types require a value.
+// A whole completion has the same form, with message in place of delta.
 type chunk struct {
 	ID      string     `json:"id"`
 	Model   string     `json:"model"`
@@ -41,10 +40,10 @@ type delta struct {
 	ToolCalls        []callDelta `json:"tool_calls"`
 }
 
-// content is text, null, or (Mistral's models that reason) a list of parts.
+// content is text, null, or (for Mistral's reasoning models) a list of parts.
 type content struct{ text, thoughts string }
 
-// UnmarshalJSON reads any of the three.
+// UnmarshalJSON reads all three forms.
 func (c *content) UnmarshalJSON(data []byte) error {
 	if len(data) == 0 || data[0] != '[' {
 		return json.Unmarshal(data, &c.text)
@@ -96,12 +95,12 @@ type chatReader struct {
 	p       *Provider
 	asked   string
 	answer  *answerBuilder
-	calls   map[int]*convo.Call // the newest call at an index
+	calls   map[int]*convo.Call // the newest call with an index
 	refused bool
-	native  bool // reasoning came as reasoning_content
+	native  bool // reasoning was sent as reasoning_content
 }
 
-// Event takes a chunk. Usage may follow the finish, so none ends the answer.
+// Event reads a chunk. Usage may follow the finish reason, so no chunk ends the answer.
 func (r *chatReader) Event(data []byte) (bool, error) {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
@@ -133,7 +132,7 @@ func (r *chatReader) Event(data []byte) (bool, error) {
 	return false, nil
 }
 
-// addChoice adds a delta; a server that sends reasoning under both names means one.
+// addChoice adds a delta. A server that sends reasoning under both names sends it once.
 func (r *chatReader) addChoice(d delta) {
 	r.native = r.native || d.ReasoningContent != ""
 	r.answer.addReasoning(cmp.Or(d.ReasoningContent, d.Reasoning))
@@ -148,8 +147,8 @@ func (r *chatReader) addChoice(d delta) {
 	}
 }
 
-// addCallDelta adds a piece of a call. Pieces belong together by index; a new id
-// at an index is a new call, since some servers number every call 0.
+// addCallDelta adds a piece of a call. Pieces belong together by index; a new id at an index starts a new call,
+// because some servers number every call 0.
 func (r *chatReader) addCallDelta(d callDelta, position int) {
 	index := position
 	if d.Index != nil {
@@ -167,8 +166,8 @@ func (r *chatReader) addCallDelta(d callDelta, position int) {
 	r.answer.announce(c, len(r.answer.calls)-1)
 }
 
-// finish maps a finish_reason. One that no documentation names is an end, since
-// the server went on to close the answer properly.
+// finish maps a finish_reason. An undocumented one counts as a normal end, because the server completed the answer
+// properly.
 func finish(reason string) (string, error) {
 	switch reason {
 	case "length", "max_tokens":
@@ -178,13 +177,13 @@ func finish(reason string) (string, error) {
 	case "content_filter":
 		return stopFilter, nil
 	case "error", "abort", "insufficient_system_resource": // OpenRouter; vLLM; DeepSeek
-		return "", &llm.Error{Code: engine.CodeModelOverloaded, Retry: true, Message: "openai: the server broke the answer off: " + reason}
+		return "", &llm.Error{Code: engine.CodeModelOverloaded, Retry: true, Message: "openai: the server ended the answer early: " + reason}
 	}
 	return stopEnd, nil
 }
 
-// End is reached by every chat stream. Without a finish_reason only [DONE]
-// says that the answer is whole.
+// End is called at the end of every chat stream. Without a finish_reason only [DONE] shows that the answer is
+// complete.
 func (r *chatReader) End(marked bool, err error) error {
 	a := r.answer
 	switch {
@@ -204,7 +203,7 @@ func (r *chatReader) End(marked bool, err error) error {
 	return nil
 }
 
-// Object takes a completion that was not streamed.
+// Object reads a completion that was not streamed.
 func (r *chatReader) Object(data []byte) error {
 	if _, err := r.Event(data); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// fault is what a server says went wrong, in whichever shape it says it.
+// fault is an error that a server reported, in any of the supported forms.
 type fault struct {
 	Message string
 	Type    string
@@ -18,8 +18,8 @@ type fault struct {
 	Param   string
 }
 
-// parseFault reads {"error": {...}}, {"error": "text"}, {"message": "text"}
-// and {"detail": ...}; what is none of them is kept as text.
+// parseFault reads {"error": {...}}, {"error": "text"}, {"message": "text"} and {"detail": ...}. Anything else
+// becomes the message.
 func parseFault(body []byte) fault {
 	raw, plain := wire.FindError(body)
 	if raw == nil {
@@ -38,10 +38,10 @@ func decodeFault(raw json.RawMessage) fault {
 	return fault{Message: wire.ScalarText(f.Message), Type: wire.ScalarText(f.Type), Code: wire.ScalarText(f.Code), Param: wire.ScalarText(f.Param)}
 }
 
-// classify maps a status (0 inside a stream) and what the server said.
+// classify returns the error for a status (0 inside a stream) and the server's fault.
 func (p *Provider) classify(status int, f fault) *llm.Error {
 	if n, err := strconv.Atoi(f.Code); err == nil && status == 0 && n >= 400 && n < 600 {
-		status = n // gateways say it so inside a stream
+		status = n // gateways report errors inside a stream this way
 	}
 	code, retry := wire.CodeOfStatus(status)
 	if status == 0 && (f.Type == "invalid_request_error" || f.Code == "invalid_request_error") {
@@ -59,13 +59,13 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 	return &llm.Error{Code: code, Retry: retry, Status: status, Message: p.describe(status, f)}
 }
 
-// codeOfWord knows the error codes and types that say more than a status does.
+// codeOfWord maps the error codes and types that are more specific than a status.
 func codeOfWord(word string) (code string, retry, known bool) {
 	switch word {
 	case "context_length_exceeded", "exceed_context_size_error", "string_above_max_length":
 		return engine.CodeModelContextLength, false, true
 	case "insufficient_quota", "billing_hard_limit_reached":
-		return engine.CodeModelRateLimited, false, true // no wait mends it
+		return engine.CodeModelRateLimited, false, true // waiting does not help
 	case "rate_limit_exceeded", "rate_limit_error":
 		return engine.CodeModelRateLimited, true, true
 	case "invalid_api_key", "authentication_error", "permission_error", "account_deactivated":
@@ -83,7 +83,7 @@ func codeOfWord(word string) (code string, retry, known bool) {
 	return "", false, false
 }
 
-// isContextLengthError knows the words of servers that have no code for a full window.
+// isContextLengthError recognizes the messages of servers that have no code for a full window.
 func isContextLengthError(message string) bool {
 	m := strings.ToLower(message)
 	for _, words := range []string{
@@ -97,7 +97,7 @@ func isContextLengthError(message string) bool {
 	return false
 }
 
-// describe is what the server said, and of which parameter.
+// describe returns the server's message and the parameter that it concerns.
 func (p *Provider) describe(status int, f fault) string {
 	text := p.errors.Describe(status, f.Message)
 	if param := p.errors.Excerpt(f.Param); param != "" && !strings.Contains(text, param) {

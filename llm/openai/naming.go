@@ -7,9 +7,9 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// Names and ids that the APIs accept. The documentation limits the length of ids; every
-// server accepts ids without white space and control characters. The patterns are compiled
-// on first use, since compiling them costs more than the rest of the package's start.
+// Patterns for names and ids that the APIs accept. The documentation limits the length of ids; every server accepts
+// ids without white space and control characters. The patterns are compiled on first use, because compiling them
+// takes longer than the rest of the package's start.
 var (
 	toolPattern   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) }) //nolint:gochecknoglobals // a compiled table
 	chatIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[!-~]{1,40}$`) })         //nolint:gochecknoglobals // a compiled table
@@ -25,7 +25,7 @@ func (p *Provider) bounds() llm.NameRules {
 	return b
 }
 
-// heldOf is how many of the first messages the vendor holds.
+// heldOf returns how many of the first messages the vendor has.
 func (p *Provider) heldOf(req *llm.Request) int {
 	if p.api == Responses && continuesSession(req) {
 		return req.HeldMessages

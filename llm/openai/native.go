@@ -10,20 +10,19 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// native is what Message.Native holds: the blocks of an answer that only the
-// server that made them can read, and who that was.
+// native is the content of Message.Native: blocks of an answer that only the server that made them can read, and
+// which provider, host, API and model they are from.
 type native struct {
 	API   string `json:"api"`
 	Host  string `json:"host"`
 	Model string `json:"model"`
-	// Items are the output items of a Responses answer, as they came.
+	// Items are the unchanged output items of a Responses answer.
 	Items []json.RawMessage `json:"items,omitempty"`
-	// Reasoning is a Chat answer's reasoning_content, which some servers want
-	// back while its calls are being answered.
+	// Reasoning is a Chat answer's reasoning_content, which some servers require while its calls are being answered.
 	Reasoning string `json:"reasoning_content,omitempty"`
 }
 
-// item is what of an output item Weir must know.
+// item has the fields of an output item that Weir reads.
 type item struct {
 	Type      string          `json:"type"`
 	ID        string          `json:"id"`
@@ -70,9 +69,8 @@ func (i item) call() convo.Call {
 	return convo.Call{ID: i.CallID, Name: i.Name, Arguments: wire.ScalarText(i.Arguments)}
 }
 
-// keep is items as native blocks, nil where returning them would be refused:
-// reasoning without its encrypted content cannot be read back by a server that
-// stored nothing, nor can what followed it.
+// keep encodes items as native blocks. It returns nil if the server would refuse them: reasoning without its
+// encrypted content cannot be read back by a server that stored nothing, nor can what follows it.
 func (p *Provider) keep(model string, items []json.RawMessage) json.RawMessage {
 	for _, raw := range items {
 		var i item
@@ -101,13 +99,13 @@ func (p *Provider) keep(model string, items []json.RawMessage) json.RawMessage {
 func (p *Provider) pack(n native) json.RawMessage {
 	data, err := json.Marshal(n)
 	if err != nil {
-		return nil // an item that is no JSON is not kept
+		return nil // an item that is not JSON is dropped
 	}
 	return data
 }
 
-// unpack returns m's native blocks if they are for this provider, host, API
-// and model. Others' are dropped: the message's own fields say the same.
+// unpack returns m's native blocks if they are from this provider, host, API and model. Others are dropped, because
+// the message's own fields have the same content.
 func (p *Provider) unpack(m *convo.Message, model string) (native, bool) {
 	var n native
 	if m.Provider != name || len(m.Native) == 0 || json.Unmarshal(m.Native, &n) != nil {
@@ -116,10 +114,9 @@ func (p *Provider) unpack(m *convo.Message, model string) (native, bool) {
 	return n, n.API == p.api && n.Host == p.host && n.Model == model
 }
 
-// items returns m's output items to send back verbatim. A message that was
-// changed since (a new version, a call cut from a view) no longer says what
-// they say, and they are dropped; so are those of which the server would refuse an
-// id: one that is not of its kind, or that an item before has.
+// items returns m's output items, to be sent back unchanged. The items of a message that was changed since (a new
+// version, a call cut from a view) are dropped. So are items whose id the server would refuse: one of another kind,
+// or one that an earlier item has.
 func (p *Provider) items(m *convo.Message, model string, sent map[string]bool) []json.RawMessage {
 	n, ok := p.unpack(m, model)
 	if !ok {
@@ -150,8 +147,7 @@ func (p *Provider) items(m *convo.Message, model string, sent map[string]bool) [
 	return n.Items
 }
 
-// identified reports whether an item's id is one of its kind, or left out where
-// that may be.
+// identified reports whether an item's id is valid for its kind, or is missing where that is allowed.
 func (i item) identified() bool {
 	switch i.Type {
 	case "reasoning":

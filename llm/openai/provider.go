@@ -1,9 +1,6 @@
-// Package openai calls models that speak OpenAI's wire: the Responses API, and
-// Chat Completions as OpenAI and the many compatible servers (llama.cpp, vLLM,
-// Ollama, LM Studio, DeepSeek, gateways) serve it.
-//
-// It must not know contexts, flows or the service, keep a conversation, retry,
-// or let the key out of this folder.
+// Package openai calls models with OpenAI's APIs: Responses, and Chat Completions as OpenAI and many compatible
+// servers (llama.cpp, vLLM, Ollama, LM Studio, DeepSeek, gateways) offer it. It must not know contexts, flows or the
+// service, store conversations, retry, or expose the API key outside this folder.
 package openai
 
 import (
@@ -16,44 +13,43 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// The APIs a Provider can speak.
+// The APIs that a Provider supports.
 const (
-	// Responses is OpenAI's own API, with reasoning kept between calls.
+	// Responses is OpenAI's own API, which keeps reasoning between calls.
 	Responses = "responses"
-	// Chat is Chat Completions, which compatible servers speak.
+	// Chat is Chat Completions, the API of compatible servers.
 	Chat = "chat"
 )
 
-// name is what messages with native blocks carry as their provider.
+// name is the provider name in native blocks.
 const name = "openai"
 
 const vendorHost = "api.openai.com"
 
-// Options configure a Provider. The zero value is OpenAI itself, which needs
-// an APIKey. Nothing is read from the environment.
+// Options configure a Provider. The zero value calls OpenAI itself and needs an APIKey. Nothing is read from the
+// environment.
 type Options struct {
-	// APIKey is sent as a bearer token; empty sends none, for local servers.
+	// APIKey is sent as a bearer token; if empty, no key is sent, for local servers.
 	APIKey string
-	// BaseURL is where the API's paths begin, such as
-	// "http://localhost:11434/v1"; empty is https://api.openai.com/v1.
+	// BaseURL is the prefix of the API's paths, such as "http://localhost:11434/v1"; empty means
+	// https://api.openai.com/v1.
 	BaseURL string
-	// API is Responses or Chat. Empty is Responses at api.openai.com and Chat
-	// at every other host, since that is what compatible servers speak.
+	// API is Responses or Chat. Empty means Responses at api.openai.com and Chat at every other host, because
+	// compatible servers support that.
 	API string
-	// HTTPClient is used as it is, save that it follows no redirect where it does
-	// not say how (CheckRedirect): the key would go along. nil is a client with
-	// its own connections and no time limit but the call's context.
+	// HTTPClient is used unchanged, except that it follows no redirect unless its CheckRedirect is set, because the
+	// key would be sent along. nil means a client with its own connections and no time limit other than the call's
+	// context.
 	HTTPClient *http.Client
-	// Organization and Project are sent as OpenAI's headers where not empty.
+	// Organization and Project are sent as OpenAI's headers unless empty.
 	Organization, Project string
-	// Summary is the summary of its reasoning a model is asked for when the
-	// request sets Reasoning (Responses only): "auto" (also if empty),
-	// "concise", "detailed", or "none" to ask for no summary, which OpenAI
-	// demands of organizations it has not verified.
+	// Summary is the reasoning summary that is requested when the request sets Reasoning (Responses only): "auto"
+	// (also if empty), "concise", "detailed", or "none" for no summary, which OpenAI requires for unverified
+	// organizations.
 	Summary string
 }
 
-// Provider calls models over OpenAI's wire. It is safe for concurrent use.
+// Provider calls models with OpenAI's APIs. It is safe for concurrent use.
 type Provider struct {
 	api     string
 	host    string
@@ -62,13 +58,13 @@ type Provider struct {
 	noKey   bool
 	invalid error
 	errors  wire.ErrorFormatter
-	address string // where requests of the API are posted
-	models  string // where the list of models is
+	address string // address to which requests are posted
+	models  string // address of the list of models
 	server  wire.Endpoint
 }
 
-// New returns a provider. Options that cannot work (an address that is no URL,
-// an unknown API) are told by every Generate, as model_invalid_request.
+// New returns a provider. If the options are invalid (an address that is not a URL, an unknown API), every Generate
+// fails with model_invalid_request.
 func New(o Options) *Provider {
 	p := &Provider{api: o.API, summary: o.Summary, noKey: o.APIKey == "", errors: wire.ErrorFormatter{Name: name, Scrub: wire.Scrubber(o.APIKey)}}
 	base := o.BaseURL
@@ -88,7 +84,7 @@ func New(o Options) *Provider {
 		}
 	}
 	if p.api != Chat && p.api != Responses {
-		p.invalid = fmt.Errorf("unknown API %q: it is %q or %q", p.api, Responses, Chat)
+		p.invalid = fmt.Errorf("unknown API %q: use %q or %q", p.api, Responses, Chat)
 		return p
 	}
 	path := "responses"
@@ -108,8 +104,7 @@ func New(o Options) *Provider {
 	return p
 }
 
-// Ping reports whether the server answers and accepts the key. It spends nothing. A failure
-// is like that of Generate.
+// Ping reports whether the server answers and accepts the key. It costs nothing. Errors are those of Generate.
 func (p *Provider) Ping(ctx context.Context) error {
 	if p.invalid != nil {
 		return p.errors.InvalidRequest("%v", p.invalid)
@@ -120,9 +115,8 @@ func (p *Provider) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Generate makes one call and streams it; see llm.Provider. A failure is an
-// *llm.Error, save that a cancelled ctx gives an error that wraps ctx's.
-// Calls in the answer are complete: one that the token limit cut is left out,
+// Generate makes one call and streams it; see llm.Provider. Errors are *llm.Error, except that a cancelled ctx gives
+// an error that wraps ctx's. All calls in the answer are complete: a call that the token limit cut off is omitted,
 // and Stop is then "length".
 func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	if err := p.check(req); err != nil {
@@ -156,7 +150,7 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 	return names.Answer(res), nil
 }
 
-// check refuses what no server can answer, before anything is sent.
+// check refuses invalid requests before anything is sent.
 func (p *Provider) check(req *llm.Request) error {
 	switch {
 	case p.invalid != nil:
@@ -164,9 +158,9 @@ func (p *Provider) check(req *llm.Request) error {
 	case p.vendor && p.noKey:
 		return &llm.Error{Code: engine.CodeModelAuth, Message: "openai: no API key"}
 	case req.Model == "":
-		return p.errors.InvalidRequest("no model is named")
+		return p.errors.InvalidRequest("the model is missing")
 	case len(req.Messages) == 0 && (p.api == Responses || req.System == ""):
-		return p.errors.InvalidRequest("there is no message to answer")
+		return p.errors.InvalidRequest("the request has no message")
 	}
 	return p.checkChoice(req)
 }
@@ -177,7 +171,7 @@ func (p *Provider) checkChoice(req *llm.Request) error {
 		return nil
 	case "required":
 		if len(req.Tools) == 0 {
-			return p.errors.InvalidRequest("a tool call is required and there is no tool")
+			return p.errors.InvalidRequest("a tool call is required, but the request has no tools")
 		}
 		return nil
 	}
@@ -186,5 +180,5 @@ func (p *Provider) checkChoice(req *llm.Request) error {
 			return nil
 		}
 	}
-	return p.errors.InvalidRequest("the tool %q is to be called and is not among the tools", req.ToolChoice)
+	return p.errors.InvalidRequest("the tool %q must be called, but it is not among the request's tools", req.ToolChoice)
 }

@@ -105,7 +105,7 @@ func TestResponsesStreamsThatAreNoAnswerAreErrors(t *testing.T) {
 		{"an error event with an object", sse(`{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"Too long"}}`), "model_context_length", "Too long", false},
 		{"a text that is not what was streamed", sse(textDelta, completed("["+said("Goodbye")+"]")), "model_unavailable", "streamed", true},
 		{"an unknown end", sse(textDelta, strings.Replace(completed("[]"), `"status":"completed"`, `"status":"queued"`, 1)), "model_unavailable", "queued", true},
-		{"an end without a response", sse(textDelta, `{"type":"response.completed"}`), "model_unavailable", "no event", true},
+		{"an end without a response", sse(textDelta, `{"type":"response.completed"}`), "model_unavailable", "invalid event", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -18,12 +18,12 @@ type responsesRequest struct {
 	Store        bool     `json:"store"`
 	Temperature  *float64 `json:"temperature,omitempty"`
 	Include      []string `json:"include,omitempty"`
-	// Input are inputItems, and items of earlier answers as they came.
+	// Input has inputItems, and unchanged items of earlier answers.
 	Input     []any               `json:"input"`
 	Model     string              `json:"model"`
 	Reasoning *responsesReasoning `json:"reasoning,omitempty"`
 	Text      *responsesText      `json:"text,omitempty"`
-	// ToolChoice is a mode, or a responsesChoice.
+	// ToolChoice is a mode or a responsesChoice.
 	ToolChoice any             `json:"tool_choice,omitempty"`
 	Tools      []responsesTool `json:"tools,omitempty"`
 	Stream     bool            `json:"stream"`
@@ -88,16 +88,16 @@ type inputPart struct {
 	Filename string `json:"filename,omitempty"`
 }
 
-// continuesSession says that the vendor has the front of the history. A session that
-// holds nothing or leaves nothing to say is not used, and all is sent.
+// continuesSession reports whether the vendor has the start of the history. A session is ignored, and everything
+// sent, if it has no messages or if no message would be left to send.
 func continuesSession(req *llm.Request) bool {
 	return req.Session != "" && req.HeldMessages > 0 && req.HeldMessages < len(req.Messages)
 }
 
-// responsesBody is req as the Responses API takes it. Unless it is to be kept
-// nothing is stored at the vendor: the history is the client's, reasoning
-// travels encrypted. It does so in what is kept as well, for when the vendor has
-// lost it. Instructions and tools hold for one response and are sent each time.
+// responsesBody converts req to a Responses request. Unless KeepSession is set, the vendor stores nothing: the
+// history is sent by the client, and reasoning is included in encrypted form. Reasoning is encrypted in stored
+// conversations too, in case the vendor loses one. Instructions and tools apply to one response and are sent each
+// time.
 func (p *Provider) responsesBody(req *llm.Request) (any, error) {
 	body := &responsesRequest{
 		Model: req.Model, Store: req.KeepSession, Stream: true, Instructions: req.System, Temperature: req.Temperature,
@@ -136,8 +136,7 @@ func (p *Provider) responsesBody(req *llm.Request) (any, error) {
 	return body, nil
 }
 
-// isReasoningModel guesses whether the model reasons: asking for encrypted reasoning is
-// an error at one that does not.
+// isReasoningModel guesses whether the model reasons: requesting encrypted reasoning from another model is an error.
 func isReasoningModel(req *llm.Request) bool {
 	if req.Reasoning != "" {
 		return true
@@ -161,8 +160,8 @@ func responsesToolChoice(req *llm.Request) any {
 	return responsesChoice{Type: "function", Name: req.ToolChoice}
 }
 
-// responsesItems is one message as input items: an assistant's may be many. Sent
-// are the ids of the items that went before.
+// responsesItems converts one message to input items; an assistant's message may become several. sent has the ids of
+// the preceding items.
 func (p *Provider) responsesItems(m *convo.Message, model string, sent map[string]bool) ([]any, error) {
 	switch m.Role {
 	case convo.Assistant:
@@ -180,7 +179,7 @@ func (p *Provider) responsesItems(m *convo.Message, model string, sent map[strin
 		}
 		return []any{inputMessage{Role: string(m.Role), Content: content}}, nil
 	}
-	return nil, p.errors.InvalidRequest("a message has the role %q", m.Role)
+	return nil, p.errors.InvalidRequest("a message has the unknown role %q", m.Role)
 }
 
 func (p *Provider) assistantItems(m *convo.Message, model string, sent map[string]bool) ([]any, error) {
@@ -203,7 +202,7 @@ func (p *Provider) assistantItems(m *convo.Message, model string, sent map[strin
 	return items, nil
 }
 
-// responsesContent is a message's text, or its text and parts.
+// responsesContent converts a message's text and parts.
 func (p *Provider) responsesContent(m *convo.Message) (any, error) {
 	if len(m.Parts) == 0 {
 		return m.Text, nil
@@ -224,20 +223,20 @@ func (p *Provider) responsesContent(m *convo.Message) (any, error) {
 
 func (p *Provider) responsesPart(part convo.Part) (inputPart, error) {
 	if part.URL == "" && len(part.Data) == 0 {
-		return inputPart{}, p.errors.InvalidRequest("a part %q has neither data nor an address", part.Name)
+		return inputPart{}, p.errors.InvalidRequest("the part %q has neither data nor an address", part.Name)
 	}
 	switch {
 	case part.Kind == "image":
 		return inputPart{Type: "input_image", Detail: "auto", ImageURL: address(part)}, nil
 	case part.Kind != "file":
-		return inputPart{}, p.errors.InvalidRequest("a part is of the kind %q", part.Kind)
+		return inputPart{}, p.errors.InvalidRequest("a part has the unknown kind %q", part.Kind)
 	case len(part.Data) == 0:
 		return inputPart{Type: "input_file", FileURL: part.URL}, nil
 	}
 	return inputPart{Type: "input_file", FileData: dataURL(part), Filename: cmp.Or(part.Name, "file")}, nil
 }
 
-// address is where a part's content is: its own data before its address.
+// address returns the address of a part's content; its data has precedence.
 func address(part convo.Part) string {
 	if len(part.Data) > 0 {
 		return dataURL(part)

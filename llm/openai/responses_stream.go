@@ -20,23 +20,23 @@ func (p *Provider) responsesReader(req *llm.Request, a *answerBuilder) *response
 	}
 }
 
-// responsesReader reads the events of a Responses stream. What is kept is the
-// final response's output; the events are only for who watches.
+// responsesReader reads the events of a Responses stream. The result is the output of the final response; the events
+// are only passed on to observers.
 type responsesReader struct {
 	p      *Provider
 	asked  string
-	keep   bool // the vendor is to keep the response
+	keep   bool // the vendor stores the response
 	answer *answerBuilder
-	// calls and items are by output index: as announced, and as done.
+	// calls and items are keyed by output index: as announced, and as completed.
 	calls map[int64]*convo.Call
 	items map[int64]json.RawMessage
-	// part is the reasoning part that was last heard of.
+	// part is the reasoning part of the latest event.
 	part    [2]int64
 	thought bool
 	refused bool
 }
 
-// responsesEvent is what Weir reads of an event.
+// responsesEvent has the fields of an event that Weir reads.
 type responsesEvent struct {
 	Type         string          `json:"type"`
 	Delta        string          `json:"delta"`
@@ -46,7 +46,7 @@ type responsesEvent struct {
 	Response     json.RawMessage `json:"response"`
 }
 
-// Event takes an event.
+// Event reads an event.
 func (r *responsesReader) Event(data []byte) (bool, error) {
 	var e responsesEvent
 	if err := json.Unmarshal(data, &e); err != nil {
@@ -71,7 +71,7 @@ func (r *responsesReader) Event(data []byte) (bool, error) {
 	return false, nil
 }
 
-// reason passes reasoning on, with a blank line between its parts.
+// reason emits reasoning, with a blank line between its parts.
 func (r *responsesReader) reason(e responsesEvent) {
 	part := [2]int64{e.OutputIndex, e.SummaryIndex}
 	if r.thought && part != r.part {
@@ -81,7 +81,7 @@ func (r *responsesReader) reason(e responsesEvent) {
 	r.answer.addReasoning(e.Delta)
 }
 
-// added announces a call, at once or as it is done, if that is the first word.
+// added announces a call: at once, or when it is done if that is its first event.
 func (r *responsesReader) added(e responsesEvent) error {
 	var i item
 	if err := json.Unmarshal(e.Item, &i); err != nil {
@@ -96,7 +96,7 @@ func (r *responsesReader) added(e responsesEvent) error {
 	return nil
 }
 
-// End is reached only where the response was not finished.
+// End is called only if the response was not finished.
 func (r *responsesReader) End(_ bool, err error) error {
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (r *responsesReader) End(_ bool, err error) error {
 	return wire.StreamCut(name)
 }
 
-// response is what Weir reads of a finished response.
+// response has the fields of a finished response that Weir reads.
 type response struct {
 	ID         string            `json:"id"`
 	Model      string            `json:"model"`
@@ -126,7 +126,7 @@ type response struct {
 	} `json:"usage"`
 }
 
-// Object takes the finished response.
+// Object reads the finished response.
 func (r *responsesReader) Object(data []byte) error {
 	var res response
 	if err := json.Unmarshal(data, &res); err != nil {
@@ -154,11 +154,10 @@ func (r *responsesReader) Object(data []byte) error {
 	return r.completeAnswer(&res)
 }
 
-// completeAnswer takes text, reasoning and calls from the output, passing on what was
-// not streamed.
+// completeAnswer reads text, reasoning and calls from the output, and emits what was not streamed.
 func (r *responsesReader) completeAnswer(res *response) error {
 	raw := res.Output
-	if len(raw) == 0 { // some servers name the items only as they are done
+	if len(raw) == 0 { // some servers name the items only in their done events
 		for _, index := range slices.Sorted(maps.Keys(r.items)) {
 			raw = append(raw, r.items[index])
 		}
@@ -184,7 +183,7 @@ func (r *responsesReader) completeAnswer(res *response) error {
 	}
 	rest, ok := strings.CutPrefix(text.String(), r.answer.text.String())
 	if !ok {
-		return wire.UnreadableAnswer(name, fmt.Errorf("the finished text is not the text that was streamed"))
+		return wire.UnreadableAnswer(name, fmt.Errorf("the text of the finished response differs from the streamed text"))
 	}
 	if !r.thought {
 		r.answer.addReasoning(joined(thoughts))
@@ -200,14 +199,14 @@ func (r *responsesReader) completeAnswer(res *response) error {
 	return nil
 }
 
-// joined is the thoughts that say something, a blank line between them.
+// joined joins the non-empty thoughts with blank lines.
 func joined(thoughts []string) string {
 	said := slices.DeleteFunc(thoughts, func(s string) bool { return s == "" })
 	return strings.Join(said, "\n\n")
 }
 
-// completeCall adds a call of the output. One that a limit cut mid-way is marked
-// by arguments that are no JSON, and answer leaves it out.
+// completeCall adds a call of the output. Arguments that are not JSON mark a call that a limit cut off; complete
+// omits it.
 func (r *responsesReader) completeCall(i item, index int) {
 	c := i.call()
 	if i.Status == "incomplete" && c.Arguments == "" {

@@ -15,12 +15,12 @@ func schemaName(schema map[string]any) string {
 	return "answer"
 }
 
-// answerSchema is the schema that an answer is to follow.
+// answerSchema is the schema of an answer.
 func answerSchema(schema map[string]any) jsonSchema {
 	return jsonSchema{Name: schemaName(schema), Strict: strict(schema), Schema: schema}
 }
 
-// parameters is a tool's schema; one without parameters takes an empty object.
+// parameters returns a tool's schema; without one, that of an empty object.
 func parameters(t llm.Tool) map[string]any {
 	if t.Parameters != nil {
 		return t.Parameters
@@ -28,10 +28,9 @@ func parameters(t llm.Tool) map[string]any {
 	return map[string]any{"type": "object", "properties": map[string]any{}}
 }
 
-// strict says that a schema is in the subset of JSON Schema that OpenAI holds
-// answers to exactly: every object closed and all its properties required, and
-// only keywords of its list ("Structured model outputs", supported schemas).
-// Any other is sent as a schema the model is asked, not forced, to follow.
+// strict reports whether a schema is in the subset of JSON Schema that OpenAI enforces: every object is closed and
+// all its properties are required, and only keywords of its list are used ("Structured model outputs", supported
+// schemas). Any other schema is sent as one that the model is asked, not forced, to follow.
 func strict(schema map[string]any) bool {
 	_, union := schema["anyOf"]
 	return schema["type"] == "object" && !union && strictPart(schema)
@@ -101,7 +100,7 @@ func typed(value any, want string) bool {
 	return value == any(want) || slices.Contains(words(value), want)
 }
 
-// words are a list of strings, as JSON decoding or Go code makes it.
+// words returns a list of strings, as JSON decoding or Go code makes it.
 func words(value any) []string {
 	switch list := value.(type) {
 	case []string:

@@ -8,13 +8,13 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// faultIn finds an error said inside a successful answer: {"error": ...}, or the
-// Responses API's event of type error.
+// faultIn returns the error inside a successful answer, if there is one: {"error": ...}, or the Responses API's event
+// of type error.
 func (p *Provider) faultIn(data []byte) *llm.Error {
 	var top struct {
 		Type  string          `json:"type"`
 		Error json.RawMessage `json:"error"`
-		// A Response that failed carries its error beside its object.
+		// A failed Response has its error beside its object.
 		Object string `json:"object"`
 	}
 	said := json.Unmarshal(data, &top) == nil && top.Object != "response"
@@ -26,10 +26,10 @@ func (p *Provider) faultIn(data []byte) *llm.Error {
 		f.Type = ""
 		return p.classify(0, f)
 	}
-	return nil // also of what is no JSON, which the reader reports
+	return nil // also for invalid JSON, which the reader reports
 }
 
-// errorOfResponse is an answer that is not a success as an error.
+// errorOfResponse converts an unsuccessful answer to an error.
 func (p *Provider) errorOfResponse(status int, header http.Header, body []byte) *llm.Error {
 	e := p.classify(status, parseFault(body))
 	wire.AddRetryAdvice(e, header)

@@ -12,13 +12,13 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// Conversation is one recorded conversation, its system message included.
+// Conversation is one recorded conversation, including its system message.
 type Conversation struct {
 	ID       string
 	Messages []convo.Message
 }
 
-// chatConversation is a line in the form of OpenAI's Chat Completions,
+// chatConversation is a line in the format of OpenAI's Chat Completions,
 // https://platform.openai.com/docs/api-reference/chat.
 type chatConversation struct {
 	ID       string        `json:"id"`
@@ -39,7 +39,7 @@ type chatMessage struct {
 	Name       string `json:"name"`
 }
 
-// readConversations takes one conversation a line.
+// readConversations reads one conversation a line.
 func readConversations(r io.Reader) ([]Conversation, error) {
 	var out []Conversation
 	in := bufio.NewReader(r)
@@ -100,7 +100,7 @@ func (w chatMessage) message() (convo.Message, error) {
 	return m, err
 }
 
-// text is a content's text: itself, none for null, the parts of a list joined.
+// text returns the text of a content: the text itself, "" for null, the joined parts of a list.
 func text(content json.RawMessage) (string, error) {
 	if len(content) == 0 {
 		return "", nil

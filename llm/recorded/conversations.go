@@ -12,34 +12,30 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// Conversations answers as the assistant of recorded conversations did, by all
-// that was said before: the request's system text and messages (roles, texts,
-// calls with ids, names and arguments, results with the id of their call) must
-// begin a recorded conversation. It may be used by any number of goroutines.
+// Conversations answers as the assistant of recorded conversations did. A request's system text and messages (roles,
+// texts, calls with ids, names and arguments, results with the id of their call) must be a prefix of a recorded
+// conversation. It is safe for concurrent use.
 type Conversations struct {
 	list []Conversation
-	// byPrefix holds an entry for every beginning, by the chained hash of its
-	// messages: as many as there are messages.
+	// byPrefix has an entry for every prefix, by the chained hash of its messages.
 	byPrefix map[prefix]*branch
 }
 
-// prefix identifies the messages up to one: each hash is over the last and the
-// message, so that a request is looked up in one pass.
+// prefix identifies a sequence of messages: each hash covers the previous hash and the message, so that a request is
+// looked up in one pass.
 type prefix [sha256.Size]byte
 
-// branch is where conversations that begin alike go on: one that does so for
-// each different next message.
+// branch lists how conversations with one prefix continue: one conversation for each different next message.
 type branch struct {
 	next []position
-	ends int // conversation that ends here, -1 for none
+	ends int // a conversation that ends here, -1 for none
 }
 
-// position is a message of a conversation.
+// position is a position in a conversation.
 type position struct{ conversation, message int }
 
-// FromConversations reads conversations in OpenAI's Chat Completions form, one
-// {"id", "messages"} a line: content is text, null or a list of text parts.
-// Errors name the line and message.
+// FromConversations reads conversations in OpenAI's Chat Completions format, one {"id", "messages"} a line: content
+// is text, null or a list of text parts. Errors name the line and message.
 func FromConversations(r io.Reader) (*Conversations, error) {
 	list, err := readConversations(r)
 	if err != nil {
@@ -67,11 +63,10 @@ func (c *Conversations) add(conversation int, ms []convo.Message) {
 	}
 }
 
-// Conversations returns the conversations in the order they were read in. They
-// must not be changed.
+// Conversations returns the conversations in the order in which they were read. They must not be changed.
 func (c *Conversations) Conversations() []Conversation { return c.list }
 
-// messageKey is what counts of a message.
+// messageKey has the fields of a message that are compared.
 type messageKey struct {
 	Role   convo.Role   `json:"role"`
 	Text   string       `json:"text,omitempty"`
@@ -80,7 +75,7 @@ type messageKey struct {
 }
 
 func messageKeyOf(m convo.Message) []byte {
-	b, _ := json.Marshal(messageKey{m.Role, m.Text, m.Calls, m.CallID}) //nolint:errchkjson // texts only
+	b, _ := json.Marshal(messageKey{m.Role, m.Text, m.Calls, m.CallID}) //nolint:errchkjson // text parts only
 	return b
 }
 
@@ -93,10 +88,9 @@ func (p prefix) extend(m convo.Message) prefix {
 	return out
 }
 
-// Generate returns what the assistant said next. Where no conversation begins
-// like the request, or those that do are answered differently or not by the
-// assistant, the error is a *llm.Error with code replay_divergence that shows
-// how far the best one goes and where it differs.
+// Generate returns the recorded next message of the assistant. If no conversation has the request as a prefix, or
+// those that do continue differently or not with the assistant, the error is a *llm.Error with code replay_divergence
+// that shows the closest conversation and the first difference.
 func (c *Conversations) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -130,7 +124,7 @@ func (c *Conversations) message(p position) convo.Message {
 	return c.list[p.conversation].Messages[p.message]
 }
 
-// answer is the one assistant message that follows.
+// answer returns the one assistant message that follows.
 func (c *Conversations) answer(at *branch, n int) (convo.Message, error) {
 	var answers []position
 	for _, p := range at.next {
@@ -146,7 +140,7 @@ func (c *Conversations) answer(at *branch, n int) (convo.Message, error) {
 			len(answers), n, c.list[answers[0].conversation].ID, c.list[answers[1].conversation].ID)
 	case len(at.next) > 0:
 		p := at.next[0]
-		return convo.Message{}, divergenceError("conversation %s begins with these %d messages and goes on with one of role %s, not the assistant's",
+		return convo.Message{}, divergenceError("conversation %s begins with these %d messages and continues with a message of role %s, not the assistant's",
 			c.list[p.conversation].ID, n, c.message(p).Role)
 	case at.ends >= 0:
 		return convo.Message{}, divergenceError("conversation %s ends after these %d messages", c.list[at.ends].ID, n)
@@ -154,8 +148,8 @@ func (c *Conversations) answer(at *branch, n int) (convo.Message, error) {
 	return convo.Message{}, divergenceError("no conversation was recorded")
 }
 
-// divergence says how message i of a request, which no conversation has at this
-// place, differs from the nearest that was recorded.
+// divergence describes how message i of a request, which no conversation has at this place, differs from the closest
+// recorded one.
 func (c *Conversations) divergence(at *branch, i int, ms []convo.Message) error {
 	head := fmt.Sprintf("no recorded conversation begins with these %d messages: ", len(ms))
 	if len(at.next) == 0 {

@@ -125,7 +125,7 @@ func TestWhatWasNotRecordedIsAnErrorThatSaysHowFarItGoes(t *testing.T) {
 		{"past its end", []convo.Message{u("hi"), a("hello"), u("bye"), u("bye")}, []string{"one has the first 4 and ends there"}},
 		{"not the assistant's turn", []convo.Message{u("hi"), a("hello")}, []string{"conversation one begins with these 3 messages", "role user"}},
 		{"the nearest is shown", []convo.Message{u("hi"), a("good dog")}, []string{
-			"two has the first 2 and differs at message 3 (assistant) text, character 7:", `recorded: "good day"`, `asked:    "good dog"`,
+			"two has the first 2 and differs at message 3 (assistant) text, character 7:", `recorded: "good day"`, `request:  "good dog"`,
 		}},
 		{"another call", []convo.Message{u("help"), other, res("done")}, []string{
 			"three has the first 2 and differs at message 3 (assistant) calls.1.arguments, character 2:",

@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// difference is the first place where two JSON values are not the same.
+// difference is the first difference of two JSON values.
 type difference struct {
 	path []string
-	// recorded and asked are what stands there, nil where nothing does.
+	// recorded and asked are the differing values, nil if one is missing.
 	recorded, requested any
 }
 
@@ -40,7 +40,7 @@ func decode(b []byte) (any, error) {
 	return v, err
 }
 
-// firstDifference walks objects in order of what a reader wants to know first.
+// firstDifference compares the most informative keys of objects first.
 func firstDifference(path []string, a, b any) (difference, bool) {
 	at := func(step string) []string { return append(slices.Clone(path), step) }
 	switch x := a.(type) {
@@ -81,7 +81,7 @@ func item(l []any, i int) any {
 	return nil
 }
 
-// keysOf lists the keys of both objects: model, role and text before the rest.
+// keysOf lists the keys of both objects; model, role and text come first.
 func keysOf(a, b map[string]any) []string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
@@ -100,8 +100,8 @@ func keysOf(a, b map[string]any) []string {
 	})
 }
 
-// String is the place and both sides, a line each. Long texts are cut to the
-// surroundings of the first character that differs.
+// String returns the place and both values, a line each. Of long texts only the part around the first different
+// character is shown.
 func (d difference) String() string {
 	where := strings.Join(d.path, ".")
 	if len(d.path) > 1 && d.path[0] == "messages" {
@@ -115,10 +115,10 @@ func (d difference) String() string {
 		where += fmt.Sprintf(", character %d", utf8.RuneCountInString(a[:n])+1)
 		rec, asked = quoteAround(a, n), quoteAround(b, n)
 	}
-	return fmt.Sprintf("%s:\n  recorded: %s\n  asked:    %s", where, rec, asked)
+	return fmt.Sprintf("%s:\n  recorded: %s\n  request:  %s", where, rec, asked)
 }
 
-// samePrefix is how many bytes two texts begin with alike, in whole characters.
+// samePrefix returns the length in bytes of the common prefix of two texts, in whole characters.
 func samePrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -130,7 +130,7 @@ func samePrefix(a, b string) int {
 	return n
 }
 
-// quoteAround quotes s from a little before byte n, which begins a character.
+// quoteAround quotes the part of s around byte n, at which a character begins.
 func quoteAround(s string, n int) string {
 	const before, after = 30, 60
 	from := n
@@ -149,7 +149,7 @@ func quoteAround(s string, n int) string {
 	return head + strconv.Quote(string(rest)) + tail
 }
 
-// show is a value on one line; messages by role and text.
+// show returns a value on one line; a message as its role and text.
 func show(v any) string {
 	switch t := v.(type) {
 	case nil:

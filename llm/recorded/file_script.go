@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// readScript reads a file of Files.
+// readScript reads a file of ScriptFiles.
 func readScript(path string) (fileScript, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -22,7 +22,7 @@ func readScript(path string) (fileScript, error) {
 		return nil, fmt.Errorf("read script %s: %w", path, err)
 	}
 	if len(doc.Content) == 1 && doc.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("read script %s: expected an object of what is said by node, as in `answer: [Good morning.]`", path)
+		return nil, fmt.Errorf("read script %s: expected an object with the answers of each node, as in `answer: [Good morning.]`", path)
 	}
 	var nodes map[string]yaml.Node
 	if err := doc.Decode(&nodes); err != nil {
@@ -37,8 +37,7 @@ func readScript(path string) (fileScript, error) {
 	return t, nil
 }
 
-// nodeTurns is what is said at a node: a text, turns, or a list of these, one an
-// iteration.
+// nodeTurns parses the entry of a node: a text, turns, or a list of these, one for each iteration.
 func nodeTurns(n *yaml.Node) ([][]convo.Message, error) {
 	n = resolveAlias(n)
 	if n.Kind != yaml.SequenceNode {
@@ -59,7 +58,7 @@ func nodeTurns(n *yaml.Node) ([][]convo.Message, error) {
 	return out, nil
 }
 
-// turnsOf reads a text, or {turns: [...]}.
+// turnsOf parses a text, or {turns: [...]}.
 func turnsOf(n *yaml.Node) ([]convo.Message, error) {
 	if n.Kind == yaml.ScalarNode {
 		return []convo.Message{{Text: n.Value}}, nil
@@ -79,7 +78,7 @@ func turnsOf(n *yaml.Node) ([]convo.Message, error) {
 	return out, nil
 }
 
-// turnOf reads a text, or {text: ..., calls: [{tool: NAME, arguments: {...}}]}.
+// turnOf parses a text, or {text: ..., calls: [{tool: NAME, arguments: {...}}]}.
 func turnOf(n *yaml.Node) (m convo.Message, err error) {
 	if n.Kind == yaml.ScalarNode {
 		m.Text = n.Value
@@ -111,7 +110,7 @@ func turnOf(n *yaml.Node) (m convo.Message, err error) {
 	return m, nil
 }
 
-// callOf reads a tool's name, or {tool: NAME, arguments: {...}}.
+// callOf parses a tool's name, or {tool: NAME, arguments: {...}}.
 func callOf(n *yaml.Node) (convo.Call, error) {
 	if n.Kind == yaml.ScalarNode && n.Value != "" {
 		return convo.Call{Name: n.Value, Arguments: "{}"}, nil
@@ -133,7 +132,7 @@ func callOf(n *yaml.Node) (convo.Call, error) {
 	return convo.Call{Name: c.Tool, Arguments: string(b)}, nil
 }
 
-// resolveAlias is what an alias stands for.
+// resolveAlias returns the node that an alias refers to.
 func resolveAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias

@@ -1,9 +1,6 @@
-// Package recorded contains providers that call no model: Replay answers from an
-// earlier run, Conversations from recorded conversations, and Scripted with fixed
-// texts. Recorder writes the files that Replay reads.
-//
-// It must not answer a request that was not recorded: a difference is an error that
-// shows it.
+// Package recorded contains providers that call no model: Replay answers from an earlier run, Conversations from
+// recorded conversations, and Scripted with fixed texts. Recorder writes the files that Replay reads. It must not
+// answer a request that was not recorded: the error shows the difference.
 package recorded
 
 import (
@@ -23,15 +20,14 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// Replay answers by effect key. It may be used by any number of goroutines.
+// Replay answers by effect key. It is safe for concurrent use.
 type Replay struct {
 	byKey map[string][]llm.Recording
 }
 
-// New makes a replay. A recording whose request is not JSON is an error. Keys
-// are relative to the run: "run/path/name#1" and the same of another run are
-// one. Where a key occurs more than once, as after a retry, the last recording
-// of an equal request counts.
+// New creates a replay. A recording whose request is not JSON is an error. Keys are relative to the run: the run id
+// in "run/path/name#1" is ignored. If a key occurs more than once, for example after a retry, the last recording of
+// an equal request counts.
 func New(recordings []llm.Recording) (*Replay, error) {
 	r := &Replay{byKey: make(map[string][]llm.Recording, len(recordings))}
 	for i, rec := range recordings {
@@ -49,13 +45,13 @@ func New(recordings []llm.Recording) (*Replay, error) {
 	return r, nil
 }
 
-// Open makes a replay of the file a Recorder wrote.
+// Open creates a replay of a file that a Recorder wrote.
 func Open(path string) (*Replay, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open recording: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // the file was only read
 	recs, err := read(f)
 	if err != nil {
 		return nil, fmt.Errorf("read recording %s: %w", path, err)
@@ -63,8 +59,7 @@ func Open(path string) (*Replay, error) {
 	return New(recs)
 }
 
-// read takes one recording a line. A last line that was not finished is what a
-// crash left of one and is passed over.
+// read reads one recording a line. An incomplete last line, which a crash can leave, is skipped.
 func read(r io.Reader) ([]llm.Recording, error) {
 	var out []llm.Recording
 	in := bufio.NewReader(r)
@@ -87,7 +82,7 @@ func read(r io.Reader) ([]llm.Recording, error) {
 	}
 }
 
-// relativeKey is an effect key without the run's id.
+// relativeKey returns an effect key without the run's id.
 func relativeKey(key string) string {
 	if _, rest, ok := strings.Cut(key, "/"); ok {
 		return rest
@@ -95,10 +90,8 @@ func relativeKey(key string) string {
 	return key
 }
 
-// Generate returns what was recorded at the request's key. A key that was not
-// recorded and a request that differs are *llm.Error with code
-// replay_divergence; a recorded error returns as *llm.Error and is not to be
-// tried again.
+// Generate returns the recording of the request's key. An unknown key and a different request are *llm.Error with
+// code replay_divergence; a recorded error is returned as *llm.Error and is not retried.
 func (r *Replay) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -124,11 +117,11 @@ func (r *Replay) Generate(ctx context.Context, req *llm.Request, emit func(llm.C
 		stream(&resp, emit)
 		return &resp, nil
 	}
-	return nil, divergenceError("replay of %s: the request differs from the recording at %s",
+	return nil, divergenceError("replay of %s: the request differs from the recording: %s",
 		key, differenceOfJSON(recs[len(recs)-1].Request, asked))
 }
 
-// someKeys lists a few of the keys, for an error.
+// someKeys lists a few of the keys for an error message.
 func (r *Replay) someKeys() string {
 	const most = 5
 	keys := slices.Sorted(maps.Keys(r.byKey))
@@ -145,7 +138,7 @@ func divergenceError(format string, args ...any) error {
 	return &llm.Error{Code: engine.CodeReplayDivergence, Message: fmt.Sprintf(format, args...)}
 }
 
-// stream gives a whole answer in the pieces it might have come in.
+// stream emits a whole answer in pieces.
 func stream(r *llm.Response, emit func(llm.Chunk)) {
 	if r.Message.Reasoning != "" {
 		emit(llm.Chunk{Reasoning: r.Message.Reasoning})
@@ -162,7 +155,7 @@ func stream(r *llm.Response, emit func(llm.Chunk)) {
 	}
 }
 
-// pieces cuts a text after spaces into at most four parts of about one size.
+// pieces cuts a text after spaces into at most four parts of similar size.
 func pieces(s string) []string {
 	var out []string
 	for want := 4; s != ""; want-- {

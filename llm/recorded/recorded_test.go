@@ -130,23 +130,23 @@ func TestADifferenceIsShownWithItsPlace(t *testing.T) {
 		want []string
 	}{
 		"a word": {request(key, "hi", "hello", "the quick green fox"), []string{
-			"replay of reply/model#1: the request differs from the recording at message 3 text, character 11:",
-			`recorded: "the quick brown fox"`, `asked:    "the quick green fox"`,
+			"replay of reply/model#1: the request differs from the recording: message 3 text, character 11:",
+			`recorded: "the quick brown fox"`, `request:  "the quick green fox"`,
 		}},
 		"a message more": {request(key, "hi", "hello", "the quick brown fox", "and"), []string{
-			"at message 4:", "recorded: (nothing)", `asked:    assistant "and"`,
+			": message 4:", "recorded: (nothing)", `request:  assistant "and"`,
 		}},
-		"a message less": {request(key, "hi", "hello"), []string{"at message 3:", "asked:    (nothing)"}},
+		"a message less": {request(key, "hi", "hello"), []string{": message 3:", "request:  (nothing)"}},
 		"another model": {func() *llm.Request {
 			r := request(key, "hi", "hello", "no")
 			r.Model = "n"
 			return r
-		}(), []string{"at model, character 1:"}},
+		}(), []string{": model, character 1:"}},
 		"a limit": {func() *llm.Request {
 			r := request(key, "hi", "hello", "the quick brown fox")
 			r.MaxOutput = 7
 			return r
-		}(), []string{"at max_output:", "recorded: (nothing)", `asked:    "7"`}},
+		}(), []string{": max_output:", "recorded: (nothing)", `request:  "7"`}},
 		"another key": {request("r/other/model#1", "hi"), []string{
 			"replay of other/model#1: no call was recorded at this key; it has reply/model#1",
 		}},
@@ -339,7 +339,7 @@ func TestAScriptAnswersByHowFarTheConversationIs(t *testing.T) {
 		t.Errorf("got %v, %v", resp, err)
 	}
 	_, _, err := generate(t, s, request("r/a#3", "hi", "hello", "more", "second", "more"))
-	wantDivergence(t, err, "the script has 2 turns and is asked for turn 3")
+	wantDivergence(t, err, "the script has 2 turns, but the model was called for turn 3")
 }
 
 func TestAScriptInAFileSaysItsTurnsByTheNumberOfTheCall(t *testing.T) {
@@ -409,7 +409,7 @@ loop/work:plan: [one, two]
 	if err := os.WriteFile(file, []byte("[a, b]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := recorded.CheckScript(file); err == nil || !strings.Contains(err.Error(), "expected an object of what is said by node") {
+	if err := recorded.CheckScript(file); err == nil || !strings.Contains(err.Error(), "expected an object with the answers of each node") {
 		t.Errorf("a list for a script: %v", err)
 	}
 }

@@ -14,22 +14,20 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// Recorder writes every model call made through the providers it wraps, also
-// those that failed, one llm.Recording a line as soon as the call is over. It
-// may be used by any number of goroutines.
+// Recorder records every model call of the providers that it wraps, including failed ones, as one llm.Recording a
+// line when the call ends. It is safe for concurrent use.
 type Recorder struct {
 	mu   sync.Mutex
 	w    io.Writer
-	file *os.File // closed by Close, nil where the writer is the caller's
+	file *os.File // closed by Close; nil if the caller owns the writer
 	err  error
 }
 
-// NewRecorder writes to w, a line a Write.
+// NewRecorder writes to w, one Write for each line.
 func NewRecorder(w io.Writer) *Recorder { return &Recorder{w: w} }
 
-// NewFileRecorder writes to a file, readable by its owner only since it holds all that
-// was said. What the file has already stays, but for a last line that was not
-// finished.
+// NewFileRecorder appends to a file. A new file is readable by its owner only, because it contains the conversations.
+// An incomplete last line is removed.
 func NewFileRecorder(path string) (*Recorder, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -68,12 +66,11 @@ func truncatePartialLine(f *os.File) error {
 	return f.Truncate(keep)
 }
 
-// Wrap returns a provider that calls p and records what came of it. A call
-// that was given up because its context ended is not recorded.
+// Wrap returns a provider that calls p and records the result. A call that was abandoned because its context ended is
+// not recorded.
 func (r *Recorder) Wrap(p llm.Provider) llm.Provider { return &recordingProvider{r, p} }
 
-// Close returns the first error there was in writing, and closes the file that
-// Record opened.
+// Close returns the first write error, and closes the file of NewFileRecorder.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

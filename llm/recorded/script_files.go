@@ -15,47 +15,42 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// ScriptFiles is a model behind "script/FILE": it answers with fixed texts from a file
-// and asks nobody, for examples and tests that need neither key nor network.
-// The file names nodes and what the model says there:
+// ScriptFiles implements the models "script/FILE": it answers with fixed texts from a file and calls no service, for
+// examples and tests that need neither key nor network. The file has the answers for each node:
 //
 //	reply: The invoice was approved.
 //	talk/answer:
 //	  - Hello.        # in the first iteration of talk
 //	  - See you.      # in the second
 //	work:
-//	  turns:          # one model call after another of the same node
+//	  turns:          # consecutive model calls of the same node
 //	    - calls: [{tool: order_status, arguments: {order: "4711"}}]
 //	    - It is on its way.
-//	work:plan: '{"steps": []}'   # what a call of another kind says there
+//	work:plan: '{"steps": []}'   # a call of another kind
 //
-// The kind of a call is the name of its effect where that is not model: "plan" of
-// work/plan#1, "post.2" of work/post.2.model#1. Without an entry of its own it is
-// answered as the node's other calls are.
+// The kind of a call is the name of its effect unless that is model: "plan" in work/plan#1, "post.2" in
+// work/post.2.model#1. A kind without an entry of its own uses the node's entry.
 //
-// In a session, the texts of a node in no iteration are those of its rounds, one
-// after another and then from the first again.
+// In a session, the texts of a node outside iterations are those of consecutive rounds; after the last one the first
+// is used again.
 //
-// What it answers depends on the node, the iteration, the round and the number of
-// the call alone, so that a call that is made again after a crash has the same answer. It
-// may be used by any number of goroutines.
+// The answer depends only on the node, the iteration, the round and the number of the call, so that a repeated call
+// has the same answer. It is safe for concurrent use.
 type ScriptFiles struct {
 	mu    sync.Mutex
 	files map[string]fileScript
 }
 
-// fileScript holds what is said at a node, by the node's path without iterations:
-// the turns of each iteration.
+// fileScript has the answers of nodes by their path without iterations: the turns of each iteration.
 type fileScript map[string][][]convo.Message
 
-// NewScriptFiles makes the model; it reads a file when it is first asked for.
+// NewScriptFiles creates the model. A file is read at its first call.
 func NewScriptFiles() *ScriptFiles { return &ScriptFiles{files: make(map[string]fileScript)} }
 
-// iteration is the part of a path that says which.
+// iteration matches the part of a path that numbers an iteration.
 var iteration = regexp.MustCompile(`#(\d+)/`)
 
-// Generate answers with the text for the node that asks. The request's model is
-// the path of the file.
+// Generate returns the text for the calling node. The request's model is the path of the file.
 func (s *ScriptFiles) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	script, err := s.script(req.Model)
 	if err != nil {
@@ -68,7 +63,7 @@ func (s *ScriptFiles) Generate(ctx context.Context, req *llm.Request, emit func(
 	}
 	plain := PathWithoutIterations(path)
 	said, ok := script[plain]
-	once := plain == path // in no iteration
+	once := plain == path // outside iterations
 	if kind := kindOf(req.Key); kind != "" && script[plain+":"+kind] != nil {
 		plain, ok = plain+":"+kind, true
 		said = script[plain]
@@ -78,7 +73,7 @@ func (s *ScriptFiles) Generate(ctx context.Context, req *llm.Request, emit func(
 	}
 	if !ok || nth > len(said) && len(said) > 1 {
 		return nil, &llm.Error{Code: engine.CodeReplayDivergence, Message: fmt.Sprintf(
-			"script %s has nothing for %s to say; add a text under %q", filepath.Base(req.Model), path, plain)}
+			"script %s has no text for %s; add one under %q", filepath.Base(req.Model), path, plain)}
 	}
 	turns := said[min(nth, len(said))-1]
 	call := 1
@@ -87,13 +82,13 @@ func (s *ScriptFiles) Generate(ctx context.Context, req *llm.Request, emit func(
 	}
 	if call > len(turns) {
 		return nil, &llm.Error{Code: engine.CodeReplayDivergence, Message: fmt.Sprintf(
-			"script %s has %s for %s and the model is called once more; add a turn under %q", filepath.Base(req.Model), countTurns(len(turns)), path, plain)}
+			"script %s has %s for %s but the model was called again; add a turn under %q", filepath.Base(req.Model), countTurns(len(turns)), path, plain)}
 	}
 	return NewScriptedTurns([]Turn{{Message: turns[call-1]}}, nil).Generate(ctx, req, emit)
 }
 
-// roundOf is the number of the session's round that the messages end with, which
-// their ids begin with ("3.4/ask.user"); 0 where it is none.
+// roundOf returns the number of the session's round of the last messages, with which their ids begin
+// ("3.4/ask.user"); 0 if there is none.
 func roundOf(ms []convo.Message) int {
 	for _, m := range slices.Backward(ms) {
 		prefix, _, made := strings.Cut(m.ID, "/")
@@ -106,7 +101,7 @@ func roundOf(ms []convo.Message) int {
 	return 0
 }
 
-// kindOf is the kind of a call by its key, "" for a model's ordinary one.
+// kindOf returns the kind of a call from its key, "" for an ordinary model call.
 func kindOf(key string) string {
 	name, _, _ := strings.Cut(key[strings.LastIndexByte(key, '/')+1:], "#")
 	name = strings.TrimSuffix(strings.TrimSuffix(name, "model"), ".")
@@ -114,8 +109,7 @@ func kindOf(key string) string {
 	return name
 }
 
-// ordinal is the number of a call in its node, from an effect key as
-// RUN/PATH/model#2.
+// ordinal returns the number of a call within its node from an effect key such as RUN/PATH/model#2.
 func ordinal(key string) int {
 	n, err := strconv.Atoi(key[strings.LastIndexByte(key, '#')+1:])
 	if err != nil {
@@ -137,7 +131,7 @@ func (s *ScriptFiles) script(path string) (fileScript, error) {
 	return t, err
 }
 
-// CheckScript reports why a file is not one that Files can answer from.
+// CheckScript returns an error if a file is not a valid script.
 func CheckScript(path string) error {
 	_, err := readScript(path)
 	return err

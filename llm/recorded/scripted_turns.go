@@ -13,56 +13,54 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// Turn is one answer of a model that somebody wrote down.
+// Turn is one prepared answer of a model.
 type Turn struct {
 	Message convo.Message
 	Usage   llm.Usage
-	// Error fails the call instead. One that may be tried again is returned to
-	// the node at once, as if the service had tried.
+	// Error makes the call fail instead. A retryable error is returned to the node at once, as if the service had
+	// retried.
 	Error *llm.Error
 }
 
-// NodeScript is what is said at one node: each turn once, in the order in which the
-// node calls, or with Always the only one every time.
+// NodeScript has the answers at one node: each turn once, in the order of the node's calls, or with Always the only
+// turn every time.
 type NodeScript struct {
 	Turns  []Turn
 	Always bool
 }
 
-// ScriptedTurns is a model that says what was written down for it, whatever it is asked:
-// at the nodes that are named the turns of those, elsewhere the rest in the
-// order of the calls. It may be used by any number of goroutines.
+// ScriptedTurns is a model with prepared answers that do not depend on the request: the named nodes get their own
+// turns, other nodes the rest in the order of the calls. It is safe for concurrent use.
 type ScriptedTurns struct {
 	inOrder []Turn
 	nodes   map[string]NodeScript // by path, with or without the numbers of iterations
 
 	mu         sync.Mutex
 	used       int
-	callCounts map[string]int // calls, by the key in nodes
+	callCounts map[string]int // number of calls, by the key in nodes
 	requests   []*llm.Request
 }
 
-// NewScriptedTurns makes a model of turns in the order of the calls and of turns by the
-// path of the node that calls: "talk#2/answer" is one iteration's, "talk/answer"
-// stands for all that have none of their own. Either may be nil.
+// NewScriptedTurns creates a model from turns in the order of the calls and from turns by the path of the calling
+// node: "talk#2/answer" is that of one iteration, "talk/answer" applies to all iterations without an entry. Either
+// may be nil.
 func NewScriptedTurns(inOrder []Turn, byNode map[string]NodeScript) *ScriptedTurns {
 	return &ScriptedTurns{inOrder: slices.Clone(inOrder), nodes: maps.Clone(byNode), callCounts: make(map[string]int)}
 }
 
-// iterations are the parts of a path that count.
+// iterations matches the numbers of iterations in a path.
 var iterations = regexp.MustCompile(`#\d+`)
 
-// PathWithoutIterations is a node's path without the numbers of iterations.
+// PathWithoutIterations returns a node's path without the numbers of iterations.
 func PathWithoutIterations(path string) string { return iterations.ReplaceAllString(path, "") }
 
-// NodeOf is the path of the node that an effect key, RUN/PATH/NAME#1, is of.
+// NodeOf returns the path of the node in an effect key RUN/PATH/NAME#1.
 func NodeOf(key string) string {
 	_, path, _ := strings.Cut(key, "/")
 	return path[:max(strings.LastIndexByte(path, '/'), 0)]
 }
 
-// Generate gives the turn that is next. Where there is none it is an *llm.Error
-// with code replay_divergence.
+// Generate returns the next turn. If there is none, the error is a *llm.Error with code replay_divergence.
 func (t *ScriptedTurns) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -101,20 +99,20 @@ func (t *ScriptedTurns) next(req *llm.Request) (Turn, error) {
 	case ok:
 		n := t.callCounts[key]
 		if n >= len(said.Turns) {
-			return Turn{}, divergenceError("the script has %s for %s and the model is called once more there", countTurns(len(said.Turns)), key)
+			return Turn{}, divergenceError("the script has %s for %s but the model was called again there", countTurns(len(said.Turns)), key)
 		}
 		t.callCounts[key]++
 		return said.Turns[n], nil
 	case t.used >= len(t.inOrder) && len(t.inOrder) == 0 && len(t.nodes) > 0:
-		return Turn{}, divergenceError("the script says nothing at %s; it has %s", path, strings.Join(slices.Sorted(maps.Keys(t.nodes)), ", "))
+		return Turn{}, divergenceError("the script has no turn for %s; it has %s", path, strings.Join(slices.Sorted(maps.Keys(t.nodes)), ", "))
 	case t.used >= len(t.inOrder):
-		return Turn{}, divergenceError("the script has %s and the model is called once more, by %s", countTurns(len(t.inOrder)), path)
+		return Turn{}, divergenceError("the script has %s but the model was called again, by %s", countTurns(len(t.inOrder)), path)
 	}
 	t.used++
 	return t.inOrder[t.used-1], nil
 }
 
-// scriptOf finds what is written for a node.
+// scriptOf returns the script of a node.
 func (t *ScriptedTurns) scriptOf(path string) (string, NodeScript, bool) {
 	for _, key := range []string{path, PathWithoutIterations(path)} {
 		if s, ok := t.nodes[key]; ok {
@@ -124,14 +122,14 @@ func (t *ScriptedTurns) scriptOf(path string) (string, NodeScript, bool) {
 	return "", NodeScript{}, false
 }
 
-// Requests are the requests so far, in the order they came.
+// Requests returns the requests so far, in order of arrival.
 func (t *ScriptedTurns) Requests() []*llm.Request {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.requests)
 }
 
-// Unused says which turns nobody has asked for, nil where there are none.
+// Unused describes the turns that were not used, nil if all were.
 func (t *ScriptedTurns) Unused() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

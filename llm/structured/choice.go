@@ -11,15 +11,12 @@ import (
 	"unicode"
 )
 
-// ErrNone says that an answer names none of what there is to choose from, and says
-// so itself.
+// ErrNone means that an answer chooses none of the names, and says so.
 var ErrNone = errors.New("it names none of them")
 
-// Choice returns which of the names an answer gives: as JSON, under the member called
-// member or as its only one, or as the name alone, in any letters, quotes and
-// punctuation. A name inside of a sentence is not read, since the sentence may deny
-// it. An answer that says that none applies gives ErrNone; every other error is for
-// the model.
+// Choice returns the one of the names that an answer gives: as JSON, under the key member or as its only value, or as
+// the name alone, ignoring case, quotes and punctuation. A name inside a sentence does not count, because the
+// sentence may negate it. An answer that says that none applies gives ErrNone; every other error is for the model.
 func Choice(text, member string, names []string) (string, error) {
 	text = bare(text)
 	if text == "" {
@@ -31,7 +28,7 @@ func Choice(text, member string, names []string) (string, error) {
 	s := scan(text)
 	if len(s.values) == 0 && len(s.broken) == 0 {
 		if s.unclosed && bare(s.rest) == "" {
-			return "", errors.New("its reasoning does not end, and there is no answer behind it")
+			return "", errors.New("its reasoning does not end, and no answer follows")
 		}
 		return named(s.rest, member, names)
 	}
@@ -50,7 +47,7 @@ func Choice(text, member string, names []string) (string, error) {
 	}
 	switch {
 	case len(found) > 1 || len(found) == 1 && none != nil:
-		return "", errors.New("it names more than one; give one")
+		return "", errors.New("it contains more than one; give one")
 	case len(s.broken) > 0:
 		return "", errors.New(s.broken[0])
 	case len(found) == 1:
@@ -61,7 +58,7 @@ func Choice(text, member string, names []string) (string, error) {
 	return "", first
 }
 
-// chosen is the name that a JSON value gives.
+// chosen returns the name in a JSON value.
 func chosen(v any, member string, names []string) (string, error) {
 	switch t := v.(type) {
 	case nil:
@@ -89,13 +86,12 @@ func chosen(v any, member string, names []string) (string, error) {
 	return "", fmt.Errorf("%s is none of: %s", quoteShort(jsonText(v)), strings.Join(names, ", "))
 }
 
-// label matches what models write before a name that should stand alone. It is compiled on
-// first use.
+// label matches text that models write before a name. It is compiled on first use.
 var label = sync.OnceValue(func() *regexp.Regexp { //nolint:gochecknoglobals // a compiled table
 	return regexp.MustCompile(`(?i)^(the\s+)?(final\s+)?(category|answer|label|intent|class|classification|result|output)(\s+is)?\s*[:=]\s*`)
 })
 
-// named is the name that a text is.
+// named returns the name that a text consists of.
 func named(text, member string, names []string) (string, error) {
 	text = unfenced(bare(text))
 	for _, as := range []string{text, label().ReplaceAllString(trimmed(text), ""), strings.TrimLeft(strings.TrimPrefix(text, member), ":= ")} {
@@ -113,8 +109,7 @@ func named(text, member string, names []string) (string, error) {
 	return "", fmt.Errorf("%q is none of: %s", quoteShort(text), strings.Join(names, ", "))
 }
 
-// match is the one of the names that a text is, in whatever letters, quotes and
-// punctuation.
+// match returns the name that equals a text, ignoring case, quotes and punctuation.
 func match(text string, names []string) (string, bool) {
 	for _, as := range []func(string) string{
 		func(s string) string { return s }, trimmed,
@@ -136,15 +131,14 @@ func match(text string, names []string) (string, bool) {
 	return "", false
 }
 
-// fold is a text for comparison: in lower case, with one kind of separator.
+// fold converts a text for comparison: to lower case, with one kind of separator.
 func fold(s string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
 		return unicode.IsSpace(r) || r == '_' || r == '-'
 	}), " ")
 }
 
-// around are the characters that may stand around a name: quotes of all languages,
-// marks of Markdown, the ends of sentences.
+// around has the characters that may surround a name: quotes of all languages, Markdown marks, ends of sentences.
 const around = "\"'`´“”„‟‘’‚‛«»‹›「」『』《》〈〉＂＇*_~#>.,;:!?。．！？、，；：()[]<>"
 
 // trimmed is a text without what may stand around a name.
@@ -186,7 +180,7 @@ func unfenced(text string) string {
 	return bare(inner)
 }
 
-// quoteShort is the beginning of a text, for an error.
+// quoteShort quotes the beginning of a text for an error message.
 func quoteShort(s string) string {
 	const most = 120
 	if r := []rune(s); len(r) > most {

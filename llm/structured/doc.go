@@ -1,8 +1,5 @@
-// Package structured parses structured answers: the one value that a model was asked
-// for, from the text that it wrote. Models add prose, fences and reasoning around
-// JSON, and write categories in another case. The parsers accept every answer with one
-// clear meaning and refuse all others, with an error that tells the model what to
-// change.
-//
-// It must not know providers, nodes, or what the value is for.
+// Package structured parses structured answers of models: it extracts the one requested value from the text. Models
+// add prose, code fences and reasoning around JSON, and write categories in another case. The parsers accept every
+// answer with one clear meaning and refuse all others, with an error that tells the model what to change. It must not
+// know providers, nodes, or the purpose of the value.
 package structured

@@ -12,13 +12,13 @@ import (
 	"github.com/weir-run/weir/flow/schema"
 )
 
-// Form is what an answer has to fit.
+// Form is the schema of an answer.
 type Form struct {
 	schema map[string]any
 	fits   *schema.Schema
 }
 
-// Compile makes the form of a JSON Schema.
+// Compile compiles a JSON Schema.
 func Compile(of map[string]any) (*Form, error) {
 	s, err := schema.Compile(of)
 	if err != nil {
@@ -27,13 +27,11 @@ func Compile(of map[string]any) (*Form, error) {
 	return &Form{schema: of, fits: s}, nil
 }
 
-// Read returns the value that an answer holds, as JSON. The answer may be JSON, or
-// have prose, a fence or reasoning around it, a comma too many before a closing
-// bracket, or a JSON text of the JSON. A value that does not fit is tried again with
-// enums in their own letters, booleans as words, members in their own letters, and
-// without members that are null and may be left out. Where two different values
-// fit, or an object beside the one that fits is broken, none is chosen. The error
-// is for the model.
+// Read returns the value in an answer, as JSON. The answer may be JSON, have prose, a code fence or reasoning around
+// it, have a comma before a closing bracket, or be a JSON string that contains JSON. A value that does not match the
+// schema is tried again with the schema's spelling of enums and member names, with words as booleans, and without
+// optional members that are null. If two different values match, or a broken object stands beside one that matches,
+// the answer is refused. The error is for the model.
 func (f *Form) Read(text string) (string, error) {
 	text = bare(text)
 	if text == "" {
@@ -51,7 +49,7 @@ func (f *Form) Read(text string) (string, error) {
 	return f.choose(s)
 }
 
-// whole is an answer that is one JSON value.
+// whole reads an answer that is one JSON value.
 func (f *Form) whole(v any, text string) (string, error) {
 	as, err := f.fit(v)
 	if err == nil {
@@ -73,7 +71,7 @@ func (f *Form) whole(v any, text string) (string, error) {
 	return "", err
 }
 
-// choose is the one value of those found that fits.
+// choose returns the only one of the found values that matches.
 func (f *Form) choose(s *scanned) (string, error) {
 	var fitting []string
 	var first error
@@ -99,12 +97,12 @@ func (f *Form) choose(s *scanned) (string, error) {
 	case first != nil:
 		return "", first
 	case s.unclosed:
-		return "", errors.New("its reasoning does not end, and there is no answer behind it")
+		return "", errors.New("its reasoning does not end, and no answer follows")
 	}
 	return "", errors.New("it is not JSON")
 }
 
-// canonicalText is the text of a value that was changed to fit, else its own.
+// canonicalText returns the text of an adapted value, otherwise its own.
 func canonicalText(changed *string, own string) string {
 	if changed != nil {
 		return *changed
@@ -112,8 +110,7 @@ func canonicalText(changed *string, own string) string {
 	return own
 }
 
-// fit returns nil for a value that fits as it is, and the value in the letters of
-// the schema for one that fits so.
+// fit returns nil for a value that matches unchanged, and the adapted value if that matches.
 func (f *Form) fit(v any) (*string, error) {
 	err := f.fits.Check(v)
 	if err == nil {
@@ -127,7 +124,7 @@ func (f *Form) fit(v any) (*string, error) {
 	return &text, nil
 }
 
-// scalar reads a text, a number or a boolean that has no brackets around it.
+// scalar reads a string, number or boolean without brackets.
 func (f *Form) scalar(text string) (string, bool) {
 	switch f.schema["type"] {
 	case "object", "array":
@@ -156,7 +153,7 @@ func (f *Form) scalar(text string) (string, bool) {
 	return "", false
 }
 
-// adapt is a value in the letters of its schema.
+// adapt converts a value to the schema's spelling.
 func adapt(s map[string]any, v any) any {
 	switch t := v.(type) {
 	case string:
@@ -211,8 +208,7 @@ func adaptObject(s, o map[string]any) any {
 	return out
 }
 
-// sameIgnoringCase is the one member that is called name but for upper case, and no
-// other property.
+// sameIgnoringCase returns the only member that equals name if case is ignored and that is no other property.
 func sameIgnoringCase(name string, o, properties map[string]any) (string, bool) {
 	var found []string
 	for _, as := range slices.Sorted(maps.Keys(o)) {
@@ -226,7 +222,7 @@ func sameIgnoringCase(name string, o, properties map[string]any) (string, bool) 
 	return found[0], true
 }
 
-// enumOf are the texts that a schema allows, nil where it allows others.
+// enumOf returns the strings that a schema allows, nil if it allows other values.
 func enumOf(s map[string]any) []string {
 	switch s["enum"].(type) {
 	case []any, []string:
@@ -235,7 +231,7 @@ func enumOf(s map[string]any) []string {
 	return nil
 }
 
-// texts are the strings of a list.
+// texts returns the strings of a list.
 func texts(v any) []string {
 	switch l := v.(type) {
 	case []string:
@@ -252,7 +248,7 @@ func texts(v any) []string {
 	return nil
 }
 
-// truth reads a boolean as models write it.
+// truth parses a boolean as models write it.
 func truth(text string) (value, ok bool) {
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "true", "yes", "y", "1":
@@ -268,7 +264,7 @@ func jsonText(v any) string {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		return "" // it came from JSON
+		return "" // v was decoded from JSON
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

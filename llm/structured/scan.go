@@ -10,28 +10,27 @@ import (
 	"unicode"
 )
 
-// maxTries bounds at how many places of a text a value is looked for.
+// maxTries limits the number of places in a text at which a value is searched.
 const maxTries = 500
 
-// scanned is what a text consists of.
+// scanned has the parts of a text.
 type scanned struct {
 	values []any    // JSON values, in order; numbers are json.Number
-	broken []string // why what looks like an object is none
+	broken []string // why something that looks like an object is not one
 	// rest is the text without reasoning and without the values.
 	rest string
-	// unclosed says that the text ends inside of reasoning.
+	// unclosed means that the text ends inside reasoning.
 	unclosed bool
 	tries    int
 }
 
-// scan finds the JSON values of a text, outside of what the model marks as its
-// reasoning.
+// scan finds the JSON values of a text outside of marked reasoning.
 func scan(text string) *scanned {
 	s := &scanned{}
 	var rest strings.Builder
 	for i := 0; i < len(text); {
 		if t, n := tagAt(text[i:]); n > 0 {
-			if t.closes { // a template has opened it: all before it is reasoning
+			if t.closes { // the prompt template has opened it: everything before is reasoning
 				*s = scanned{tries: s.tries}
 				rest.Reset()
 				i += n
@@ -58,8 +57,8 @@ func scan(text string) *scanned {
 	return s
 }
 
-// value reads the JSON value that a text begins with and returns its length; 0
-// where the bracket is none of JSON.
+// value reads the JSON value at the start of a text and returns its length; 0 if the bracket is not the start of
+// JSON.
 func (s *scanned) value(text string) (length int) {
 	if s.tries++; s.tries > maxTries {
 		if s.tries == maxTries+1 {
@@ -96,11 +95,10 @@ func (s *scanned) value(text string) (length int) {
 	return len(text)
 }
 
-// errDuplicateKey: an object has a member twice, so that it depends on the reader which
-// of the two counts.
-var errDuplicateKey = errors.New("a member is there twice")
+// errDuplicateKey means that an object has a duplicate key, so that its meaning depends on the parser.
+var errDuplicateKey = errors.New("a member occurs twice")
 
-// decode reads the JSON value that a text begins with and returns its length.
+// decode reads the JSON value at the start of a text and returns its length.
 func decode(text string) (v any, n int, err error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -114,11 +112,11 @@ func decode(text string) (v any, n int, err error) {
 	return v, n, nil
 }
 
-// repeated is a member that an object of a JSON text has twice.
+// repeated returns the duplicate key of an object in a JSON text.
 func repeated(text string) (name string, twice bool) {
 	d := json.NewDecoder(strings.NewReader(text))
-	var open []map[string]bool // the members so far of each bracket; nil for a list
-	key := false               // the next token may be a member's name
+	var open []map[string]bool // the keys so far of each open bracket; nil for a list
+	key := false               // the next token may be a key
 	for {
 		t, err := d.Token()
 		if err != nil {
@@ -149,8 +147,8 @@ func repeated(text string) (name string, twice bool) {
 	}
 }
 
-// object and list are how JSON begins, and what models write in its place; a
-// bracket of prose is followed by something else.
+// object and list match the start of JSON, and of the almost-JSON that models write; a bracket in prose is followed
+// by other characters.
 var (
 	object = regexp.MustCompile(`^\{\s*("|'|[A-Za-z_]\w*\s*:\s)`)
 	list   = regexp.MustCompile(`^\[\s*["{\[]`)
@@ -158,8 +156,7 @@ var (
 
 func looksLikeJSON(text string) bool { return object.MatchString(text) || list.MatchString(text) }
 
-// closing is the length of what stands in brackets at the beginning of a text, -1
-// where they are not closed.
+// closing returns the length of the bracketed text at the start, -1 if the bracket is not closed.
 func closing(text string) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
@@ -180,8 +177,7 @@ func closing(text string) int {
 	return -1
 }
 
-// lenient is a text without the commas that stand before a closing bracket, and
-// with line ends and tabs inside of strings written as JSON writes them.
+// lenient returns a text without commas before closing brackets, and with escaped line ends and tabs inside strings.
 func lenient(text string) string {
 	var b strings.Builder
 	quoted := false
@@ -208,13 +204,13 @@ func lenient(text string) string {
 	return b.String()
 }
 
-// tag is a mark by which models tell their reasoning from their answer.
+// tag is a pair of marks with which models separate reasoning from the answer.
 type tag struct {
 	opening, close string
 	closes         bool
 }
 
-// tags are those of the models that people run themselves.
+// tags are those of open-weight models.
 func tags() []tag {
 	var out []tag
 	for _, name := range []string{"think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad", "analysis", "seed:think"} {
@@ -223,7 +219,7 @@ func tags() []tag {
 	return append(out, tag{opening: "[THINK]", close: "[/THINK]"}, tag{opening: "◁think▷", close: "◁/think▷"})
 }
 
-// tagAt is the tag that a text begins with, and its length; 0 for none.
+// tagAt returns the tag at the start of a text, and its length; 0 for none.
 func tagAt(text string) (t tag, length int) {
 	if text == "" || text[0] != '<' && text[0] != '[' && text[0] != "◁"[0] {
 		return t, 0
@@ -240,8 +236,7 @@ func tagAt(text string) (t tag, length int) {
 	return t, 0
 }
 
-// end is where the text goes on behind the reasoning that t has opened, -1 where
-// it is not closed.
+// end returns the position after the reasoning that t has opened, -1 if it is not closed.
 func (t tag) end(text string) int {
 	for depth, i := 1, 0; i < len(text); {
 		switch {
@@ -264,16 +259,14 @@ func hasPrefixFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
-// bare is a text without a byte order mark, characters that are not seen, and
-// blanks around it.
+// bare removes a byte order mark, invisible characters and blanks at both ends of a text.
 func bare(text string) string {
 	return strings.TrimFunc(strings.ToValidUTF8(text, "�"), func(r rune) bool {
 		return unicode.IsSpace(r) || slices.Contains([]rune{'\uFEFF', '\u200B', '\u200C', '\u200D', '\u2060'}, r)
 	})
 }
 
-// Plain is the answer of a model without the reasoning before it, "" where the
-// reasoning has no end.
+// Plain returns an answer without leading reasoning, "" if the reasoning has no end.
 func Plain(text string) string {
 	text = bare(text)
 	for {
@@ -291,7 +284,7 @@ func Plain(text string) string {
 		}
 		text = bare(text[n+end:])
 	}
-	for _, t := range tags() { // a template has opened it
+	for _, t := range tags() { // the prompt template has opened it
 		if i := strings.LastIndex(text, t.close); i >= 0 && !strings.Contains(text[:i], t.opening) {
 			text = bare(text[i+len(t.close):])
 		}
@@ -299,6 +292,5 @@ func Plain(text string) string {
 	return text
 }
 
-// Values are the JSON objects and lists in an answer, outside of its reasoning.
-// Numbers are json.Number.
+// Values returns the JSON objects and lists in an answer, outside of reasoning. Numbers are json.Number.
 func Values(text string) []any { return scan(bare(text)).values }

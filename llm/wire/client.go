@@ -1,9 +1,6 @@
-// Package wire is what the providers share whose vendors speak JSON over HTTP:
-// it sends a request, reads the answer's server-sent events, reads refusals and
-// how long they ask to wait, and reports failures without the key.
-//
-// It must not know any vendor, or the shape of any request or answer: what
-// differs between two vendors is theirs. It does not retry.
+// Package wire is shared by the providers of vendors with JSON APIs over HTTP. It sends a request, reads the
+// server-sent events of the answer, reads error responses and the wait that they request, and reports failures
+// without the API key. It must not know any vendor or the format of any request or answer. It does not retry.
 package wire
 
 import (
@@ -18,21 +15,20 @@ import (
 )
 
 const (
-	// maxAnswer bounds what is read of one answer, in bytes.
+	// maxAnswer limits the size of one answer, in bytes.
 	maxAnswer = 128 << 20
-	// maxRefusal bounds what is read of an answer that is no success, in bytes.
+	// maxRefusal limits the size of an unsuccessful answer, in bytes.
 	maxRefusal = 1 << 20
 )
 
-var errAnswerTooLong = errors.New("the answer is longer than any model's")
+var errAnswerTooLong = errors.New("the answer exceeds 128 MiB")
 
-// ErrNotAPI is the answer of a server that is not the API's.
-var ErrNotAPI = errors.New("the server answered with a web page: is the base URL right?")
+// ErrNotAPI means that the server that answered does not implement the API.
+var ErrNotAPI = errors.New("the server answered with a web page: check the base URL")
 
-// Client is given, or, where that is nil, a client with its own connections
-// and no time limit. Where given does not say what to do about redirects
-// (CheckRedirect) a copy of it follows none: the key, in a header that only its
-// vendor knows, would go along to whoever the server names.
+// Client returns given or, if it is nil, a client with its own connections and no time limit. If given does not
+// handle redirects (CheckRedirect), the result is a copy that follows none, because the key, which is in a
+// vendor-specific header, would be sent to the redirect's target.
 func Client(given *http.Client) *http.Client {
 	client := http.Client{}
 	if given != nil {
@@ -46,7 +42,7 @@ func Client(given *http.Client) *http.Client {
 	return &client
 }
 
-// Address reads a base URL. The error does not repeat it: it may hold a secret.
+// Address parses a base URL. The error does not repeat it, because it may contain a secret.
 func Address(base string) (*url.URL, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -55,8 +51,8 @@ func Address(base string) (*url.URL, error) {
 	return u, nil
 }
 
-// Refusal reads the body of an answer that is no success, as far as that may
-// be long, and closes it. Half a body still says something.
+// Refusal reads the body of an unsuccessful answer, up to its limit, and closes it. If reading fails, the part read
+// so far is returned.
 func Refusal(res *http.Response) ([]byte, error) {
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
 	if err := res.Body.Close(); err != nil {
@@ -65,9 +61,8 @@ func Refusal(res *http.Response) ([]byte, error) {
 	return body, nil
 }
 
-// LimitBody is the body of an answer, of which no more can be read than an answer may be
-// long (128 MiB); reading then fails. Bytes that arrive keep the call of ctx alive
-// (llm.Alive).
+// LimitBody returns the body of an answer with a limit of 128 MiB, beyond which reading fails. Bytes that arrive keep
+// the call of ctx alive (llm.KeepAlive).
 func LimitBody(ctx context.Context, body io.ReadCloser) io.ReadCloser {
 	return &limitedBody{body: body, left: maxAnswer, alive: func() { llm.KeepAlive(ctx) }}
 }
@@ -78,7 +73,7 @@ type limitedBody struct {
 	alive func()
 }
 
-// Read reads, and fails with errAnswerTooLong past the bound.
+// Read reads, and fails with errAnswerTooLong beyond the limit.
 func (b *limitedBody) Read(to []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, errAnswerTooLong

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	maxRead    = 64 << 10 // bytes of a server's words that are looked at
-	maxExcerpt = 600      // bytes of them that are passed on
-	maxError   = 1000     // bytes of an error's text
+	maxRead    = 64 << 10 // bytes of a server's message that are examined
+	maxExcerpt = 600      // bytes of it that are passed on
+	maxError   = 1000     // maximum length of an error's text, in bytes
 )
 
-// ErrorFormatter is who tells of failures: a provider by its name, and the function
-// that takes its key out of a text.
+// ErrorFormatter formats the errors of a provider. It has the provider's name and the function that removes its key
+// from a text.
 type ErrorFormatter struct {
 	Name  string
 	Scrub func(string) string
 }
 
-// Excerpt is what a server said, as far as it is passed on: without the key, and
-// no more than 600 bytes. The key goes first, since a cut could leave half.
+// Excerpt returns the server's message without the key, at most 600 bytes. The key is removed first, because a cut
+// could leave half of it.
 func (s ErrorFormatter) Excerpt(said string) string { return s.truncate(said, maxExcerpt) }
 
 func (s ErrorFormatter) truncate(text string, limit int) string {
@@ -40,8 +40,7 @@ func (s ErrorFormatter) truncate(text string, limit int) string {
 	return text
 }
 
-// Describe is the text of an error: the provider, the status (0 inside a
-// stream) and what the server said.
+// Describe returns the text of an error: the provider, the status (0 inside a stream) and the server's message.
 func (s ErrorFormatter) Describe(status int, said string) string {
 	at := ""
 	if status != 0 {
@@ -50,29 +49,29 @@ func (s ErrorFormatter) Describe(status int, said string) string {
 	switch {
 	case said != "":
 	case status >= 300 && status < 400:
-		said = "the server sends elsewhere, which is not followed: is the base URL right?"
+		said = "the server answered with a redirect, which is not followed: check the base URL"
 	default:
 		said = "the server gave no reason"
 	}
 	return s.Name + ": " + at + s.Excerpt(said)
 }
 
-// InvalidRequest is a request that cannot be sent, which no repetition mends.
+// InvalidRequest returns the error of a request that cannot be sent and must not be repeated.
 func (s ErrorFormatter) InvalidRequest(format string, args ...any) *llm.Error {
 	return s.scrubbed(&llm.Error{Code: engine.CodeModelRequest, Message: s.Name + ": " + fmt.Sprintf(format, args...)})
 }
 
-// StreamCut is a stream of a provider's that ended before its answer did.
+// StreamCut returns the error of a stream that ended before its answer did.
 func StreamCut(provider string) *llm.Error {
 	e := unavailable(provider, "the stream ended before the answer did")
 	e.OutcomeUnknown = true
 	return e
 }
 
-// UnreadableAnswer is an answer of which a part cannot be read. Its text is what Failure
-// has not seen: it may hold anything.
+// UnreadableAnswer returns the error of an answer with an unreadable part. Its text did not pass through Failure, so
+// it may contain anything.
 func UnreadableAnswer(provider string, err error) *llm.Error {
-	e := unavailable(provider, "the stream holds what is no event: "+err.Error())
+	e := unavailable(provider, "the stream contains an invalid event: "+err.Error())
 	e.OutcomeUnknown = true
 	return e
 }
@@ -81,9 +80,8 @@ func unavailable(provider, how string) *llm.Error {
 	return &llm.Error{Code: engine.CodeModelUnavailable, Message: provider + ": " + how, Retry: true}
 }
 
-// Failure is err as a provider's caller sees it, nothing of an SDK's, no
-// address and no key in it: an *llm.Error, or, where ctx was cancelled, an
-// error that wraps ctx's.
+// Failure converts err for a provider's caller: without types of an SDK, addresses and the key. The result is an
+// *llm.Error or, if ctx was cancelled, an error that wraps ctx's.
 func (s ErrorFormatter) Failure(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil {
 		if errors.Is(cause, context.DeadlineExceeded) {
@@ -99,7 +97,7 @@ func (s ErrorFormatter) Failure(ctx context.Context, err error) error {
 		return &llm.Error{Code: engine.CodeModelTimeout, Message: s.Name + ": the server did not answer in time", Retry: true, OutcomeUnknown: mayHaveReachedServer(err)}
 	}
 	for u, ok := errors.AsType[*url.Error](err); ok; u, ok = errors.AsType[*url.Error](err) {
-		err = u.Err // the address may hold a secret
+		err = u.Err // the address may contain a secret
 	}
 	e := unavailable(s.Name, err.Error())
 	e.OutcomeUnknown = mayHaveReachedServer(err)
@@ -119,21 +117,20 @@ func mayHaveReachedServer(err error) bool {
 	return !unresolved && !untrusted
 }
 
-// scrubbed is e as far as it may be told.
+// scrubbed returns the text of e without the key and within the length limit.
 func (s ErrorFormatter) scrubbed(e *llm.Error) *llm.Error {
 	told := *e
 	told.Message = s.truncate(e.Message, maxError)
 	return &told
 }
 
-// CodeOfStatus is the code of an answer's status, 0 inside a stream, and whether
-// asking again may help.
+// CodeOfStatus returns the code for an answer's status, 0 inside a stream, and whether a retry may succeed.
 func CodeOfStatus(status int) (code string, retry bool) {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return engine.CodeModelAuth, false
 	case http.StatusPaymentRequired:
-		return engine.CodeModelRateLimited, false // no wait mends it
+		return engine.CodeModelRateLimited, false // waiting does not help
 	case http.StatusTooManyRequests:
 		return engine.CodeModelRateLimited, true
 	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
@@ -149,9 +146,8 @@ func CodeOfStatus(status int) (code string, retry bool) {
 	return engine.CodeModelRequest, false
 }
 
-// FindError finds where a server says what went wrong: in {"error": ...}, in
-// {"message": ...}, which is then the body itself, or in {"detail": ...}. Where
-// the body is none of these, raw is nil and plain is its text.
+// FindError returns where a server's answer describes an error: in {"error": ...}, in {"message": ...}, which is then
+// the body itself, or in {"detail": ...}. For any other body raw is nil and plain is its text.
 func FindError(body []byte) (raw json.RawMessage, plain string) {
 	var top struct {
 		Error   json.RawMessage `json:"error"`
@@ -170,10 +166,10 @@ func FindError(body []byte) (raw json.RawMessage, plain string) {
 	return nil, PlainText(body)
 }
 
-// IsSet says that a JSON value is there and not null.
+// IsSet reports whether a JSON value is present and not null.
 func IsSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// ScalarText is a JSON string's text, any other value as it is written, "" of null.
+// ScalarText returns the text of a JSON string, the JSON of any other value, and "" for null.
 func ScalarText(raw json.RawMessage) string {
 	if !IsSet(raw) {
 		return ""
@@ -185,7 +181,7 @@ func ScalarText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// PlainText is a body that is not JSON; a page of HTML says nothing worth keeping.
+// PlainText returns the text of a body that is not JSON, "" for a page of HTML.
 func PlainText(body []byte) string {
 	s := strings.TrimSpace(string(body))
 	if strings.HasPrefix(s, "<") {

@@ -14,52 +14,49 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// maxRequestID bounds a vendor's id of a request, in bytes.
+// maxRequestID limits a vendor's request id, in bytes.
 const maxRequestID = 100
 
-// AnswerReader takes an answer, its events in their order.
+// AnswerReader reads an answer, its events in order.
 type AnswerReader interface {
-	// Event takes one event's JSON; it returns true once the answer is whole.
+	// Event reads the JSON of one event and returns true when the answer is complete.
 	Event(data []byte) (done bool, err error)
-	// Object takes an answer that a server gave as one object instead of a stream.
+	// Object reads an answer that a server sent as one object instead of a stream.
 	Object(data []byte) error
-	// End is called where the stream ends without Event having returned true.
-	// marked says that the server wrote [DONE]; err is why reading failed, nil
-	// where the server ended the stream.
+	// End is called if the stream ends before Event returned true. marked reports whether the server sent [DONE]; err
+	// is the read error, nil if the server ended the stream.
 	End(marked bool, err error) error
 }
 
-// Endpoint is a vendor's API as one provider reaches it. It is safe for
-// concurrent use once its fields are set.
+// Endpoint is an address of a vendor's API with the settings of one provider. It is safe for concurrent use once its
+// fields are set.
 type Endpoint struct {
-	// Client sends the requests; see Client.
+	// Client sends the requests; see the function Client.
 	Client *http.Client
-	// Sign adds what every request carries: the key, and the API's version. It is
-	// a function so that printing the endpoint does not print the key.
+	// Sign adds the headers of every request: the key and the API's version. It is a function so that printing the
+	// endpoint does not print the key.
 	Sign func(http.Header)
-	// Refused makes an error of an answer that is not a success.
+	// Refused converts an unsuccessful answer to an error.
 	Refused func(status int, header http.Header, body []byte) *llm.Error
-	// Fault finds an error in an event, or in the object, of an answer that began
-	// as a success; nil where there is none.
+	// Fault returns the error in an event, or in the object, of an answer with a successful status; nil if there is
+	// none.
 	Fault func(data []byte) *llm.Error
 }
 
-// Post sends body, which is JSON, with header beside what Sign adds, and
-// gives the answer to r. It is one request: nothing is repeated and no redirect
-// is followed unless the client says so. The error is the one of Refused, Fault
-// or r, ErrPage, or what ended the exchange, which a Speaker's Failure makes fit
-// for others.
+// Post sends body, which is JSON, with header added to the headers of Sign, and passes the answer to r. It sends one
+// request: nothing is repeated, and redirects are followed only if the client does. The error is that of Refused,
+// Fault or r, ErrNotAPI, or the reason why the exchange ended; ErrorFormatter.Failure converts it for other packages.
 func (e *Endpoint) Post(ctx context.Context, address string, header http.Header, body []byte, r AnswerReader) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
-		return errors.New("the address cannot be asked at") // the error's own text holds it
+		return errors.New("the address cannot be used") // the error's text contains the address
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("User-Agent", "weir")
 	e.Sign(req.Header)
 	maps.Copy(req.Header, header)
-	res, err := e.Client.Do(req) //nolint:bodyclose // Refusal, or answer, closes the body
+	res, err := e.Client.Do(req) //nolint:bodyclose // Refusal or answer closes the body
 	if err != nil {
 		return err
 	}
@@ -67,7 +64,7 @@ func (e *Endpoint) Post(ctx context.Context, address string, header http.Header,
 		return e.refuse(res)
 	}
 	answer := LimitBody(ctx, res.Body)
-	defer func() { _ = answer.Close() }() // nothing is left to lose
+	defer func() { _ = answer.Close() }() // nothing remains to be read
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {
 	case err == nil && kind == "application/json":
@@ -123,7 +120,7 @@ func (e *Endpoint) refuse(res *http.Response) error {
 	return refused
 }
 
-// requestID is what the vendor calls the request, which its support asks for.
+// requestID returns the vendor's id of the request, which its support needs.
 func requestID(h http.Header) string {
 	for _, name := range []string{"X-Request-Id", "Request-Id"} {
 		if id := h.Get(name); id != "" && len(id) <= maxRequestID {
@@ -164,8 +161,8 @@ func (e *Endpoint) readEvents(events *eventReader, r AnswerReader) error {
 	}
 }
 
-// Encode is a request's body. Its characters are not escaped for HTML, which
-// would make bodies longer and prompts unreadable in a trace.
+// Encode encodes a request's body. Characters are not escaped for HTML, which would make bodies longer and prompts
+// unreadable in a trace.
 func Encode(body any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

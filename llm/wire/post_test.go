@@ -196,7 +196,7 @@ func TestAnEventHasABound(t *testing.T) {
 		a := stream("")
 		a.body = io.MultiReader(strings.NewReader("data: "), &again{text: line})
 		h, err := listen(t, a)
-		if err == nil || !strings.Contains(err.Error(), "longer than any answer") || len(h.events) > 0 {
+		if err == nil || !strings.Contains(err.Error(), "too long") || len(h.events) > 0 {
 			t.Errorf("%s without end: %d events, %v", name, len(h.events), err)
 		}
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// MaxWait is the longest wait that a server may ask for.
+// MaxWait is the longest wait that a server may request.
 const MaxWait = 24 * time.Hour
 
-// AddRetryAdvice adds to an error what a refusal's headers say: how long to wait, and,
-// by X-Should-Retry, whether to ask again.
+// AddRetryAdvice sets the wait of an error from the headers of the answer, and, from X-Should-Retry, whether to
+// retry.
 func AddRetryAdvice(e *llm.Error, h http.Header) {
 	e.RetryAfter = RetryAfter(h)
 	switch h.Get("X-Should-Retry") {
@@ -24,10 +24,9 @@ func AddRetryAdvice(e *llm.Error, h http.Header) {
 	}
 }
 
-// RetryAfter reads how long a server asks to wait, at most MaxWait, 0 where it
-// does not say. The header is seconds or a date (RFC 9110, 10.2.3), the date
-// read against the server's own clock; Retry-After-Ms is OpenAI's, and some
-// gateways'.
+// RetryAfter returns the wait that a server requests, at most MaxWait, 0 if it requests none. The header is seconds
+// or a date (RFC 9110, 10.2.3), which is compared with the server's own clock; OpenAI and some gateways send
+// Retry-After-Ms.
 func RetryAfter(h http.Header) time.Duration {
 	if v, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
 		return boundedWait(v * float64(time.Millisecond))

@@ -7,22 +7,21 @@ import (
 )
 
 const (
-	// pieceSize is how many bytes of a key are too many to tell.
+	// pieceSize is the length of the shortest piece of a key that is removed.
 	pieceSize = 8
-	// minKey is how long a key is at least: what is shorter, as servers at home
-	// are given, is a word that texts hold anyway.
+	// minKey is the length of the shortest key that is removed. Shorter ones, as local servers have them, are
+	// ordinary words.
 	minKey = 4
-	// maxLayers is how often a text may be escaped, one in the other.
+	// maxLayers is the maximum number of nested escapings that are decoded.
 	maxLayers = 4
-	// redacted stands for what was taken out.
+	// redacted replaces removed text.
 	redacted = "[key]"
 )
 
-// Scrubber returns a function that takes a key out of a text: every piece of 8
-// bytes or more, so that a text cut anywhere tells no more than 7, as it is and
-// as escaped for a URL or JSON, or in base64, alone or inside of more. A key of
-// less than 8 bytes is taken out as a whole and as it is or escaped; one of less
-// than 4 is not looked for. The time is linear in the text's length.
+// Scrubber returns a function that removes a key from a text. It removes every piece of 8 bytes or more, so that a
+// text that was cut anywhere reveals at most 7: unescaped, escaped for a URL or JSON, or in base64, alone or as part
+// of a longer text. A key of less than 8 bytes is removed only as a whole and unescaped or escaped; one of less than
+// 4 is ignored. The time is linear in the text's length.
 func Scrubber(key string) func(string) string {
 	if len(key) < minKey {
 		return func(text string) string { return text }
@@ -48,9 +47,8 @@ func Scrubber(key string) func(string) string {
 	}
 }
 
-// encodedForms are the key and, where it is long enough for that, what base64 makes of
-// it at each place that it can have in more: without the letters at both ends
-// that hold bits of what is beside it.
+// encodedForms returns the key and, if it is long enough, its base64 forms at each alignment within a longer text,
+// without the characters at both ends that contain neighbouring bits.
 func encodedForms(key string) []string {
 	all := []string{key}
 	if len(key) < pieceSize {
@@ -65,7 +63,7 @@ func encodedForms(key string) []string {
 	return all
 }
 
-// decodedByte is a byte that a text says, and where the text says it.
+// decodedByte is a decoded byte of a text, with its position there.
 type decodedByte struct {
 	value    byte
 	from, to int
@@ -79,14 +77,14 @@ func plain(text string) []decodedByte {
 	return letters
 }
 
-// markPieces marks the places of all pieces in what letters say.
+// markPieces marks the positions of all pieces in the decoded bytes.
 func markPieces(letters []decodedByte, pieces map[string]bool, size int, bad []bool) bool {
 	said := make([]byte, len(letters))
 	for i, l := range letters {
 		said[i] = l.value
 	}
 	found := false
-	done := 0 // letters before it are marked
+	done := 0 // the bytes before it are marked already
 	for i := range len(said) - size + 1 {
 		if !pieces[string(said[i:i+size])] {
 			continue
@@ -102,8 +100,7 @@ func markPieces(letters []decodedByte, pieces map[string]bool, size int, bad []b
 	return found
 }
 
-// unescaped is what letters say once the escapes of URLs, JSON and Go's quoted
-// texts in them are read, nil where there are none.
+// unescaped decodes the escapes of URLs, JSON and Go's quoted texts; nil if there are none.
 func unescaped(letters []decodedByte) []decodedByte {
 	out := make([]decodedByte, 0, len(letters))
 	some := false
@@ -126,8 +123,7 @@ func unescaped(letters []decodedByte) []decodedByte {
 	return out
 }
 
-// escape reads an escape at the front of letters: what it says, and how many
-// letters it has, 0 if there is none.
+// escape decodes an escape at the start: its bytes, and its length, 0 if there is none.
 func escape(letters []decodedByte) (string, int) {
 	switch {
 	case len(letters) < 2:
@@ -150,7 +146,7 @@ func escape(letters []decodedByte) (string, int) {
 	return "", 0
 }
 
-// hexNumber reads a number of so many digits.
+// hexNumber parses a number of that many digits.
 func hexNumber(letters []decodedByte, digits int) (uint64, bool) {
 	if len(letters) < digits {
 		return 0, false
@@ -163,7 +159,7 @@ func hexNumber(letters []decodedByte, digits int) (uint64, bool) {
 	return n, err == nil
 }
 
-// redact is text with hidden in the place of what is bad.
+// redact returns text with the bad ranges replaced.
 func redact(text string, bad []bool) string {
 	out := make([]byte, 0, len(text))
 	for i := range len(text) {

@@ -8,29 +8,28 @@ import (
 	"io"
 )
 
-// maxEvent bounds one line and one event of a stream, in bytes. The longest are
-// finished responses and media in base64.
+// maxEvent limits one line and one event of a stream, in bytes. The longest are finished responses and media in
+// base64.
 const maxEvent = 32 << 20
 
-var errEventTooLong = errors.New("an event of the stream is longer than any answer's")
+var errEventTooLong = errors.New("an event of the stream is too long")
 
-// eventReader reads server-sent events (WHATWG HTML, 9.2.6): their data, since every
-// vendor repeats an event's name in it. A line ends with LF, CR LF or CR.
+// eventReader reads the data of server-sent events (WHATWG HTML, 9.2.6). Names of events are ignored, because every
+// vendor repeats them in the data. A line ends with LF, CR LF or CR.
 type eventReader struct {
 	in *bufio.Reader
-	// firstLineRead says that the first line was read, before which a BOM may stand.
+	// firstLineRead: the first line, which may begin with a BOM, was read.
 	firstLineRead bool
-	// skipLF says that the last line ended with CR, whose LF may follow.
+	// skipLF: the last line ended with CR, which an LF may follow.
 	skipLF bool
 	line   []byte
 }
 
 func newEvents(in io.Reader) *eventReader { return &eventReader{in: bufio.NewReaderSize(in, 16<<10)} }
 
-// next returns the data of the next event that has some, without white space at
-// its ends, or the error that ended the stream. The data is valid until the next
-// call. Servers leave out the last empty line, so an event that the stream's end
-// cuts is returned where it is whole: JSON, or the mark of the end.
+// next returns the data of the next event with data, without surrounding white space, or the error that ended the
+// stream. The data is valid until the next call. Some servers omit the last empty line, so an event that the end of
+// the stream cuts off is returned if it is complete: JSON, or the end mark.
 func (e *eventReader) next() ([]byte, error) {
 	var data []byte
 	for {
@@ -53,7 +52,7 @@ func (e *eventReader) next() ([]byte, error) {
 	}
 }
 
-// lastEvent is what err, which ended the stream, leaves of an event.
+// lastEvent returns the pending event after err ended the stream.
 func lastEvent(data []byte, err error) ([]byte, error) {
 	if errors.Is(err, io.EOF) && (isDone(data) || json.Valid(data)) {
 		return data, nil
@@ -61,7 +60,7 @@ func lastEvent(data []byte, err error) ([]byte, error) {
 	return nil, err
 }
 
-// dataField is the value of a line that is one of the field data.
+// dataField returns the value of a line with the field data.
 func dataField(line []byte) ([]byte, bool) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	return bytes.TrimPrefix(value, []byte(" ")), string(name) == "data"
@@ -69,7 +68,7 @@ func dataField(line []byte) ([]byte, bool) {
 
 func isDone(data []byte) bool { return string(data) == "[DONE]" }
 
-// readLine returns a line without its end, also one that an error cuts.
+// readLine returns a line without its end, also one that an error cut off.
 func (e *eventReader) readLine() ([]byte, error) {
 	e.line = e.line[:0]
 	for {
@@ -108,10 +107,10 @@ func (e *eventReader) readLine() ([]byte, error) {
 	}
 }
 
-// discard removes n bytes that were peeked at.
+// discard removes n peeked bytes.
 func (e *eventReader) discard(n int) { _, _ = e.in.Discard(n) } // they are in the buffer
 
-// text is the line, the stream's first without a BOM.
+// text returns the line; for the stream's first line, without a BOM.
 func (e *eventReader) text() []byte {
 	if e.firstLineRead {
 		return e.line
