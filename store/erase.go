@@ -4,7 +4,7 @@ import "time"
 
 // DeleteOptions is how something is deleted for good. What shares a past with it, the
 // forks of its runs and sessions, goes with it, and so does what the cache holds,
-// since that does not say whose it is. Learned code stays where it is of another user
+// since that does not name its user and session. Learned code stays where it is of another user
 // and was not learned in what is deleted.
 type DeleteOptions struct {
 	// Now says which leases have not expired; zero is the present time of the store. A run that is under one is owned by a

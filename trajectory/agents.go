@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// Agent is one that has rounds in a session.
+// Agent is an agent with rounds in a session.
 type Agent struct {
 	Sub int // 0 is the main agent
-	// Name is the path of the sub-agent in the flow, as its latest round has it.
+	// Name is the path of the sub-agent in the flow, from its latest round.
 	Name string
-	// Rounds are those that it has, in order.
+	// Rounds are its rounds, in order.
 	Rounds []int
 }
 
-// Agents lists who has rounds in a session, the main agent first; nobody where
-// nothing is stored. It loads the latest round of each.
+// Agents lists the agents with rounds in a session, the main agent first; none if nothing is stored. It loads the
+// latest round of each.
 func Agents(ctx context.Context, s Storage, user, session string) ([]Agent, error) {
 	keys, err := s.List(ctx, SessionFilter(user, session))
 	if err != nil {
@@ -40,7 +40,7 @@ func Agents(ctx context.Context, s Storage, user, session string) ([]Agent, erro
 	return out, nil
 }
 
-// SetAgent says which sub-agent of the flow it is, by its path there.
+// SetAgent sets the path of the sub-agent in the flow.
 func (r *Recorder) SetAgent(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

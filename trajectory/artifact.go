@@ -9,38 +9,35 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// Artifact is a piece of data that a tool or a node declares: it found, used or
-// made it. In the graph of the round it becomes a node, one for each type and
-// name, that the Action which declared it leads to.
+// Artifact is a piece of data that a tool or a node declares to have found, used or made. In the graph of the round
+// it becomes a node, one for each type and name, with an edge from the Action that declared it.
 type Artifact struct {
-	// Type is one of those of data.
+	// Type is one of the data types.
 	Type Type `json:"type"`
-	// Name tells it from the others of its type in the round: a path, a table's
-	// name, a title.
+	// Name distinguishes it from others of its type in the round: a path, a table's name, a title.
 	Name string `json:"name"`
-	// Description says what it is; where it is empty a portrait may fill it in.
+	// Description describes it; if empty, a model may fill it in.
 	Description string         `json:"description,omitempty"`
 	Attributes  map[string]any `json:"attributes,omitempty"` // plain JSON
-	// Relation is that of the edge to it; "" is tool_output for a tool's and produces
-	// for a node's.
+	// Relation is the relation of the edge to it; "" means tool_output for a tool's and produces for a node's.
 	Relation Relation `json:"relation,omitempty"`
 	// Columns names the columns of a Table; each becomes a Column.
 	Columns []string `json:"columns,omitempty"`
 }
 
-// ErrArtifact: the artifact is not one that can be declared.
+// ErrArtifact means that an artifact is invalid.
 var ErrArtifact = errors.New("cannot be declared")
 
-// Check returns an ErrArtifact that says what is wrong with the artifact.
+// Check returns an ErrArtifact that describes the problem.
 func (a Artifact) Check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("artifact %s %q %w: %s", a.Type, a.Name, ErrArtifact, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case !a.Type.IsValid():
-		return bad("its type is none of %v", data())
+		return bad("its type must be one of %v", data())
 	case !a.Type.IsData():
-		return bad("%s is a step, and not one of %v", a.Type, data())
+		return bad("%s is the type of a step; use one of %v", a.Type, data())
 	case a.Name == "":
 		return bad("it has no name")
 	case len(a.Columns) > 0 && a.Type != Table:
@@ -57,13 +54,11 @@ func (a Artifact) Check() error {
 	return nil
 }
 
-// Value is the artifact as plain JSON, for those who record it.
+// Value returns the artifact as plain JSON, for recording.
 func (a Artifact) Value() (engine.Value, error) { return engine.Normalize(a) }
 
-// Declare says that a node of the round found, used or made a piece of data. The
-// first time there is a node made for it; later it is linked to that, which is
-// edited where the artifact says something else. relation is that of an artifact
-// without one.
+// Declare records that a node of the round found, used or made a piece of data. The first declaration creates a node;
+// later ones link to it, and edit it if the artifact differs. relation is the default for an artifact without one.
 func (r *Recorder) Declare(by Attribution, at time.Time, from ID, a Artifact, relation Relation) (ID, error) {
 	if err := a.Check(); err != nil {
 		return "", fmt.Errorf("declare: %w", err)
@@ -83,7 +78,7 @@ func (r *Recorder) Declare(by Attribution, at time.Time, from ID, a Artifact, re
 	return id, nil
 }
 
-// declare makes or finds the node of an artifact and links it; mu is held.
+// declare finds or creates the node of an artifact and links it; mu is held.
 func (r *Recorder) declare(by Attribution, at time.Time, from ID, a Artifact) (ID, error) {
 	attrs, err := copyAttributes(a.Attributes)
 	if err != nil {
@@ -103,7 +98,7 @@ func (r *Recorder) declare(by Attribution, at time.Time, from ID, a Artifact) (I
 		return id, err
 	}
 	err = r.link(from, id, a.Relation)
-	if errors.Is(err, ErrCycle) || errors.Is(err, ErrAlreadyLinked) { // it led here, or is linked in another way
+	if errors.Is(err, ErrCycle) || errors.Is(err, ErrAlreadyLinked) { // there is a path already, or an edge with another relation
 		return id, nil
 	}
 	return id, err

@@ -58,7 +58,7 @@ func ExampleRecorderPool() {
 		fmt.Println(e.Source, e.Relationship, e.Target)
 	}
 	// Output:
-	// add Table: Action(action00001) -> Table(table00000): no relation follows from Action -> Table: a relation must be given, such as produces or tool_output or refers_to
+	// add Table: Action(action00001) -> Table(table00000): no relation can be inferred for Action -> Table: a relation must be given, such as produces or tool_output or refers_to
 	// Query(query00000) triggers Action(action00000)
 	// Action(action00000) generates Action(action00001)
 	// Action(action00001) refers_to Tool(tool00000)

@@ -5,28 +5,25 @@ import (
 	"slices"
 )
 
-// Graph is what one agent did over rounds: their nodes and edges and the
-// bridges between them. It is a copy that nobody changes.
+// Graph has the nodes and edges of one agent's rounds, and the bridges between rounds. It is an immutable copy.
 type Graph struct {
-	Key   // Round is the latest
+	Key   // the latest round
 	Nodes []Node
-	// Edges has the bridges, which are continues_to, after the edges of the
-	// round that they lead from.
+	// Edges has the bridges, whose relation is continues_to, after the edges of the round that they leave.
 	Edges  []Edge
 	Rounds []RoundMark
 }
 
-// RoundMark says where a round begins in a graph and where its active branches end.
+// RoundMark marks the start of a round in a graph and the ends of its active branches.
 type RoundMark struct {
 	Round   int  `json:"round"`
 	Initial ID   `json:"initial_pt"`
 	Current []ID `json:"current_pt"`
 }
 
-// JoinRounds makes one graph of the rounds of an agent in a session. Each round is
-// joined to the next that has nodes by continues_to edges, from all its leaves
-// to the other's initial node. The records may come in any order; two of one
-// round, or of two agents, are an error.
+// JoinRounds makes one graph of the rounds of an agent in a session. The leaves of each round are joined to the
+// initial node of the next round with nodes by continues_to edges. The records may be in any order; two of the same
+// round, or of different agents, are an error.
 func JoinRounds(records ...Record) (*Graph, error) {
 	list := clone(records)
 	slices.SortFunc(list, func(a, b Record) int { return compareKeys(a.Key, b.Key) })
@@ -36,11 +33,11 @@ func JoinRounds(records ...Record) (*Graph, error) {
 	for i := range list {
 		r := list[i].Clone()
 		if i > 0 && (r.User != g.User || r.Session != g.Session || r.Sub != g.Sub || r.Round == g.Round) {
-			return nil, fmt.Errorf("join %s and %s: rounds of one agent in one session are joined, each once", g.Key, r.Key)
+			return nil, fmt.Errorf("join %s and %s: the rounds must be of one agent in one session", g.Key, r.Key)
 		}
 		for _, n := range r.Nodes {
 			if round, twice := seen[n.ID]; twice {
-				return nil, fmt.Errorf("join %s: %s is in round %d too", r.Key, n.ID, round)
+				return nil, fmt.Errorf("join %s: the node %s is also in round %d", r.Key, n.ID, round)
 			}
 			seen[n.ID] = r.Round
 		}
@@ -56,7 +53,7 @@ func JoinRounds(records ...Record) (*Graph, error) {
 	return g, nil
 }
 
-// bridges lead from the leaves of a round to where the next one begins.
+// bridges returns the edges from the leaves of a round to the start of the next one.
 func bridges(from *Record, to ID) []Edge {
 	if from == nil {
 		return nil
@@ -68,7 +65,7 @@ func bridges(from *Record, to ID) []Edge {
 	return out
 }
 
-// splitRounds returns the records that a graph was joined of, without messages.
+// splitRounds returns the records that a graph was joined from, without messages.
 func (g *Graph) splitRounds() []Record {
 	at := make(map[int]int, len(g.Rounds))
 	out := make([]Record, len(g.Rounds))
@@ -92,9 +89,8 @@ func (g *Graph) splitRounds() []Record {
 	return out
 }
 
-// Active returns the active branches alone: in each round the pointers and what
-// leads to them, rounds joined anew. A round without pointers keeps its initial
-// node, so that the graph stays one.
+// Active returns only the active branches: in each round the pointers and their ancestors, with rounds joined again.
+// A round without pointers keeps its initial node, so that the graph stays connected.
 func (g *Graph) Active() *Graph {
 	rounds := g.splitRounds()
 	for i := range rounds {
@@ -141,8 +137,7 @@ func (r Record) active() Record {
 	return r
 }
 
-// OnlyRound returns one round of the graph, without bridges; an error says which
-// rounds there are.
+// OnlyRound returns one round of the graph, without bridges. The error for a missing round lists the rounds.
 func (g *Graph) OnlyRound(round int) (*Graph, error) {
 	have := []int{}
 	for _, r := range g.splitRounds() {
@@ -151,11 +146,11 @@ func (g *Graph) OnlyRound(round int) (*Graph, error) {
 		}
 		have = append(have, r.Round)
 	}
-	return nil, fmt.Errorf("session %s has no trajectory of round %d; there are %v", g.Session, round, have)
+	return nil, fmt.Errorf("session %s has no trajectory of round %d; it has rounds %v", g.Session, round, have)
 }
 
-// Leaves are the nodes that no edge leaves, in order.
+// Leaves returns the nodes without outgoing edges, in order.
 func (g *Graph) Leaves() []ID { return Record{Nodes: g.Nodes, Edges: g.Edges}.Leaves() }
 
-// Acyclic reports whether no node leads to itself.
+// Acyclic reports whether the graph has no cycle.
 func (g *Graph) Acyclic() bool { return cycle(g.Nodes, g.Edges) == "" }

@@ -194,7 +194,7 @@ func TestActiveBranchesKeepWhatLeadsToThePointers(t *testing.T) {
 	g := r.Graph().Active()
 	for _, n := range g.Nodes {
 		if n.ID == dead || n.Type == trajectory.Knowledge {
-			t.Errorf("%s is on no active branch", n.ID)
+			t.Errorf("%s is not on an active branch", n.ID)
 		}
 	}
 	if len(g.Nodes) != 3 || g.Nodes[2].ID != live || connected(g) != 1 {

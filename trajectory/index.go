@@ -1,17 +1,17 @@
 package trajectory
 
-// recordIndex finds again what is in a record.
+// recordIndex indexes a record.
 type recordIndex struct {
 	nodes       map[ID]int         // into Record.Nodes
 	edges       map[[2]ID]Relation // by source and target
 	sources     map[ID][]ID        // sources by target
-	hasOutgoing map[ID]bool        // the nodes that an edge leaves
+	hasOutgoing map[ID]bool        // nodes with outgoing edges
 	messages    map[string]int     // by id, into Record.Messages
-	data        map[dataKey]ID     // the first of each type of data and name
-	nextNumber  map[Type]int       // numbers of the nodes to come
+	data        map[dataKey]ID     // the first node of each data type and name
+	nextNumber  map[Type]int       // numbers of the next nodes
 }
 
-// dataKey tells a piece of data from the others of a round.
+// dataKey identifies a piece of data within a round.
 type dataKey struct {
 	of   Type
 	name string
@@ -48,13 +48,12 @@ func (x *recordIndex) addEdge(e Edge) {
 	x.hasOutgoing[e.Source] = true
 }
 
-// reaches reports whether a path leads from one node to another, by going back
-// from the other.
+// reaches reports whether there is a path between two nodes, searching back from the target.
 func (x *recordIndex) reaches(from, to ID) bool {
 	if from == to {
 		return true
 	}
-	if !x.hasOutgoing[from] { // as a tool that many calls refer to
+	if !x.hasOutgoing[from] { // such as a tool to which many calls refer
 		return false
 	}
 	seen := map[ID]bool{}

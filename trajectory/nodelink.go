@@ -10,9 +10,8 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// nodeLinkJSON is the form that networkx reads with node_link_graph. Versions
-// before 3.4 look for the edges under "links" and later ones under "edges", so
-// both are written.
+// nodeLinkJSON is the format that networkx reads with node_link_graph. Versions before 3.4 read the edges from
+// "links" and later ones from "edges", so both are written.
 type nodeLinkJSON struct {
 	Directed   bool            `json:"directed"`
 	Multigraph bool            `json:"multigraph"`
@@ -22,7 +21,7 @@ type nodeLinkJSON struct {
 	Edges      []Edge          `json:"edges"`
 }
 
-// metadataJSON is what stands beside a round's graph.
+// metadataJSON is the metadata of a round's graph.
 type metadataJSON struct {
 	Key
 	Agent    string          `json:"agent"`
@@ -32,9 +31,8 @@ type metadataJSON struct {
 	Messages []convo.Message `json:"messages"`
 }
 
-// NodeLink returns the graph with its bridges as node-link JSON, a line for each
-// node and edge. The graph's attributes are user, session, round, sub and
-// rounds.
+// NodeLink returns the graph with its bridges as node-link JSON, a line for each node and edge. The graph's
+// attributes are user, session, round, sub and rounds.
 func (g *Graph) NodeLink() ([]byte, error) {
 	return writeNodeLink(struct {
 		Key
@@ -46,8 +44,8 @@ func (g *Graph) NodeLink() ([]byte, error) {
 // graph's attributes are user, session, round and sub.
 func (r Record) NodeLink() ([]byte, error) { return writeNodeLink(r.Key, r.Nodes, r.Edges) }
 
-// Meta returns what node-link JSON does not have of a round, as a JSON object:
-// initial_pt, current_pt, first, messages, agent and the key.
+// Meta returns the fields of a round that node-link JSON does not have, as a JSON object: initial_pt, current_pt,
+// first, messages, agent and the key.
 func (r Record) Meta() ([]byte, error) {
 	w := newWriter()
 	w.field("", "user", r.User)
@@ -128,8 +126,8 @@ func (w *writer) end() ([]byte, error) {
 	return w.b.Bytes(), nil
 }
 
-// ReadRecord reads what Record.NodeLink and Record.Meta wrote, also where
-// networkx wrote the graph anew. What is wrong with them is an ErrRecord.
+// ReadRecord reads the output of Record.NodeLink and Record.Meta, also if networkx has rewritten the graph. Invalid
+// input is an ErrRecord.
 func ReadRecord(graph, metadata []byte) (Record, error) {
 	var l nodeLinkJSON
 	if err := json.Unmarshal(graph, &l); err != nil {
@@ -162,7 +160,7 @@ func ReadRecord(graph, metadata []byte) (Record, error) {
 	return r.Clone(), nil
 }
 
-// edges are under either name; under both they must be the same.
+// edges may have either name; if both are present, they must be equal.
 func (l nodeLinkJSON) edges() ([]Edge, error) {
 	switch {
 	case !l.Directed || l.Multigraph:
@@ -170,12 +168,12 @@ func (l nodeLinkJSON) edges() ([]Edge, error) {
 	case l.Links == nil:
 		return l.Edges, nil
 	case l.Edges != nil && !slices.Equal(l.Links, l.Edges):
-		return nil, errors.New(`"links" and "edges" differ: keep the one that you changed`)
+		return nil, errors.New(`"links" and "edges" differ: remove the outdated one`)
 	}
 	return l.Links, nil
 }
 
-// setDefaults makes a node of outside bytes like one of a recorder.
+// setDefaults completes a node that was read as a recorder would.
 func (n *Node) setDefaults() {
 	if n.Attributes == nil {
 		n.Attributes = Attributes{}

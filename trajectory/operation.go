@@ -1,7 +1,6 @@
 package trajectory
 
-// Operation is one thing that a node of a flow does to the trajectory of its run by
-// hand; one of the four is set.
+// Operation is one explicit operation of a flow's node on the trajectory of its run; one of the four fields is set.
 type Operation struct {
 	Add   *NewNode  `json:"add,omitempty"`
 	Link  *Edge     `json:"link,omitempty"`

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// Key says whose trajectory it is.
+// Key identifies a trajectory.
 type Key struct {
 	User    string `json:"user"`
 	Session string `json:"session"`
@@ -19,7 +19,7 @@ type Key struct {
 	Sub     int    `json:"sub"`   // 0 is the main agent
 }
 
-// String is the key for messages.
+// String returns the key for messages.
 func (k Key) String() string {
 	s := fmt.Sprintf("session %s round %d", k.Session, k.Round)
 	if k.Sub > 0 {
@@ -31,10 +31,10 @@ func (k Key) String() string {
 	return s
 }
 
-// ErrKey: a key needs a session, a round from 1 and a sub-agent from 0.
+// ErrKey means that a key has no session, a round below 1 or a sub-agent below 0.
 var ErrKey = errors.New("a trajectory needs a session, a round from 1 and a sub-agent from 0")
 
-// Check returns ErrKey for a key that names nothing.
+// Check returns ErrKey for an invalid key.
 func (k Key) Check() error {
 	if k.Session == "" || k.Round < 1 || k.Sub < 0 {
 		return fmt.Errorf("%s: %w", k, ErrKey)
@@ -49,41 +49,37 @@ func compareKeys(a, b Key) int {
 		cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.Round, b.Round))
 }
 
-// Edge leads from one node to another; there is at most one between two.
+// Edge connects two nodes; there is at most one between two nodes.
 type Edge struct {
 	Source       ID       `json:"source"`
 	Target       ID       `json:"target"`
 	Relationship Relation `json:"relationship"`
 }
 
-// Record is one round of one agent as it is stored: its own nodes and edges and
-// nothing of other rounds.
+// Record is one round of one agent as it is stored, without nodes and edges of other rounds.
 type Record struct {
 	Key
 	// Agent is the path of the sub-agent in the flow, such as "research" or
 	// "refine/write"; "" for the main agent.
 	Agent string
-	// Nodes and Edges are in the order in which they were made.
+	// Nodes and Edges are in the order of their creation.
 	Nodes []Node
 	Edges []Edge
-	// Initial is the query, or the first node of a round without one; "" while
-	// there is no node.
+	// Initial is the query, or the first node of a round without one; "" if there is no node.
 	Initial ID
-	// Current are the active branch pointers, a set in order of ID.
+	// Current has the active branch pointers, a set in order of ID.
 	Current []ID
-	// First is the number that the round's nodes of a type begin at; what is
-	// not there is 0.
+	// First has the first number of the round's nodes of each type; the default is 0.
 	First map[Type]int
 	// Messages are those of the round, in order.
 	Messages []convo.Message
 }
 
-// ErrRecord: what was read is not a round that a recorder could have made.
+// ErrRecord means that the data is not a valid round.
 var ErrRecord = errors.New("is not a trajectory")
 
-// Check returns an ErrRecord that says what is wrong with a record from
-// outside: ids, types, relations, dangling edges and pointers, a second query,
-// a cycle.
+// Check returns an ErrRecord for an invalid record from outside: ids, types, relations, dangling edges and pointers,
+// a second query, a cycle.
 func (r Record) Check() error {
 	if err := r.Key.Check(); err != nil {
 		return err
@@ -96,11 +92,11 @@ func (r Record) Check() error {
 		return err
 	}
 	if _, ok := index[r.Initial]; r.Initial != "" && !ok {
-		return r.invalid("the initial node %s is not there", r.Initial)
+		return r.invalid("the initial node %s does not exist", r.Initial)
 	}
 	for _, id := range r.Current {
 		if _, ok := index[id]; !ok {
-			return r.invalid("the pointer %s leads to no node", id)
+			return r.invalid("the pointer %s refers to no node", id)
 		}
 	}
 	return nil
@@ -121,14 +117,14 @@ func (r Record) checkNodes() (map[ID]int, error) {
 		case t != n.Type:
 			return nil, r.invalid("%s has the type %s", n.ID, n.Type)
 		case number < r.First[t]:
-			return nil, r.invalid("%s is of an older round, whose numbers end before %d", n.ID, r.First[t])
+			return nil, r.invalid("%s belongs to an earlier round, whose numbers end before %d", n.ID, r.First[t])
 		case n.Round != r.Round || n.Sub != r.Sub:
-			return nil, r.invalid("%s is of round %d, sub-agent %d", n.ID, n.Round, n.Sub)
+			return nil, r.invalid("%s belongs to round %d, sub-agent %d", n.ID, n.Round, n.Sub)
 		case t == Query && query != "":
-			return nil, r.invalid("%s and %s: a round has one query at most", query, n.ID)
+			return nil, r.invalid("%s and %s: a round has at most one query", query, n.ID)
 		}
 		if _, twice := index[n.ID]; twice {
-			return nil, r.invalid("%s is there twice", n.ID)
+			return nil, r.invalid("%s occurs twice", n.ID)
 		}
 		if t == Query {
 			query = n.ID
@@ -146,9 +142,9 @@ func (r Record) checkEdges(index map[ID]int) error {
 		pair := [2]ID{e.Source, e.Target}
 		switch {
 		case !from || !to:
-			return r.invalid("%s -> %s: one of the two is not there", e.Source, e.Target)
+			return r.invalid("%s -> %s: one of the two does not exist", e.Source, e.Target)
 		case seen[pair]:
-			return r.invalid("%s -> %s is there twice", e.Source, e.Target)
+			return r.invalid("%s -> %s occurs twice", e.Source, e.Target)
 		case e.Relationship == "":
 			return r.invalid("%s -> %s has no relationship", e.Source, e.Target)
 		}
@@ -158,12 +154,12 @@ func (r Record) checkEdges(index map[ID]int) error {
 		seen[pair] = true
 	}
 	if at := cycle(r.Nodes, r.Edges); at != "" {
-		return r.invalid("%s leads to itself", at)
+		return r.invalid("%s is on a cycle", at)
 	}
 	return nil
 }
 
-// cycle returns a node that lies on or behind a cycle, "" where there is none.
+// cycle returns a node on or behind a cycle, "" if there is none.
 func cycle(nodes []Node, edges []Edge) ID {
 	open := make(map[ID]int, len(nodes))
 	next := make(map[ID][]ID, len(nodes))
@@ -194,7 +190,7 @@ func cycle(nodes []Node, edges []Edge) ID {
 	return ""
 }
 
-// Leaves are the nodes that no edge leaves, in order.
+// Leaves returns the nodes without outgoing edges, in order.
 func (r Record) Leaves() []ID {
 	left := make(map[ID]bool, len(r.Nodes))
 	for _, e := range r.Edges {
@@ -209,7 +205,7 @@ func (r Record) Leaves() []ID {
 	return out
 }
 
-// NextNumbers is the number that the nodes of each type of the next round begin at.
+// NextNumbers returns the first number of each type for the next round.
 func (r Record) NextNumbers() map[Type]int {
 	next := maps.Clone(r.First)
 	if next == nil {
@@ -239,13 +235,13 @@ func (r Record) Clone() Record {
 	return r
 }
 
-// clone copies a list; none is an empty one.
+// clone copies a list; nil becomes an empty list.
 func clone[T any](list []T) []T {
 	return append(make([]T, 0, len(list)), list...)
 }
 
-// compareIDs orders by type and number. Numbers have leading zeros only up to five
-// digits, so that of one type the longer is the higher.
+// compareIDs orders by type and number. Numbers have leading zeros only up to five digits, so that within a type the
+// longer one is the higher one.
 func compareIDs(a, b ID) int {
 	if len(a) != len(b) {
 		if t, _, ok := strings.Cut(string(a), "("); ok && strings.HasPrefix(string(b), t+"(") {
@@ -255,15 +251,14 @@ func compareIDs(a, b ID) int {
 	return strings.Compare(string(a), string(b))
 }
 
-// Distinct returns the IDs once each, in order; the list is not changed.
+// Distinct returns the distinct IDs in order, without changing the list.
 func Distinct(ids []ID) []ID {
 	out := clone(ids)
 	slices.SortFunc(out, compareIDs)
 	return slices.Compact(out)
 }
 
-// SortKeys returns the keys in the order in which a storage lists them, each
-// once. It may reuse the list.
+// SortKeys returns the distinct keys in the order of storages. It may reuse the list.
 func SortKeys(keys []Key) []Key {
 	slices.SortFunc(keys, compareKeys)
 	return slices.Compact(keys)

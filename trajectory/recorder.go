@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// Recorder fills the trajectory of one round of one agent. It is safe for
-// concurrent use; each call is done as a whole or not at all.
+// Recorder records the trajectory of one round of one agent. It is safe for concurrent use; each call takes effect
+// completely or not at all.
 type Recorder struct {
 	key     Key
-	storage Storage // nil keeps nothing
+	storage Storage // nil stores nothing
 	now     func() time.Time
-	// earlier is the latest round before this one that has nodes, nil for none.
+	// earlier is the latest earlier round with nodes, nil if there is none.
 	earlier *Record
 
 	mu           sync.Mutex
 	record       Record       // mu
 	recordIndex  *recordIndex // mu; of record
-	revision     int          // mu; grows with each change
-	supersededBy int          // mu; the round that began after this one, 0 for none
+	revision     int          // mu; incremented by each change
+	supersededBy int          // mu; the round that was started after this one, 0 for none
 
-	saving sync.Mutex // one save at a time
-	saved  int        // saving and mu; revision that is stored
+	saving sync.Mutex // serializes saves
+	saved  int        // saving and mu; the stored revision
 }
 
-// newRecorder goes on with what is stored of the round, or begins it.
+// newRecorder continues a stored round, or starts it.
 func newRecorder(stored Record, earlier *Record, s Storage, now func() time.Time) *Recorder {
 	r := &Recorder{
 		key: stored.Key, storage: s, now: now, earlier: earlier, record: stored.Clone(),
@@ -37,62 +37,60 @@ func newRecorder(stored Record, earlier *Record, s Storage, now func() time.Time
 	return r
 }
 
-// Key says whose round it is.
+// Key returns the key of the round.
 func (r *Recorder) Key() Key { return r.key }
 
-// NewNode is a node to be made.
+// NewNode describes a node to be added.
 type NewNode struct {
 	Type        Type           `json:"type"`
 	Name        string         `json:"name,omitempty"`
 	Description string         `json:"description,omitempty"`
 	Attributes  map[string]any `json:"attributes,omitempty"`
-	// After are its predecessors, nodes of this round; none are the active
-	// branch pointers. A query has none.
+	// After are its predecessors, nodes of this round; by default the active branch pointers. A query has none.
 	After []ID `json:"after,omitempty"`
-	// Relation is that of the edges from all of them, "" what follows from the
-	// types; Link makes edges of other relations.
+	// Relation is the relation of the edges from all predecessors, "" for the inferred one; Link adds edges with
+	// other relations.
 	Relation Relation    `json:"relation,omitempty"`
 	Pointer  Pointer     `json:"pointer,omitempty"`
 	By       Attribution `json:"-"`
-	At       time.Time   `json:"-"` // zero is now
+	At       time.Time   `json:"-"` // zero means now
 }
 
-// Pointer is what a new node does to the active branch pointers.
+// Pointer says how a new node changes the active branch pointers.
 type Pointer int
 
-// The ways to move the pointers.
+// The changes of the pointers.
 const (
-	// PointerAuto advances for a Query, a State and an Action and keeps for data.
+	// PointerAuto means PointerAdvance for a Query, a State and an Action, and PointerKeep for data.
 	PointerAuto Pointer = iota
-	// PointerAdvance puts the node in the place of its predecessors.
+	// PointerAdvance replaces the predecessors with the node.
 	PointerAdvance
-	// PointerAppend adds the node and leaves its predecessors there: a branch.
+	// PointerAppend adds the node and keeps its predecessors, which starts a branch.
 	PointerAppend
 	// PointerKeep changes nothing.
 	PointerKeep
 )
 
-// What recorders refuse.
+// The errors of recorders.
 var (
-	// ErrSecondQuery: the round has a query, or has begun without one.
-	ErrSecondQuery = errors.New("a round has one query at most, and begins with it")
-	// ErrOlderRound: a predecessor must be of the same round.
-	ErrOlderRound = errors.New("is of an older round")
-	// ErrLaterRound: a later round has begun, whose numbers go on from this one's.
-	ErrLaterRound = errors.New("the round is over and takes no more nodes")
-	// ErrUnknownNode: there is no such node.
+	// ErrSecondQuery: the round has a query, or was started without one.
+	ErrSecondQuery = errors.New("a round has at most one query, as its first node")
+	// ErrOlderRound: a predecessor belongs to another round.
+	ErrOlderRound = errors.New("belongs to an earlier round")
+	// ErrLaterRound: a later round has been started, which continues the numbers of this one.
+	ErrLaterRound = errors.New("the round has ended and accepts no more nodes")
+	// ErrUnknownNode: the node does not exist.
 	ErrUnknownNode = errors.New("no such node in this round")
 	// ErrCycle: the edge would close a cycle.
 	ErrCycle = errors.New("the edge would close a cycle")
-	// ErrAlreadyLinked: there is an edge between the two, of another relation.
-	ErrAlreadyLinked = errors.New("the two are linked by another relation")
-	// ErrUnknownType: there is no such type of node.
-	ErrUnknownType = errors.New("there is no such type of node")
+	// ErrAlreadyLinked: there is an edge between the two nodes with another relation.
+	ErrAlreadyLinked = errors.New("the two nodes are linked by another relation")
+	// ErrUnknownType: the node type does not exist.
+	ErrUnknownType = errors.New("the node type does not exist")
 )
 
-// Add makes a node with the edges that lead to it and returns its ID. A query
-// is at once bridged to the leaves of the round before, see Graph. Any other
-// node needs a predecessor, unless it is the first of a round without query.
+// Add adds a node with the edges from its predecessors and returns its ID. A query is joined to the leaves of the
+// previous round, see Graph. Any other node needs a predecessor, unless it is the first of a round without query.
 func (r *Recorder) Add(n NewNode) (ID, error) {
 	attrs, err := copyAttributes(n.Attributes)
 	if err != nil {
@@ -107,16 +105,16 @@ func (r *Recorder) Add(n NewNode) (ID, error) {
 	return id, nil
 }
 
-// add makes a node; mu is held.
+// add adds a node; mu is held.
 func (r *Recorder) add(n NewNode, attrs Attributes) (ID, error) {
 	if !n.Type.IsValid() {
 		return "", fmt.Errorf("%q: %w", string(n.Type), ErrUnknownType)
 	}
 	if n.Pointer < PointerAuto || n.Pointer > PointerKeep {
-		return "", fmt.Errorf("%d is no way to move the pointers", n.Pointer)
+		return "", fmt.Errorf("the pointer mode %d does not exist", n.Pointer)
 	}
 	if r.supersededBy > 0 {
-		return "", fmt.Errorf("%s: round %d has begun: %w", r.key, r.supersededBy, ErrLaterRound)
+		return "", fmt.Errorf("%s: round %d has started: %w", r.key, r.supersededBy, ErrLaterRound)
 	}
 	id := MakeID(n.Type, r.recordIndex.nextNumber[n.Type])
 	after, edges, err := r.newEdges(id, n)
@@ -155,7 +153,7 @@ func (r *Recorder) newEdges(id ID, n NewNode) ([]ID, []Edge, error) {
 		after = r.record.Current
 	}
 	if len(after) == 0 && len(r.record.Nodes) > 0 {
-		return nil, nil, errors.New("the round has no active branch: name the predecessors")
+		return nil, nil, errors.New("the round has no active branch: give the predecessors")
 	}
 	var edges []Edge
 	for _, from := range after {
@@ -181,7 +179,7 @@ func (r *Recorder) checkOwnNode(id ID) error {
 		return err
 	}
 	if number < r.record.First[t] {
-		return fmt.Errorf("%s %w than %s; rounds are joined by themselves", id, ErrOlderRound, r.key)
+		return fmt.Errorf("%s %w than %s; edges between rounds are added automatically", id, ErrOlderRound, r.key)
 	}
 	return fmt.Errorf("%s: %w", id, ErrUnknownNode)
 }
@@ -191,7 +189,7 @@ func (r *Recorder) addEdge(e Edge) {
 	r.record.Edges = append(r.record.Edges, e)
 }
 
-// movePointers moves the pointers for a new node.
+// movePointers updates the pointers for a new node.
 func (r *Recorder) movePointers(id ID, n NewNode, after []ID) {
 	if r.record.Initial == "" {
 		r.record.Initial = id
@@ -206,9 +204,9 @@ func (r *Recorder) movePointers(id ID, n NewNode, after []ID) {
 	if way == PointerKeep {
 		return
 	}
-	current := r.record.Current // what is handed out of it is a copy
+	current := r.record.Current // returned values are copies
 	switch {
-	case way == PointerAdvance && len(n.After) == 0: // after is the pointers
+	case way == PointerAdvance && len(n.After) == 0: // after are the pointers
 		current = nil
 	case way == PointerAdvance:
 		for _, p := range after {
@@ -223,8 +221,7 @@ func (r *Recorder) movePointers(id ID, n NewNode, after []ID) {
 	r.record.Current = current
 }
 
-// Link makes an edge between two nodes of the round. An edge that is there
-// already is no error.
+// Link adds an edge between two nodes of the round. An edge that exists already is not an error.
 func (r *Recorder) Link(from, to ID, relation Relation) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,8 +253,8 @@ func (r *Recorder) link(from, to ID, relation Relation) error {
 	return nil
 }
 
-// Edit changes a node and keeps what it replaces in the node's history. An edit
-// that changes nothing makes no version. A zero at is now.
+// Edit changes a node and stores the replaced values in the node's history. An edit that changes nothing makes no
+// version. A zero at means now.
 func (r *Recorder) Edit(id ID, e Edit, by Attribution, at time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -309,19 +306,18 @@ func (r *Recorder) Node(id ID) (Node, error) {
 	return r.record.Nodes[r.recordIndex.nodes[id]].clone(), nil
 }
 
-// Initial returns the query, or the first node of a round without one; "" while
-// there is no node.
+// Initial returns the query, or the first node of a round without one; "" if there is no node.
 func (r *Recorder) Initial() ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.record.Initial
 }
 
-// maxDropAncestors bounds how many nodes Newest compares with each other.
+// maxDropAncestors is the maximum number of nodes that DropAncestors compares with each other.
 const maxDropAncestors = 32
 
-// DropAncestors returns those of the nodes, once each and in order, that do not lead to
-// another of them; of very many, all.
+// DropAncestors returns the distinct nodes, in order, from which no path leads to another of them; if there are too
+// many to compare, it returns all.
 func (r *Recorder) DropAncestors(ids []ID) []ID {
 	ids = Distinct(ids)
 	if len(ids) > maxDropAncestors {
@@ -343,8 +339,8 @@ func (r *Recorder) FindData(t Type, name string) (ID, bool) {
 	return id, ok
 }
 
-// Clear takes everything out of the round, which then begins anew after the one
-// before it: for those who make a trajectory again from what it follows from.
+// Clear removes everything from the round, which then starts again after the previous one. It is used to compute a
+// trajectory again.
 func (r *Recorder) Clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -356,7 +352,7 @@ func (r *Recorder) Clear() {
 	r.revision++
 }
 
-// Ancestors returns the nodes that lead to one, the nearest first, at most that many.
+// Ancestors returns at most that many nodes from which paths lead to a node, the nearest first.
 func (r *Recorder) Ancestors(id ID, most int) []Node {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -390,8 +386,7 @@ func (r *Recorder) Record() Record {
 	return r.record.Clone()
 }
 
-// Graph returns this round joined to the latest one before it. Load joins all
-// that are stored.
+// Graph returns this round joined to the latest earlier one. LoadGraph joins all stored rounds.
 func (r *Recorder) Graph() *Graph {
 	own := r.Record()
 	records := []Record{own}
@@ -399,13 +394,13 @@ func (r *Recorder) Graph() *Graph {
 		records = append(records, *r.earlier)
 	}
 	g, err := JoinRounds(records...)
-	if err != nil { // the book has checked that the two are apart
+	if err != nil { // the pool has checked that the rounds differ
 		return &Graph{Key: r.key, Nodes: own.Nodes, Edges: own.Edges}
 	}
 	return g
 }
 
-// supersede lets the round take no more nodes, because another has begun.
+// supersede makes the round refuse further nodes, because a later round has been started.
 func (r *Recorder) supersede(later int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -414,7 +409,7 @@ func (r *Recorder) supersede(later int) {
 	}
 }
 
-// recordUnlessEmpty returns the round, nil where it has no nodes.
+// recordUnlessEmpty returns the round, nil if it has no nodes.
 func (r *Recorder) recordUnlessEmpty() *Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -429,10 +424,10 @@ func (r *Recorder) timeOrNow(at time.Time) time.Time {
 	if at.IsZero() {
 		at = r.now()
 	}
-	return at.Round(0).UTC() // no monotonic reading: a stored node equals the live one
+	return at.Round(0).UTC() // without monotonic clock reading: a stored node equals the live one
 }
 
-// newRecord is where a round starts to count, after the one before it.
+// newRecord returns an empty round whose numbers continue those of the previous one.
 func newRecord(k Key, earlier *Record) Record {
 	r := Record{Key: k, First: map[Type]int{}}
 	if earlier != nil {

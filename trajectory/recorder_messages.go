@@ -11,23 +11,23 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// ErrUnknownCall: a result answers no call of the round.
+// ErrUnknownCall means that a result belongs to no call of the round.
 var ErrUnknownCall = errors.New("no answer of this round made the call")
 
-// MessageOptions says how messages were said.
+// MessageOptions describe added messages.
 type MessageOptions struct {
 	By Attribution
-	At time.Time // zero is now
-	// After are the nodes that the first of the messages follows from; none are the
-	// active branch pointers. The others follow from one another.
+	At time.Time // zero means now
+	// After are the predecessors of the first message, by default the active branch pointers. Each further message
+	// follows the previous one.
 	After []ID
-	// Attributes are given to each node that is made of a message, beside its own.
+	// Attributes are added to each node that is made from a message.
 	Attributes map[string]any
 }
 
-// AddedMessages is what messages became.
+// AddedMessages is the result of AddMessages.
 type AddedMessages struct {
-	// Ends are the nodes that what is said next follows from.
+	// Ends are the predecessors of the next message.
 	Ends []ID
 	// Calls are the Actions of the calls, in order.
 	Calls []ID
@@ -35,21 +35,18 @@ type AddedMessages struct {
 
 // AddMessages adds messages to the round and to its graph:
 //
-//   - what a user says first is the Query, and so is what has the text of a Query
-//     that no message has been; what a user says later is an Action of the kind
-//     input,
-//   - an assistant's answer that calls tools is an Action of the kind answer; it
-//     generates one of the kind call for each call, and that refers_to the Tool
-//     that it calls, one for each name in a round,
-//   - the result of a call becomes attributes of the call's Action,
-//   - an answer that calls nothing is a State,
-//   - what the system says is kept among the messages only.
+//   - The first user message is the Query; so is a user message with the text of a
+//     Query without a message. A later user message is an Action of the kind input.
+//   - An assistant's answer with tool calls is an Action of the kind answer. It
+//     generates an Action of the kind call for each call, which refers_to the Tool
+//     that it calls; a round has one Tool for each name.
+//   - The result of a call becomes attributes of the call's Action.
+//   - An answer without calls is a State.
+//   - System messages are stored only in the list of messages.
 //
-// Each answer follows from what was before it, and so from all calls of the
-// answer before it. A message whose id the round has is a new version: its text is
-// edited, or nothing is done where it is equal.
-//
-// The messages before the one that an error names have been added.
+// Each answer follows the preceding nodes, and therefore all calls of the preceding answer. A message with a known id
+// is a new version: the text is edited, unless it is equal. If a message causes an error, the messages before it have
+// been added.
 func (r *Recorder) AddMessages(s MessageOptions, messages ...convo.Message) (AddedMessages, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +94,7 @@ func (r *Recorder) addMessage(how MessageOptions, told *AddedMessages, m convo.M
 	return nil
 }
 
-// messageIndex is the place of the message with an id, -1 for none.
+// messageIndex returns the index of the message with an id, -1 for none.
 func (r *Recorder) messageIndex(id string) int {
 	if i, ok := r.recordIndex.messages[id]; ok && id != "" {
 		return i
@@ -105,14 +102,14 @@ func (r *Recorder) messageIndex(id string) int {
 	return -1
 }
 
-// replaceMessage puts a new version of a message in the place of the old one.
+// replaceMessage replaces a message with a new version.
 func (r *Recorder) replaceMessage(i int, by Attribution, at time.Time, m convo.Message) error {
 	old := r.record.Messages[i]
 	if reflect.DeepEqual(old, m) {
 		return nil
 	}
 	if old.Role != m.Role || old.CallID != m.CallID || !slices.Equal(old.Calls, m.Calls) {
-		return errors.New("a new version has the same role and the same calls")
+		return errors.New("a new version must have the same role and the same calls")
 	}
 	for _, n := range r.record.Nodes {
 		var e Edit
@@ -136,7 +133,7 @@ func (r *Recorder) replaceMessage(i int, by Attribution, at time.Time, m convo.M
 	return nil
 }
 
-// messageBuilder is one message on its way into the graph; the recorder's mu is held.
+// messageBuilder adds one message to the graph; the recorder's mu is held.
 type messageBuilder struct {
 	r        *Recorder
 	added    *AddedMessages
@@ -146,7 +143,7 @@ type messageBuilder struct {
 	m        convo.Message
 }
 
-// addNode makes a node of what the message says; what is said next follows from it.
+// addNode adds a node for the message, which the next message follows.
 func (s *messageBuilder) addNode(n NewNode, more Attributes) error {
 	values := Attributes{}
 	maps.Copy(values, s.options.Attributes)
@@ -164,7 +161,7 @@ func (s *messageBuilder) addNode(n NewNode, more Attributes) error {
 	return err
 }
 
-// attributes is what the message says, as attributes.
+// attributes returns the content of the message as attributes.
 func (s *messageBuilder) attributes() Attributes {
 	values := Attributes{AttrPosition: s.position}
 	for name, text := range map[string]string{AttrText: s.m.Text, AttrReasoning: s.m.Reasoning, AttrMessageID: s.m.ID} {
@@ -185,7 +182,7 @@ func (s *messageBuilder) addUser() error {
 	return s.addNode(NewNode{Type: Action, Name: KindInput, Relation: Triggers}, Attributes{AttrKind: KindInput})
 }
 
-// unboundQuery is the round's query, where it has that text and no message has been it.
+// unboundQuery returns the round's query if it has that text and no message yet.
 func (r *Recorder) unboundQuery(text string) *Node {
 	i, ok := r.recordIndex.nodes[r.record.Initial]
 	if !ok {
@@ -198,8 +195,7 @@ func (r *Recorder) unboundQuery(text string) *Node {
 	return n
 }
 
-// bindNode has a node stand for the message. That replaces nothing it says, and is
-// no version.
+// bindNode makes a node represent the message. It replaces nothing in the node and makes no version.
 func (s *messageBuilder) bindNode(n *Node) error {
 	says, err := copyAttributes(s.attributes())
 	if err != nil {
@@ -248,7 +244,7 @@ func (s *messageBuilder) addCall(answer ID, c convo.Call) error {
 	return err
 }
 
-// addResult gives the newest call with the id that has no result yet its own.
+// addResult sets the result of the newest call with the id that has none yet.
 func (s *messageBuilder) addResult() error {
 	for _, n := range slices.Backward(s.r.record.Nodes) {
 		if n.Attributes[AttrKind] != KindCall || n.Attributes[AttrCallID] != s.m.CallID {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// RecorderPool hands out recorders, one for each key in a process. Make one a process.
+// RecorderPool returns recorders, one for each key. A process needs one pool.
 type RecorderPool struct {
 	storage Storage
 	now     func() time.Time
@@ -19,16 +19,16 @@ type RecorderPool struct {
 	open map[Key]*poolEntry // mu
 }
 
-// poolEntry is a recorder that somebody holds or loads.
+// poolEntry is a recorder that is open or being loaded.
 type poolEntry struct {
-	ready    chan struct{} // closed once recorder or err is there
+	ready    chan struct{} // closed when recorder or err is set
 	recorder *Recorder
 	err      error
-	holders  int // the book's mu
+	holders  int // guarded by the pool's mu
 }
 
-// NewRecorderPool makes a book. A nil storage keeps nothing once a recorder is
-// released; a nil clock is the machine's.
+// NewRecorderPool creates a pool. With a nil storage, released recorders are not stored; a nil clock means the
+// system's.
 func NewRecorderPool(s Storage, now func() time.Time) *RecorderPool {
 	if now == nil {
 		now = time.Now
@@ -36,15 +36,10 @@ func NewRecorderPool(s Storage, now func() time.Time) *RecorderPool {
 	return &RecorderPool{storage: s, now: now, open: map[Key]*poolEntry{}}
 }
 
-// Open returns the recorder of the key, the same one to all who hold it, and a
-// function to release it with. The first to open it loads what is stored of
-// the round, and of the round before it.
-//
-// The last to release it saves what changed, and it is gone from the book, also
-// where saving fails: the error says so, and who wants to try again calls Save
-// before. More calls of release do nothing.
-//
-// Opening a round ends the ones before it: they take no more nodes.
+// Open returns the recorder of the key, shared by all callers, and a function that releases it. The first Open loads
+// the stored round and the previous one. The last release saves changes and removes the recorder from the pool, even
+// if saving fails: a caller that can retry calls Save before releasing. Further calls of release have no effect.
+// Opening a round ends the earlier ones: they accept no more nodes.
 func (b *RecorderPool) Open(ctx context.Context, k Key) (*Recorder, func(context.Context) error, error) {
 	if err := k.Check(); err != nil {
 		return nil, nil, fmt.Errorf("open trajectory: %w", err)
@@ -70,7 +65,7 @@ func (b *RecorderPool) Open(ctx context.Context, k Key) (*Recorder, func(context
 		case first || ctx.Err() != nil || !canceled(e.err):
 			return nil, nil, fmt.Errorf("open trajectory of %s: %w", k, e.err)
 		}
-		// Whoever was loading gave up; we did not.
+		// The loading caller was cancelled; this one was not.
 	}
 }
 
@@ -78,8 +73,7 @@ func canceled(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// acquire takes a share in the entry of the key; first says that the caller must
-// load it.
+// acquire adds a reference to the entry of the key; first means that the caller must load it.
 func (b *RecorderPool) acquire(k Key) (e *poolEntry, first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,7 +86,7 @@ func (b *RecorderPool) acquire(k Key) (e *poolEntry, first bool) {
 	return e, first
 }
 
-// remove takes an entry that could not be loaded out of the book.
+// remove removes an entry that could not be loaded.
 func (b *RecorderPool) remove(k Key, e *poolEntry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,7 +95,7 @@ func (b *RecorderPool) remove(k Key, e *poolEntry) {
 	}
 }
 
-// release gives a share back without saving; an entry that nobody holds is gone.
+// release drops a reference without saving; an entry without references is removed.
 func (b *RecorderPool) release(k Key, e *poolEntry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,7 +104,7 @@ func (b *RecorderPool) release(k Key, e *poolEntry) {
 	}
 }
 
-// releaser returns the function that gives one share back, once.
+// releaser returns the function that drops one reference, once.
 func (b *RecorderPool) releaser(k Key, e *poolEntry) func(context.Context) error {
 	var mu sync.Mutex
 	done := false
@@ -121,7 +115,7 @@ func (b *RecorderPool) releaser(k Key, e *poolEntry) func(context.Context) error
 			return nil
 		}
 		done = true
-		// Others may come, change something and go while the last one saves.
+		// Other callers may open, change and release the recorder while it is being saved.
 		for !b.releaseUnlessLast(k, e) {
 			if err := e.recorder.Save(ctx); err != nil {
 				b.release(k, e)
@@ -132,8 +126,7 @@ func (b *RecorderPool) releaser(k Key, e *poolEntry) func(context.Context) error
 	}
 }
 
-// releaseUnlessLast gives a share back and reports true, unless it is the last one and there
-// is something to save.
+// releaseUnlessLast drops a reference and reports true, unless it is the last one and there are changes to save.
 func (b *RecorderPool) releaseUnlessLast(k Key, e *poolEntry) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,14 +139,14 @@ func (b *RecorderPool) releaseUnlessLast(k Key, e *poolEntry) bool {
 	return true
 }
 
-// OpenCount is how many recorders somebody holds.
+// OpenCount returns the number of open recorders.
 func (b *RecorderPool) OpenCount() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.open)
 }
 
-// load makes a recorder of what is stored.
+// load creates a recorder from the stored round.
 func (b *RecorderPool) load(ctx context.Context, k Key) (*Recorder, error) {
 	live, over, err := b.supersedeEarlier(ctx, k)
 	if err != nil {
@@ -179,8 +172,8 @@ func (b *RecorderPool) load(ctx context.Context, k Key) (*Recorder, error) {
 	return r, nil
 }
 
-// supersedeEarlier ends the rounds before k that are held and returns the latest of
-// them with nodes, and whether a later round is held.
+// supersedeEarlier ends the open rounds before k and returns the latest of them with nodes, and whether a later round
+// is open.
 func (b *RecorderPool) supersedeEarlier(ctx context.Context, k Key) (latest *Record, over int, err error) {
 	type held struct {
 		round int
@@ -217,8 +210,7 @@ func (b *RecorderPool) supersedeEarlier(ctx context.Context, k Key) (latest *Rec
 	return latest, over, nil
 }
 
-// loadRounds loads round k and the latest with nodes before it. A stored later
-// round is put into over.
+// loadRounds loads round k and the latest earlier round with nodes. A stored later round is recorded in over.
 func (b *RecorderPool) loadRounds(ctx context.Context, k Key, over *int) (own Record, found bool, earlier *Record, err error) {
 	if b.storage == nil {
 		return Record{}, false, nil, nil
@@ -241,7 +233,7 @@ func (b *RecorderPool) loadRounds(ctx context.Context, k Key, over *int) (own Re
 	return own, found, nil, err
 }
 
-// loadIfStored loads a round, if it is stored.
+// loadIfStored loads a round if it is stored.
 func (b *RecorderPool) loadIfStored(ctx context.Context, k Key) (r Record, found bool, err error) {
 	r, err = b.storage.Load(ctx, k)
 	if errors.Is(err, ErrNotFound) {
@@ -250,8 +242,8 @@ func (b *RecorderPool) loadIfStored(ctx context.Context, k Key) (r Record, found
 	return r, err == nil, err
 }
 
-// Save stores the round, if anything changed since it was stored. Changes made
-// meanwhile are stored by the next save.
+// Save stores the round if it changed since it was last stored. Changes made during a save are stored by the next
+// one.
 func (r *Recorder) Save(ctx context.Context) error {
 	r.saving.Lock()
 	defer r.saving.Unlock()
@@ -275,8 +267,8 @@ func (r *Recorder) Save(ctx context.Context) error {
 	return nil
 }
 
-// Discard takes what the recorder has for stored, so that none of it is saved: for who
-// finds that another process goes on with the round.
+// Discard marks the content of the recorder as stored, so that it is not saved. It is called when another process
+// continues the round.
 func (r *Recorder) Discard() {
 	r.saving.Lock()
 	defer r.saving.Unlock()
@@ -285,7 +277,7 @@ func (r *Recorder) Discard() {
 	r.saved = r.revision
 }
 
-// Unsaved reports whether something changed since the round was stored.
+// Unsaved reports whether the round changed since it was stored.
 func (r *Recorder) Unsaved() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// Relation is what an edge says of its two nodes: a word in small letters,
-// digits and underscores, at most 63 long. Beside those named here a caller may
-// use any of its own.
+// Relation is the relation of two nodes: lower-case letters, digits and underscores, at most 63. Callers may use
+// others than those named here.
 type Relation string
 
-// The relations that are inferred, and the one between rounds.
+// The inferred relations, and the one between rounds.
 const (
 	Triggers      Relation = "triggers"       // Query or State -> Action
 	HasConclusion Relation = "has_conclusion" // Query, Action or State -> State
-	ContinuesTo   Relation = "continues_to"   // from round to round; made here alone
+	ContinuesTo   Relation = "continues_to"   // from round to round; only made by this package
 )
 
 // The relations that must be given.
@@ -34,19 +33,15 @@ const (
 	FindRelevantTool      Relation = "find_relevant_tool"
 )
 
-// What an edge can be refused for; what is returned wraps these and names the
-// pair.
+// The reasons why an edge is refused. Returned errors wrap these and name the two nodes.
 var (
-	// ErrNoRelation: nothing follows from the two types, so a relation must be
-	// given.
+	// ErrNoRelation: no relation can be inferred from the two types, so one must be given.
 	ErrNoRelation = errors.New("a relation must be given")
-	// ErrRelation: the relation cannot stand between the two types, or is no
-	// word.
-	ErrRelation = errors.New("the relation does not fit")
+	// ErrRelation: the relation is not allowed between the two types, or is not a valid name.
+	ErrRelation = errors.New("the relation is not allowed")
 )
 
-// InferRelation returns the relation that follows from the types of the two nodes of an
-// edge, and whether any does.
+// InferRelation returns the inferred relation for the types of two nodes, and whether there is one.
 func InferRelation(from, to Type) (Relation, bool) {
 	switch {
 	case to == Action && (from == Query || from == State):
@@ -57,26 +52,25 @@ func InferRelation(from, to Type) (Relation, bool) {
 	return "", false
 }
 
-// ResolveRelation returns the relation of an edge: r if it is given and fits, else what
-// follows from the types.
+// ResolveRelation returns the relation of an edge: r if it is given and allowed, otherwise the inferred one.
 func ResolveRelation(from, to ID, r Relation) (Relation, error) {
 	f, t := from.Type(), to.Type()
 	if t == Query {
-		return "", fmt.Errorf("%s -> %s: nothing within a round leads to its query: %w", from, to, ErrRelation)
+		return "", fmt.Errorf("%s -> %s: no edge within a round may lead to its query: %w", from, to, ErrRelation)
 	}
 	if r == "" {
 		inferred, ok := InferRelation(f, t)
 		if !ok {
-			return "", fmt.Errorf("%s -> %s: no relation follows from %s -> %s: %w, such as %s",
+			return "", fmt.Errorf("%s -> %s: no relation can be inferred for %s -> %s: %w, such as %s",
 				from, to, f, t, ErrNoRelation, strings.Join(words(suggest(f, t)), " or "))
 		}
 		return inferred, nil
 	}
 	if r == ContinuesTo {
-		return "", fmt.Errorf("%s -> %s: %s joins rounds and is never given: %w", from, to, r, ErrRelation)
+		return "", fmt.Errorf("%s -> %s: %s joins rounds and cannot be given: %w", from, to, r, ErrRelation)
 	}
 	if !r.isWord() {
-		return "", fmt.Errorf("%s -> %s: %q is not a word of small letters, digits and underscores: %w", from, to, string(r), ErrRelation)
+		return "", fmt.Errorf("%s -> %s: %q may only contain lower-case letters, digits and underscores: %w", from, to, string(r), ErrRelation)
 	}
 	if want := allowedTargets(r); len(want) > 0 && !slices.Contains(want, t) {
 		return "", fmt.Errorf("%s -> %s: %s leads to %s, not to %s: %w", from, to, r, strings.Join(words(want), " or "), t, ErrRelation)
@@ -84,7 +78,7 @@ func ResolveRelation(from, to ID, r Relation) (Relation, error) {
 	return r, nil
 }
 
-// isWord reports whether the relation is spelt as one.
+// isWord reports whether the relation is a valid name.
 func (r Relation) isWord() bool {
 	if r == "" || len(r) > 63 || r[0] < 'a' || r[0] > 'z' {
 		return false
@@ -97,8 +91,7 @@ func (r Relation) isWord() bool {
 	return true
 }
 
-// allowedTargets lists the types that a relation may lead to, nothing where any will
-// do.
+// allowedTargets lists the types to which a relation may lead, nil for all.
 func allowedTargets(r Relation) []Type {
 	switch r {
 	case Triggers:
@@ -124,7 +117,7 @@ func allowedTargets(r Relation) []Type {
 	}
 }
 
-// suggest lists what a caller may have meant.
+// suggest lists the relations that are allowed between two types.
 func suggest(from, to Type) []Relation {
 	switch {
 	case from == Table && to == Column:

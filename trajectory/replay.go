@@ -7,11 +7,9 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// Replay makes the messages of a conversation from its graph alone: what was
-// asked and said, the calls and their results, in the order in which they were
-// recorded, round by round. They have what nodes have of them: id, role, text,
-// reasoning, calls, result. What the system said, parts and a provider's own
-// blocks are in Record.Messages only.
+// Replay returns the messages of a conversation from its graph: user messages, answers, calls and results, in the
+// order of recording, round by round. They have the fields that nodes have: id, role, text, reasoning, calls, result.
+// System messages, parts and native blocks are only in Record.Messages.
 func (g *Graph) Replay() []convo.Message {
 	var out []convo.Message
 	for _, r := range g.splitRounds() {
@@ -66,7 +64,7 @@ func (r Record) replay() []convo.Message {
 	return out
 }
 
-// message is what a node says, without calls.
+// message returns the message of a node, without calls.
 func (n Node) message() convo.Message {
 	m := convo.Message{ID: n.text(AttrMessageID), Role: convo.User, Text: n.text(AttrText), Reasoning: n.text(AttrReasoning)}
 	if n.Type == State || n.Attributes[AttrKind] == KindAnswer {
@@ -75,7 +73,7 @@ func (n Node) message() convo.Message {
 	return m
 }
 
-// text is an attribute that is text, "" where there is none.
+// text returns a text attribute, "" if there is none.
 func (n Node) text(name string) string {
 	s, _ := n.Attributes[name].(string)
 	return s

@@ -6,54 +6,49 @@ import (
 	"fmt"
 )
 
-// Storage keeps rounds. It is safe for concurrent use.
+// Storage stores rounds. It is safe for concurrent use.
 type Storage interface {
-	// Save stores a round in place of what was stored of it; as a whole or not
-	// at all.
+	// Save replaces a stored round, completely or not at all.
 	Save(ctx context.Context, r Record) error
 	// Load returns a round, or ErrNotFound.
 	Load(ctx context.Context, k Key) (Record, error)
-	// List returns what is stored that fits the filter, ordered by user,
-	// session, sub-agent and round.
+	// List returns the stored keys that match the filter, ordered by user, session, sub-agent and round.
 	List(ctx context.Context, f Filter) ([]Key, error)
-	// Adjacent returns the rounds on either side of the key's round that are stored
-	// of its agent: the latest before it and the first after it, 0 where there
-	// is none. It reads no round, and takes little however many there are.
+	// Adjacent returns the stored neighbours of the key's round for its agent: the latest earlier round and the first
+	// later one, 0 for none. It reads no round, and its cost does not grow with their number.
 	Adjacent(ctx context.Context, k Key) (before, after int, err error)
-	// Delete removes the rounds that fit the filter for good, and returns how
-	// many they were; the zero filter is for all. Where it fails some may be
-	// gone, and it can be called again.
+	// Delete permanently removes the rounds that match the filter, and returns their number; the zero filter matches
+	// all. If it fails, some may have been removed, and it can be called again.
 	Delete(ctx context.Context, f Filter) (int, error)
 }
 
-// ErrNotFound: nothing is stored under the key.
+// ErrNotFound means that nothing is stored under the key.
 var ErrNotFound = errors.New("no such trajectory")
 
-// Filter says which rounds are meant; what is nil may be anything.
+// Filter selects rounds; a nil field matches everything.
 type Filter struct {
 	User, Session *string
 	Round, Sub    *int
 }
 
-// Match reports whether the filter lets the key through.
+// Match reports whether the key matches.
 func (f Filter) Match(k Key) bool {
 	return matches(f.User, k.User) && matches(f.Session, k.Session) && matches(f.Round, k.Round) && matches(f.Sub, k.Sub)
 }
 
 func matches[T comparable](want *T, have T) bool { return want == nil || *want == have }
 
-// AgentFilter is the filter for all rounds of one agent in a session.
+// AgentFilter matches all rounds of one agent in a session.
 func AgentFilter(user, session string, sub int) Filter {
 	return Filter{User: &user, Session: &session, Sub: &sub}
 }
 
-// SessionFilter is the filter for all rounds of all agents in a session.
+// SessionFilter matches all rounds of all agents in a session.
 func SessionFilter(user, session string) Filter {
 	return Filter{User: &user, Session: &session}
 }
 
-// LoadGraph joins all that is stored of an agent in a session. It is ErrNotFound
-// where there is nothing.
+// LoadGraph joins all stored rounds of an agent in a session. It returns ErrNotFound if there are none.
 func LoadGraph(ctx context.Context, s Storage, user, session string, sub int) (*Graph, error) {
 	keys, err := s.List(ctx, AgentFilter(user, session, sub))
 	if err != nil {
@@ -71,8 +66,7 @@ func LoadGraph(ctx context.Context, s Storage, user, session string, sub int) (*
 	return JoinRounds(records...)
 }
 
-// CopyRounds stores in one storage what another has that fits the filter, and returns
-// how many rounds that were.
+// CopyRounds copies the rounds that match the filter to another storage, and returns their number.
 func CopyRounds(ctx context.Context, to, from Storage, f Filter) (int, error) {
 	keys, err := from.List(ctx, f)
 	if err != nil {
@@ -90,16 +84,15 @@ func CopyRounds(ctx context.Context, to, from Storage, f Filter) (int, error) {
 	return len(keys), nil
 }
 
-// Mirrored is a storage that saves to two and reads what the first does not have
-// from the second.
+// Mirrored saves to two storages and reads from the second what the first does not have.
 type Mirrored struct{ First, Second Storage }
 
-// Save saves to both; where one fails the other has been tried all the same.
+// Save saves to both; if one fails, the other is tried nevertheless.
 func (b Mirrored) Save(ctx context.Context, r Record) error {
 	return errors.Join(b.First.Save(ctx, r), b.Second.Save(ctx, r))
 }
 
-// Load reads from the first, or where it has nothing from the second.
+// Load reads from the first, or from the second if the first does not have the round.
 func (b Mirrored) Load(ctx context.Context, k Key) (Record, error) {
 	r, err := b.First.Load(ctx, k)
 	if errors.Is(err, ErrNotFound) {
@@ -108,7 +101,7 @@ func (b Mirrored) Load(ctx context.Context, k Key) (Record, error) {
 	return r, err
 }
 
-// List lists what either has.
+// List lists the keys of both.
 func (b Mirrored) List(ctx context.Context, f Filter) ([]Key, error) {
 	one, err := b.First.List(ctx, f)
 	if err != nil {
@@ -121,7 +114,7 @@ func (b Mirrored) List(ctx context.Context, f Filter) ([]Key, error) {
 	return SortKeys(append(one, two...)), nil
 }
 
-// Adjacent returns the nearest rounds that either has.
+// Adjacent returns the nearest rounds in either.
 func (b Mirrored) Adjacent(ctx context.Context, k Key) (before, after int, err error) {
 	before, after, err = b.First.Adjacent(ctx, k)
 	if err != nil {
@@ -137,10 +130,9 @@ func (b Mirrored) Adjacent(ctx context.Context, k Key) (before, after int, err e
 	return max(before, earlier), after, nil
 }
 
-// Delete deletes from both; where one fails the other has been tried all the
-// same. It returns how many rounds either had.
+// Delete deletes from both; if one fails, the other is tried nevertheless. It returns the number of distinct rounds.
 func (b Mirrored) Delete(ctx context.Context, f Filter) (int, error) {
-	keys, _ := b.List(ctx, f) // what cannot be listed may well be deleted
+	keys, _ := b.List(ctx, f) // deletion may succeed where listing fails
 	one, err := b.First.Delete(ctx, f)
 	two, second := b.Second.Delete(ctx, f)
 	if err := errors.Join(err, second); err != nil {

@@ -7,17 +7,16 @@ import (
 	"strings"
 )
 
-// Type is what a node of the graph stands for.
+// Type is the type of a node.
 type Type string
 
-// The node types. The first three are steps of thought and work, the others
-// data that steps found, used or made.
+// The node types. The first three are steps of work, the others data that steps found, used or made.
 const (
-	Query     Type = "Query"     // what a round was asked; at most one a round
-	State     Type = "State"     // what was concluded
-	Action    Type = "Action"    // an answer of a model that calls tools, a tool call, a node
-	Knowledge Type = "Knowledge" // a piece of text that is known
-	Tool      Type = "Tool"      // a tool as it is offered
+	Query     Type = "Query"     // the input of a round; at most one a round
+	State     Type = "State"     // a conclusion
+	Action    Type = "Action"    // a model's answer with tool calls, a tool call, a node of the flow
+	Knowledge Type = "Knowledge" // a known text
+	Tool      Type = "Tool"      // a tool that was offered
 	Table     Type = "Table"     // a table of data
 	Column    Type = "Column"    // a column of a table
 	File      Type = "File"      // a file
@@ -33,13 +32,12 @@ func Types() []Type {
 // IsValid reports whether t is one of the ten.
 func (t Type) IsValid() bool { return slices.Contains(Types(), t) }
 
-// IsData reports whether nodes of the type are data, and not steps.
+// IsData reports whether nodes of the type are data, as opposed to steps.
 func (t Type) IsData() bool { return t.IsValid() && t != Query && t != State && t != Action }
 
-// ID names a node: its type, and in brackets the type in small letters with a
-// number of at least five digits, as "Query(query00000)". Numbers go on from
-// round to round, so that an ID is unique among all rounds of one agent in a
-// session.
+// ID identifies a node: its type, and in brackets the type in lower case with a number of at least five digits, as
+// "Query(query00000)". Numbers continue from round to round, so that an ID is unique among all rounds of one agent in
+// a session.
 type ID string
 
 // MakeID returns the ID of the node of that type with that number, from 0.
@@ -47,7 +45,7 @@ func MakeID(t Type, number int) ID {
 	return ID(fmt.Sprintf("%s(%s%05d)", t, strings.ToLower(string(t)), number))
 }
 
-// Parse returns the type and the number that the ID is made of.
+// Parse returns the type and the number in the ID.
 func (id ID) Parse() (Type, int, error) {
 	name, rest, ok := strings.Cut(string(id), "(")
 	t := Type(name)
@@ -60,7 +58,7 @@ func (id ID) Parse() (Type, int, error) {
 	return t, n, nil
 }
 
-// Type is the type that the ID names, "" where it is not an ID.
+// Type returns the type in the ID, "" if it is invalid.
 func (id ID) Type() Type {
 	t, _, err := id.Parse()
 	if err != nil {

@@ -60,7 +60,7 @@ func lineMarks(lines []draw.OutlineLine) string {
 	}{
 		{"* an active branch ends here", func(l draw.OutlineLine) bool { return l.Active }},
 		{"! failed", func(l draw.OutlineLine) bool { return l.Failed }},
-		{"~ on no active branch", func(l draw.OutlineLine) bool { return l.Off }},
+		{"~ not on an active branch", func(l draw.OutlineLine) bool { return l.Off }},
 	} {
 		if slices.ContainsFunc(lines, m.of) {
 			used = append(used, m.says)

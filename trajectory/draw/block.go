@@ -2,9 +2,8 @@ package draw
 
 import "github.com/weir-run/weir/trajectory"
 
-// block is a step with what hangs on it, drawn as a tree: an answer with its
-// calls, a call with the table it returned, that with its columns. What leads
-// from step to step is drawn between blocks.
+// block is a step with its dependent nodes, drawn as a tree: an answer with its calls, a call with the table that it
+// returned, the table with its columns. Edges from step to step are drawn between blocks.
 type block struct {
 	cards []card
 	w, h  float64
@@ -14,33 +13,33 @@ type block struct {
 type card struct {
 	caption
 	node          int                 // index into round.nodes
-	lane          bool                // it is a later step of a lane
+	lane          bool                // a later step of a lane
 	parent        int                 // index into block.cards, -1 for none
-	relation      trajectory.Relation // by which it hangs on its parent
-	title         string              // the name, where it stands in the head
+	relation      trajectory.Relation // relation to its parent
+	title         string              // the name, if it is in the head
 	chips         []chip
 	lines         []line
-	chipsBelow    bool    // the chips stand in the first line, to leave the head to the name
-	relationText  string  // as much of by as has room
-	relationRight float64 // where it ends
-	x, y          float64 // from the block's upper left corner
+	chipsBelow    bool    // the chips are in the first line, so that the head has room for the name
+	relationText  string  // the part of by that fits
+	relationRight float64 // its end
+	x, y          float64 // relative to the block's upper left corner
 	w, h          float64
 }
 
 // All lengths are pixels.
 const (
 	cardWidth      = 262
-	indent         = 17  // of a card from the one that it hangs on
-	maxIndents     = 5   // indents there are
+	indent         = 17  // indentation of a card below its parent
+	maxIndents     = 5   // maximum number of indentations
 	cardGap        = 5   // between the cards of a block
-	framePad       = 4   // from the frame around a block of several cards to these
-	rowGap         = 14  // between the rows of a pile
-	maxStackHeight = 420 // a pile that is higher goes on beside itself
+	framePad       = 4   // from the frame of a block of several cards to its cards
+	rowGap         = 14  // between the rows of a column
+	maxStackHeight = 420 // height from which another column is used
 )
 
-// arrange gives the cards their sizes and places.
+// arrange sets the sizes and positions of the cards.
 func (b *block) arrange(tags [][]edgeTag) {
-	var tops []int // the cards that hang on none
+	var tops []int // the cards without parent
 	for i := range b.cards {
 		if b.cards[i].parent < 0 {
 			tops = append(tops, i)
@@ -75,7 +74,7 @@ func (b *block) arrange(tags [][]edgeTag) {
 	}
 }
 
-// wrapColumns lays a high pile out in several columns, row after row.
+// wrapColumns arranges many cards in several columns, row by row.
 func (b *block) wrapColumns(tops []int) {
 	columns := min(5, int(b.h/maxStackHeight)+1)
 	y := 0.0

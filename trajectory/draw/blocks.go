@@ -15,30 +15,30 @@ type connector struct {
 	from, to int
 	relation trajectory.Relation
 	sources  []trajectory.ID
-	targets  []trajectory.ID // more than one where they are a pile
-	card     int             // where it leaves the block beside a card, -1 below the block
+	targets  []trajectory.ID // more than one for lanes that were joined
+	card     int             // height at which it leaves the block beside a card, -1 for below the block
 }
 
-// edgeTag is an edge that is written on a card and not drawn.
+// edgeTag is an edge that is written on a card instead of drawn.
 type edgeTag struct {
 	relation trajectory.Relation
 	other    trajectory.ID
-	name     string // what the other is called
-	in       bool   // it leads here
+	name     string // label of the other node
+	in       bool   // incoming
 }
 
-// place is where a node is drawn.
+// place is the position of a node.
 type place struct{ block, card int }
 
-// blockRound is a round cut into blocks.
+// blockRound is a round divided into blocks.
 type blockRound struct {
 	round
 	index      map[trajectory.ID]int
 	blocks     []block
-	isHeader   []bool // of each block: it stands at the head of the round
+	isHeader   []bool // for each block: it is in the header of the round
 	places     []place
 	connectors []connector
-	tags       [][]edgeTag // of each node
+	tags       [][]edgeTag // for each node
 }
 
 func toBlocks(r round, m activity) *blockRound {
@@ -78,12 +78,11 @@ func toBlocks(r round, m activity) *blockRound {
 	return f
 }
 
-// parentEdges is for each node the edge by which it hangs on another, -1 where it
-// begins a block. Data hangs on what made it, a call on its answer; a Tool is
-// called from everywhere and hangs nowhere.
+// parentEdges returns for each node the edge to its parent, -1 for the root of a block. The parent of data is what
+// made it, that of a call its answer; a Tool has none, because calls everywhere refer to it.
 func (f *blockRound) parentEdges() []int {
 	out := make([]int, len(f.nodes))
-	edges := make([]int, len(f.nodes)) // that lead to a node
+	edges := make([]int, len(f.nodes)) // edges to a node
 	for i := range out {
 		out[i] = -1
 	}
@@ -116,7 +115,7 @@ func (f *blockRound) isCallEdge(e trajectory.Edge) bool {
 		(kind == trajectory.KindAnswer || kind == trajectory.KindCall)
 }
 
-// addSubtree adds a node to a block, and what hangs on it.
+// addSubtree adds a node and its children to a block.
 func (f *blockRound) addSubtree(b *block, node, parent int, by trajectory.Relation, children [][]int) {
 	b.cards = append(b.cards, card{node: node, parent: parent, relation: by})
 	at := len(b.cards) - 1
@@ -133,7 +132,7 @@ func (f *blockRound) indexPlaces() {
 	}
 }
 
-// addConnectors makes lines and tags of the edges that no tree shows.
+// addConnectors adds lines and tags for the edges that are not in a tree.
 func (f *blockRound) addConnectors(makers []int) {
 	type pair struct {
 		from, to int
@@ -164,8 +163,7 @@ func (f *blockRound) addConnectors(makers []int) {
 	}
 }
 
-// tagFrom writes an edge on the card that it leaves, tagTo on the one it leads
-// to; a card of another round has none.
+// tagFrom writes an edge on its source card, tagTo on its target card; nodes of other rounds have no card.
 func (f *blockRound) tagFrom(e trajectory.Edge) {
 	if i, ok := f.index[e.Source]; ok {
 		f.tags[i] = append(f.tags[i], edgeTag{e.Relationship, e.Target, f.cardTitle(e.Target), false})
@@ -178,7 +176,7 @@ func (f *blockRound) tagTo(e trajectory.Edge) {
 	}
 }
 
-// cardTitle is what stands at the head of a node's card.
+// cardTitle is the title of a node's card.
 func (f *blockRound) cardTitle(id trajectory.ID) string {
 	if i, ok := f.index[id]; ok {
 		return wordOf(f.nodes[i])
@@ -186,15 +184,15 @@ func (f *blockRound) cardTitle(id trajectory.ID) string {
 	return string(id.Type()) + " " + numberOf(id)
 }
 
-// addLines leads edges from one block to another: one line from below the block
-// where all of its ends are led on, else one from each card.
+// addLines connects two blocks: one line from below the block if all of its ends are connected, otherwise one from
+// each card.
 func (f *blockRound) addLines(from, to int, edges []trajectory.Edge) {
 	cards := f.blocks[from].cards
 	led := map[int]bool{}
 	for _, e := range edges {
 		led[f.places[f.index[e.Source]].card] = true
 	}
-	covered := map[int]bool{} // an end, or what an end hangs on
+	covered := map[int]bool{} // an end, or the parent of one
 	whole := true
 	for _, end := range f.lastSteps(from) {
 		found := false
@@ -221,7 +219,7 @@ func (f *blockRound) addLines(from, to int, edges []trajectory.Edge) {
 	f.connectors = append(f.connectors, ties...)
 }
 
-// appendUnique is a set with one more.
+// appendUnique adds a value to a set.
 func appendUnique(set []trajectory.ID, id trajectory.ID) []trajectory.ID {
 	if slices.Contains(set, id) {
 		return set
@@ -229,7 +227,7 @@ func appendUnique(set []trajectory.ID, id trajectory.ID) []trajectory.ID {
 	return append(set, id)
 }
 
-// lastSteps are the steps of a block that no step of it follows.
+// lastSteps returns the steps of a block that no other step of it follows.
 func (f *blockRound) lastSteps(b int) []int {
 	last := map[int]bool{}
 	cards := f.blocks[b].cards
@@ -242,12 +240,12 @@ func (f *blockRound) lastSteps(b int) []int {
 	return slices.Sorted(maps.Keys(last))
 }
 
-// label is a tie in words.
+// label returns a connector's relation and ends as text.
 func (t connector) label() string {
 	return fmt.Sprintf("%s: %s to %s", t.relation, firstIDs(t.sources), firstIDs(t.targets))
 }
 
-// firstIDs are the first of many.
+// firstIDs returns the first of many ids.
 func firstIDs(ids []trajectory.ID) string {
 	const most = 12
 	var out []string
@@ -261,7 +259,7 @@ func firstIDs(ids []trajectory.ID) string {
 	return strings.Join(out, ", ")
 }
 
-// compareTags puts what refers to a Tool last: its name says it already.
+// compareTags orders references to a Tool last, because the name of the call shows them.
 func compareTags(a, b edgeTag) int {
 	tool := func(t edgeTag) int {
 		if t.other.Type() == trajectory.Tool {

@@ -11,38 +11,37 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// caption is what a card says.
+// caption is the text of a card.
 type caption struct {
-	word       string // what it is, with its number: "call 5"
+	word       string // kind and number: "call 5"
 	name       string // may be empty
-	by         string // the relation that is not obvious, may be empty
+	by         string // the relation, if it is not obvious
 	parts      []part
-	empty      bool // an answer without a word
+	empty      bool // an answer without text
 	failed     bool
 	unfinished bool // it has not ended
 	inactive   bool // a step that is not on an active branch
-	active     bool // an active branch ends here
+	active     bool // the end of an active branch
 }
 
 // part is one text below the head of a card.
 type part struct {
-	class string // of the SVG's style
-	sign  string // that it begins with
+	class string // style class in the SVG
+	sign  string // prefix
 	text  string
-	lines int // that it may fill
+	lines int // maximum number of lines
 }
 
-// unfinished is the attribute of what a node did that has not ended.
+// unfinished is the attribute of unfinished work.
 const unfinished = "unfinished"
 
-// activity says what is active in a graph.
+// activity has the active nodes of a graph.
 type activity struct {
 	current  map[trajectory.ID]bool // pointers of the newest round
 	inactive map[trajectory.ID]bool
 }
 
-// findActivity finds what is active: in each round the pointers and all that leads to
-// them.
+// findActivity finds the active nodes: in each round the pointers and their ancestors.
 func findActivity(g *trajectory.Graph) activity {
 	m := activity{current: map[trajectory.ID]bool{}, inactive: map[trajectory.ID]bool{}}
 	from := make(map[trajectory.ID][]trajectory.ID, len(g.Nodes))
@@ -78,12 +77,11 @@ func findActivity(g *trajectory.Graph) activity {
 	return m
 }
 
-// captionOf says what stands on a node's card, where it hangs on another by the
-// relation, "" where it does not.
+// captionOf returns the text of a node's card; relation is that to its parent, "" for none.
 func captionOf(n trajectory.Node, m activity, by trajectory.Relation) caption {
 	c := caption{word: wordOf(n), name: plain(n.Name), inactive: m.inactive[n.ID], active: m.current[n.ID]}
 	if c.name == text(n, trajectory.AttrKind) {
-		c.name = "" // "answer" is said already
+		c.name = "" // the word "answer" is in the title already
 	}
 	c.failed, _ = n.Attributes[trajectory.AttrFailed].(bool)
 	c.unfinished, _ = n.Attributes[unfinished].(bool)
@@ -94,8 +92,7 @@ func captionOf(n trajectory.Node, m activity, by trajectory.Relation) caption {
 	return c
 }
 
-// wordOf is a node's type, or the kind of an Action or a State, with the number
-// of its ID.
+// wordOf returns a node's type, or the kind of an Action or a State, with the number of its ID.
 func wordOf(n trajectory.Node) string {
 	word := string(n.Type)
 	if kind := plain(text(n, trajectory.AttrKind)); kind != "" && !n.Type.IsData() {
@@ -112,8 +109,7 @@ func numberOf(id trajectory.ID) string {
 	return fmt.Sprint(number)
 }
 
-// isObvious reports whether a relation need not be said: where a card hangs shows
-// it.
+// isObvious reports whether the position of a card shows the relation to its parent.
 func isObvious(n trajectory.Node, by trajectory.Relation) bool {
 	switch by {
 	case trajectory.Triggers, trajectory.HasConclusion, trajectory.Generates:
@@ -125,7 +121,7 @@ func isObvious(n trajectory.Node, by trajectory.Relation) bool {
 	}
 }
 
-// fillParts fills the parts, by what the node is.
+// fillParts sets the parts for the type of node.
 func (c *caption) fillParts(n trajectory.Node) {
 	add := func(class, sign, s string, lines int) bool {
 		s = plain(s)
@@ -160,7 +156,7 @@ func (c *caption) fillParts(n trajectory.Node) {
 	}
 }
 
-// addAction says what an Action did: with what, and what came of it.
+// addAction adds the input and the result of an Action.
 func (c *caption) addAction(n trajectory.Node, add func(class, sign, s string, lines int) bool) {
 	kind, _ := n.Attributes["type"].(string)
 	if kind == text(n, trajectory.AttrKind) || kind == c.name {
@@ -186,13 +182,13 @@ func (c *caption) addAction(n trajectory.Node, add func(class, sign, s string, l
 	}
 }
 
-// text is an attribute that is text, "" where there is none.
+// text returns a text attribute, "" if there is none.
 func text(n trajectory.Node, name string) string {
 	s, _ := n.Attributes[name].(string)
 	return s
 }
 
-// summary lists the attributes of a node that says nothing else.
+// summary lists the attributes of a node without text.
 func summary(n trajectory.Node) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(n.Attributes)) {
@@ -205,7 +201,7 @@ func summary(n trajectory.Node) string {
 	return strings.Join(parts, ", ")
 }
 
-// plain is text on one line, without what is not seen.
+// plain returns text as one line without invisible characters.
 func plain(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -219,11 +215,11 @@ func plain(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// maxTooltipText is how many characters of an attribute that is not shown stand in a
-// tooltip; what a box cuts off stands there whole.
+// maxTooltipText is the maximum length of an attribute in a tooltip if no card shows it; text that a card cuts is
+// shown completely.
 const maxTooltipText = 1500
 
-// tooltip is all there is to say of a node.
+// tooltip returns everything about a node.
 func tooltip(n trajectory.Node) string {
 	lines := []string{string(n.ID)}
 	say := func(name, value string) {

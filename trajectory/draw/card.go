@@ -10,13 +10,13 @@ import (
 
 // Sizes on a card, pixels.
 const (
-	headHeight  = 22   // the line with what it is
-	emptyHeight = 19   // an answer that says nothing
-	lineHeight  = 15   // a line below
+	headHeight  = 22   // the line with the title
+	emptyHeight = 19   // an answer without text
+	lineHeight  = 15   // a further line
 	footHeight  = 6    // below the last line
-	padLeft     = 12   // from the edge to the text
-	padRight    = 7    // from the text to the edge
-	headSize    = 11.5 // letters of the head
+	padLeft     = 12   // from the left edge to the text
+	padRight    = 7    // from the text to the right edge
+	headSize    = 11.5 // characters of the head
 	textSize    = 11.5
 	chipSize    = 9.5
 	chipHeight  = 14
@@ -29,7 +29,7 @@ type line struct {
 	class, sign, text string
 }
 
-// chip is a tag as it stands on a card.
+// chip is a tag on a card.
 type chip struct {
 	text  string
 	tip   string
@@ -37,8 +37,7 @@ type chip struct {
 	x, w  float64
 }
 
-// fill decides what of its caption and its tags a card of that width shows, and
-// so how high it is.
+// fill chooses which of its caption and tags a card of that width shows, and computes its height.
 func (c *card) fill(w float64, tags []edgeTag) {
 	c.w = w
 	c.chips = chipsOf(tags, w)
@@ -77,12 +76,12 @@ func (c *card) fill(w float64, tags []edgeTag) {
 	}
 }
 
-// head is what begins a card: its word, and how it stands.
+// head is the first line of a card.
 func (c caption) head() string {
 	return strings.TrimSpace(c.word + " " + c.statusText())
 }
 
-// statusText says that it failed or has not ended, "" where there is nothing to say.
+// statusText says whether a node failed or has not ended, "" for neither.
 func (c caption) statusText() string {
 	switch {
 	case c.failed:
@@ -93,7 +92,7 @@ func (c caption) statusText() string {
 	return ""
 }
 
-// wrap breaks a part into its lines; the last one is cut.
+// wrap breaks a part into lines; the last one is cut.
 func (p part) wrap(room float64) []line {
 	var out []line
 	rest, sign := p.text, p.sign
@@ -112,8 +111,8 @@ func (p part) wrap(room float64) []line {
 	return out
 }
 
-// chipsOf lays the tags of a card out at its right edge, as many as have room on
-// about half of it; the last one says how many are left.
+// chipsOf places as many tags as fit into about half the card at its right edge; the last one shows the number of the
+// others.
 func chipsOf(tags []edgeTag, w float64) []chip {
 	tags = slices.Clone(tags)
 	slices.SortStableFunc(tags, compareTags)
@@ -124,7 +123,7 @@ func chipsOf(tags []edgeTag, w float64) []chip {
 		c := newChip(t.shortText(), t.longText(), typeClass(t.other.Type()))
 		left := room - used
 		if i < len(tags)-1 {
-			left -= 28 // for how many are left
+			left -= 28 // for the number of the others
 		}
 		if i > 0 && c.w > left {
 			var tips []string
@@ -153,7 +152,7 @@ func newChip(text, tip, class string) chip {
 	return chip{text: text, tip: tip, class: class, w: width(text)*chipSize + chipPad}
 }
 
-// shortText is a tag in short.
+// shortText returns a tag in short form.
 func (t edgeTag) shortText() string {
 	s := t.name
 	if t.relation != trajectory.RefersTo && t.relation != trajectory.Triggers && t.relation != trajectory.HasConclusion {
@@ -175,8 +174,7 @@ func (t edgeTag) longText() string {
 	return fmt.Sprintf("%s: to %s", t.relation, t.other)
 }
 
-// block draws the cards of a block at a place on the page, and the lines by
-// which they hang together.
+// block draws the cards of a block and the lines between them.
 func (d *drawing) block(b *block, nodes []trajectory.Node, x, y float64) {
 	if len(b.cards) > 1 {
 		d.printf(`<rect class="frame" x="%s" y="%s" width="%s" height="%s" rx="10"/>`+"\n", px(x), px(y), px(b.w), px(b.h))
@@ -191,13 +189,12 @@ func (d *drawing) block(b *block, nodes []trajectory.Node, x, y float64) {
 	}
 }
 
-// childLine leads from the foot of a card to the side of one that hangs on it. That of
-// a lane goes on where the one before ends.
+// childLine draws a line from a card to its child. In a lane the line begins at the previous card.
 func (d *drawing) childLine(b *block, i int, nodes []trajectory.Node, x, y float64) {
 	from, to := b.cards[b.cards[i].parent], b.cards[i]
 	class := relationClass(to.relation)
 	left, begin := x+to.x-indent+8, y+from.y+from.h
-	if from.x == to.x && !to.lane { // as deep as it gets
+	if from.x == to.x && !to.lane { // the maximum indentation
 		left = x + to.x - 4
 	}
 	if to.lane && from.x >= to.x {
@@ -255,8 +252,7 @@ func (d *drawing) card(c card, n trajectory.Node, x, y float64) {
 	d.b.WriteString("</g>\n")
 }
 
-// text draws a line of a card; what is read from right to left begins at the
-// right.
+// text draws a line of a card; right-to-left text is aligned to the right.
 func (d *drawing) text(l line, w, y float64) {
 	x, direction := float64(padLeft), ""
 	if isRightToLeft(l.text) {
@@ -269,7 +265,7 @@ func (d *drawing) text(l line, w, y float64) {
 	d.printf(`<text class="%s" x="%s" y="%s"%s>%s%s</text>`+"\n", l.class, px(x), px(y), direction, sign, escape(l.text))
 }
 
-// xmlText is text without characters that XML cannot hold.
+// xmlText removes characters that are invalid in XML.
 func xmlText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r == 0xfffe || r == 0xffff {

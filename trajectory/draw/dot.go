@@ -7,8 +7,7 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// labelWidth is how wide a text may be in a node that somebody else lays out, in
-// parts of the size of its letters.
+// labelWidth is the maximum width of a text in a node of another layout program, in font sizes.
 const labelWidth = 20
 
 // DOT returns the graph for Graphviz: a cluster for each round, tooltips with
@@ -38,7 +37,7 @@ func DOT(g *trajectory.Graph) []byte {
 	return []byte(b.String())
 }
 
-// dotText quotes text: in DOT a backslash begins an escape.
+// dotText quotes text; in DOT a backslash starts an escape sequence.
 func dotText(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == 0 {
@@ -49,9 +48,8 @@ func dotText(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\r", "", "\n", `\n`).Replace(s) + `"`
 }
 
-// dotStyle is how a node is drawn: in the colour of its type, red where it
-// failed, with a thick edge where an active branch ends and a broken one where
-// none leads there.
+// dotStyle returns the style of a node: the colour of its type, red for a failure, a thick border for the end of an
+// active branch and a dashed one for a node not on an active branch.
 func dotStyle(n trajectory.Node, m activity) string {
 	c := captionOf(n, m, "")
 	light, _ := typeColours(n.Type)
@@ -68,7 +66,7 @@ func dotStyle(n trajectory.Node, m activity) string {
 	return look
 }
 
-// nodeLabel is a node in a few lines.
+// nodeLabel describes a node in a few lines.
 func nodeLabel(n trajectory.Node, m activity) []string {
 	c := captionOf(n, m, "")
 	out := []string{c.head()}
@@ -87,7 +85,7 @@ func nodeLabel(n trajectory.Node, m activity) []string {
 	return out
 }
 
-// graphTitle says whose graph it is.
+// graphTitle names the user, session and agent of the graph.
 func graphTitle(g *trajectory.Graph) string {
 	h := "Trajectory of session " + plain(g.Session)
 	if g.Sub > 0 {

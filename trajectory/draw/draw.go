@@ -12,10 +12,10 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// Formats lists what Render takes.
+// Formats lists the formats of Render.
 func Formats() []string { return []string{"json", "dot", "mermaid", "svg"} }
 
-// Render returns the graph in one of the formats; json is what networkx reads.
+// Render returns the graph in one of the formats; json is the format of networkx.
 func Render(g *trajectory.Graph, format string) ([]byte, error) {
 	switch format {
 	case "json":
@@ -27,18 +27,17 @@ func Render(g *trajectory.Graph, format string) ([]byte, error) {
 	case "svg":
 		return SVG(g), nil
 	}
-	return nil, fmt.Errorf("a trajectory is drawn as %s, not as %q", strings.Join(Formats(), ", "), format)
+	return nil, fmt.Errorf("unknown format %q: use one of %s", format, strings.Join(Formats(), ", "))
 }
 
-// round is what a graph has of one round.
+// round is the part of a graph in one round.
 type round struct {
 	number int
 	nodes  []trajectory.Node
-	edges  []trajectory.Edge // its own
+	edges  []trajectory.Edge // without bridges
 }
 
-// split cuts a graph into its rounds that have nodes, and the bridges between
-// them.
+// split divides a graph into its rounds with nodes, and the bridges between them.
 func split(g *trajectory.Graph) (rounds []round, bridges []trajectory.Edge) {
 	at := map[int]int{}
 	home := map[trajectory.ID]int{}
@@ -66,7 +65,7 @@ func split(g *trajectory.Graph) (rounds []round, bridges []trajectory.Edge) {
 	return rounds, bridges
 }
 
-// typeColours is that of a type on light and on dark ground.
+// typeColours has the colours of a type on a light and a dark background.
 func typeColours(t trajectory.Type) (light, dark string) {
 	switch t {
 	case trajectory.Query:
@@ -93,7 +92,7 @@ func typeColours(t trajectory.Type) (light, dark string) {
 	return "#6b7280", "#9ca3af"
 }
 
-// typesIn lists the types that a graph has, in their order, with how many.
+// typesIn lists the types in a graph, in order, with their counts.
 func typesIn(g *trajectory.Graph) (types []trajectory.Type, counts map[trajectory.Type]int) {
 	counts = map[trajectory.Type]int{}
 	for _, n := range g.Nodes {

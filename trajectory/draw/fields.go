@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// fields writes a JSON object as "month: 2026-10, all: true", which is shorter
-// to read, without handles of contexts; any other text stays.
+// fields formats a JSON object as "month: 2026-10, all: true", without context handles; other text is unchanged.
 func fields(s string) string {
 	s = strings.TrimSpace(s)
 	if !strings.HasPrefix(s, "{") {
@@ -29,7 +28,7 @@ func fields(s string) string {
 			return s
 		}
 		if bytes.HasPrefix(value, []byte(`{"$context"`)) {
-			continue // a handle says nothing to a reader
+			continue // a handle is of no interest to a reader
 		}
 		var words string
 		if json.Unmarshal(value, &words) != nil {
@@ -43,7 +42,7 @@ func fields(s string) string {
 	return strings.Join(parts, ", ")
 }
 
-// attributeText is an attribute as text: text as it is, else as JSON.
+// attributeText formats an attribute: text unchanged, other values as JSON.
 func attributeText(v any) string {
 	if s, ok := v.(string); ok {
 		return s

@@ -7,11 +7,10 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// vertex is a block in a layer, a place where lines pass it, or where lines
-// come from or lead to other panels. Lines of one relation to one target share
-// their places, so that they come together.
+// vertex is a block in a layer, a point at which lines pass a layer, or one at which lines enter or leave the panel.
+// Lines of one relation to one target share their points.
 type vertex struct {
-	block int // index into the panel's blocks, else passing, entry or exit
+	block int // index into the panel's blocks, or passing, entry or exit
 	layer int
 	w, h  float64
 	x     float64 // its middle
@@ -19,43 +18,42 @@ type vertex struct {
 	down  []weightedLink
 }
 
-// What a vertex is that is no block.
+// The kinds of vertices that are not blocks.
 const (
 	passing = -1 - iota
-	entry   // where lines come from the panel before
-	exit    // where lines lead to the next panel
+	entry   // lines from the previous panel
+	exit    // lines to the next panel
 )
 
-// weightedLink leads to a vertex of the layer above or below, and pulls at it.
+// weightedLink connects a vertex to one of a neighbouring layer, with a weight.
 type weightedLink struct {
 	to     int
 	weight float64
 }
 
-// segment is one drawn piece of ties, from a vertex to one a layer below.
+// segment is one drawn piece of connectors, from a vertex to one in the next layer.
 type segment struct {
 	from, to   int
-	connectors []connector // that run through it, at least one
+	connectors []connector // number of connectors, at least one
 }
 
-// layers is a panel cut into layers so that all strands lead one layer down.
+// layers is a panel divided into layers, so that every segment leads to the next layer.
 type layers struct {
 	vertices []vertex
 	rows     [][]int
 	segments []segment
-	in, out  int // the vertices that are entry and exit, -1 for none
+	in, out  int // the entry and exit vertices, -1 for none
 }
 
-// layered puts blocks into layers by the longest path that leads to them, and
-// leads ties through the layers that they pass. A tie may begin at entry or end
-// at exit.
+// layered assigns blocks to layers by the longest path to them, and divides connectors into segments. A connector may
+// begin at entry or end at exit.
 func layered(blocks []*block, ties []connector) *layers {
 	l := &layers{vertices: make([]vertex, len(blocks), len(blocks)+2), in: -1, out: -1}
 	for i, b := range blocks {
 		l.vertices[i] = vertex{block: i, w: b.w, h: b.h}
 	}
 	for _, t := range ties {
-		if t.card >= 0 { // it leaves beside
+		if t.card >= 0 { // it leaves beside the card
 			l.vertices[t.from].w = blocks[t.from].w + 2*besideWidth
 		}
 		if t.from == entry && l.in < 0 {
@@ -78,7 +76,7 @@ func layered(blocks []*block, ties []connector) *layers {
 		}
 		l.rows[v.layer] = append(l.rows[v.layer], i)
 	}
-	for _, row := range l.rows { // where nothing crosses this order stays
+	for _, row := range l.rows { // without crossings this order stays
 		slices.SortStableFunc(row, func(a, b int) int { return cmp.Compare(l.sortClass(a), l.sortClass(b)) })
 	}
 	return l
@@ -89,7 +87,7 @@ func (l *layers) add(v vertex) int {
 	return len(l.vertices) - 1
 }
 
-// ends are the vertices that a tie leads from and to.
+// ends returns the vertices of a connector.
 func (l *layers) ends(t connector) (from, to int) {
 	from, to = t.from, t.to
 	if from == entry {
@@ -101,7 +99,7 @@ func (l *layers) ends(t connector) (from, to int) {
 	return from, to
 }
 
-// assignLayers gives each vertex its layer: entry stands above all, exit below.
+// assignLayers sets the layer of each vertex: entry is above all, exit below.
 func (l *layers) assignLayers(ties []connector) {
 	next := make([][]int, len(l.vertices))
 	led := make([]bool, len(l.vertices))
@@ -127,7 +125,7 @@ func (l *layers) assignLayers(ties []connector) {
 	}
 }
 
-// depths is for each vertex the length of the longest path that leads to it.
+// depths returns for each vertex the length of the longest path to it.
 func depths(next [][]int) []int {
 	out := make([]int, len(next))
 	open := make([]int, len(next))
@@ -155,21 +153,20 @@ func depths(next [][]int) []int {
 	return out
 }
 
-// passKey is a place where lines of one relation on their way to one vertex pass a
-// layer.
+// passKey identifies the point at which lines of one relation to one vertex pass a layer.
 type passKey struct {
 	to       int
 	relation trajectory.Relation
 	layer    int
 }
 
-// segmentKey is where a strand leads from and to; card is where it leaves a block.
+// segmentKey identifies a segment; card is the card at which it leaves a block.
 type segmentKey struct{ from, to, card int }
 
-// passWidth is the room that lines take where they pass a layer, pixels.
+// passWidth is the width of a point at which lines pass a layer, pixels.
 const passWidth = 12
 
-// besideWidth is the room of lines that leave a block beside its cards, pixels.
+// besideWidth is the width of lines that leave a block beside its cards, pixels.
 const besideWidth = 12
 
 func (l *layers) route(t connector, shared map[passKey]int, known map[segmentKey]int) {
@@ -187,7 +184,7 @@ func (l *layers) route(t connector, shared map[passKey]int, known map[segmentKey
 	l.addSegment(t, at, to, known)
 }
 
-// addSegment makes a strand, unless there is one.
+// addSegment adds a segment unless it exists.
 func (l *layers) addSegment(t connector, from, to int, known map[segmentKey]int) {
 	w := segmentKey{from, to, -1}
 	if l.vertices[from].block >= 0 {
@@ -201,16 +198,16 @@ func (l *layers) addSegment(t connector, from, to int, known map[segmentKey]int)
 	l.segments = append(l.segments, segment{from: from, to: to, connectors: []connector{t}})
 	weight := edgePull(t.relation)
 	if l.vertices[from].block < 0 && l.vertices[to].block < 0 {
-		weight *= 10 // what passes is straight
+		weight *= 10 // passing lines are straight
 	}
 	l.vertices[from].down = append(l.vertices[from].down, weightedLink{to, weight})
 	l.vertices[to].up = append(l.vertices[to].up, weightedLink{from, weight})
 }
 
-// mainPull is the pull of the course of the work, which is drawn straight.
+// mainPull is the weight of edges between steps, which are drawn straight.
 const mainPull = 1000
 
-// edgePull is how much an edge wants to be straight.
+// edgePull returns the weight of an edge.
 func edgePull(r trajectory.Relation) float64 {
 	switch r {
 	case trajectory.Triggers, trajectory.HasConclusion, trajectory.Generates:
@@ -222,11 +219,10 @@ func edgePull(r trajectory.Relation) float64 {
 	}
 }
 
-// orderSweeps is how often rows are put in order, down and up in turn.
+// orderSweeps is the number of passes over the rows, alternately down and up.
 const orderSweeps = 16
 
-// order puts each row in the order of the middle of what its vertices are
-// joined to, and keeps what had the fewest crossings.
+// order sorts each row by the mean position of the connected vertices, and keeps the order with the fewest crossings.
 func (l *layers) order() {
 	best, least := cloneRows(l.rows), l.crossings()
 	for s := 0; s < orderSweeps && least > 0; s++ {
@@ -253,7 +249,7 @@ func cloneRows(rows [][]int) [][]int {
 	return out
 }
 
-// places is where each vertex stands in its row.
+// places returns the position of each vertex in its row.
 func (l *layers) places() []int {
 	at := make([]int, len(l.vertices))
 	for _, row := range l.rows {
@@ -264,8 +260,7 @@ func (l *layers) places() []int {
 	return at
 }
 
-// arrange puts one row in order and keeps at, where each vertex stands in its
-// row, up to date.
+// arrange sorts one row and updates at, the position of each vertex in its row.
 func (l *layers) arrange(row, at []int, side func(*vertex) []weightedLink) {
 	middle := make(map[int]float64, len(row))
 	for i, v := range row {
@@ -286,8 +281,7 @@ func (l *layers) arrange(row, at []int, side func(*vertex) []weightedLink) {
 	}
 }
 
-// sortClass puts the course of the work to the left of data, and what passes to the
-// right of both.
+// sortClass puts steps to the left of data, and passing lines to the right of both.
 func (l *layers) sortClass(v int) int {
 	switch {
 	case l.vertices[v].block < 0:
@@ -298,7 +292,7 @@ func (l *layers) sortClass(v int) int {
 	return 1
 }
 
-// crossings counts the strands that cross between rows.
+// crossings counts the crossings of segments between rows.
 func (l *layers) crossings() int {
 	at := l.places()
 	n := 0
@@ -316,8 +310,7 @@ func (l *layers) crossings() int {
 	return n
 }
 
-// inversions counts the pairs that stand in falling order, with a Fenwick tree
-// of how often each number was seen.
+// inversions counts the pairs in descending order, with a Fenwick tree of counts.
 func inversions(list []int) int {
 	if len(list) < 2 {
 		return 0
@@ -325,7 +318,7 @@ func inversions(list []int) int {
 	seen := make([]int, slices.Max(list)+2)
 	n := 0
 	for i, v := range list {
-		n += i // all before, less those that are not larger
+		n += i // all earlier numbers, less those that are not larger
 		for at := v + 1; at > 0; at -= at & -at {
 			n -= seen[at]
 		}

@@ -7,8 +7,7 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// header draws the title and the legend into a width and returns how high they
-// are.
+// header draws the title and the legend, and returns their height.
 func (d *drawing) header(g *trajectory.Graph, m activity, wide float64) float64 {
 	types, counts := typesIn(g)
 	d.printf(`<text class="heading" x="0" y="16">%s</text>`+"\n", escape(shorten(graphTitle(g), wide/19)))
@@ -27,7 +26,7 @@ func (d *drawing) header(g *trajectory.Graph, m activity, wide float64) float64 
 	return l.y + 22
 }
 
-// marks explains how cards are marked, where any is.
+// marks explains the marks of cards that occur.
 func (l *legend) marks(g *trajectory.Graph, m activity) {
 	if len(m.current) > 0 {
 		l.entry("an active branch ends here", 52, `<rect class="flag" y="-11" width="46" height="14" rx="4"/><text class="flagged" x="23" y="-0.7">active</text>`)
@@ -36,11 +35,11 @@ func (l *legend) marks(g *trajectory.Graph, m activity) {
 		l.entry("failed", 24, `<g class="failed"><rect class="mark" y="-10.5" width="18" height="13" rx="3"/></g>`)
 	}
 	if len(m.inactive) > 0 {
-		l.entry("on no active branch", 24, `<g class="off"><rect class="mark" y="-10.5" width="18" height="13" rx="3"/></g>`)
+		l.entry("not on an active branch", 24, `<g class="off"><rect class="mark" y="-10.5" width="18" height="13" rx="3"/></g>`)
 	}
 }
 
-// legend is where the next entry goes.
+// legend is the position of the next entry.
 type legend struct {
 	d          *drawing
 	wide, x, y float64
@@ -48,8 +47,7 @@ type legend struct {
 
 const legendSize = 12
 
-// entry draws a sign of that width and its label, on a new line where they do
-// not fit.
+// entry draws a sign of that width and its label, on a new line if they do not fit.
 func (l *legend) entry(label string, wide float64, sign string, args ...any) {
 	used := wide + width(label)*legendSize
 	if l.x > 0 && l.x+used > l.wide {
@@ -60,7 +58,7 @@ func (l *legend) entry(label string, wide float64, sign string, args ...any) {
 	l.x += used + 14
 }
 
-// relations lists those that a graph has, in order of their first edge.
+// relations lists the relations in a graph, in order of their first edge.
 func relations(g *trajectory.Graph) []trajectory.Relation {
 	var out []trajectory.Relation
 	for _, e := range g.Edges {

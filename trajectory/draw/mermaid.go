@@ -47,7 +47,7 @@ func Mermaid(g *trajectory.Graph) []byte {
 	return []byte(b.String())
 }
 
-// mermaidText writes what Mermaid or HTML would read as theirs as entities.
+// mermaidText escapes characters with a meaning in Mermaid or HTML.
 func mermaidText(s string) string {
 	return strings.NewReplacer(
 		"#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "&", "#amp;", "`", "#96;", "\\", "#92;").Replace(s)

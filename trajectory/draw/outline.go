@@ -6,31 +6,30 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// OutlineLine is a node of a graph as a list of nodes shows it, one a line: its texts are
-// on one line each, without what is not seen, and whole.
+// OutlineLine describes a node in a list with one line a node. Its texts are complete, on one line each, without
+// invisible characters.
 type OutlineLine struct {
 	Round int
 	ID    trajectory.ID
-	// Depth is 0 for a step, 1 for what hangs on it, a call or data, and so on.
+	// Depth is 0 for a step, 1 for its children, a call or data, and so on.
 	Depth int
-	// Called is what the node is called in the lines of others, as "call 5".
+	// Called is the label of the node in other lines, such as "call 5".
 	Called string
-	// Kind is that of an Action or a State, Name the node's own; both may be empty.
+	// Kind is the kind of an Action or a State, Name the node's name; both may be empty.
 	Kind, Name string
-	// By is the relation by which it hangs on another, where it is not obvious.
+	// By is the relation to its parent, if it is not obvious.
 	By string
-	// Said is what was said or done, Result what came of it; both may be empty.
+	// Said is the text or input, Result the result; both may be empty.
 	Said, Result string
-	// After names the steps that this one follows from, where that is not the one
-	// step above it; Refers what else it has to do with, but for a tool of its name.
+	// After names the steps that this one follows, unless it is the one step above it. Refers names other related
+	// nodes, except a tool of its name.
 	After, Refers []string
-	// Failed, Open, Active and Off say that it failed, that it has not ended, that an
-	// active branch ends here, and that it is a step of none.
+	// Failed, Open, Active and Off mean that the node failed, has not ended, ends an active branch, and is on no
+	// active branch.
 	Failed, Open, Active, Off bool
 }
 
-// Outline lists the nodes of a graph round after round: steps in their order, each
-// with what hangs on it below it, then tools.
+// Outline lists the nodes of a graph round by round: steps in order, each followed by its children, then tools.
 func Outline(g *trajectory.Graph) []OutlineLine {
 	rounds, _ := split(g)
 	m := findActivity(g)
@@ -57,7 +56,7 @@ func Outline(g *trajectory.Graph) []OutlineLine {
 	return out
 }
 
-// outlineBlock lists the nodes of a block that stands below another.
+// outlineBlock lists the nodes of a block.
 func (f *blockRound) outlineBlock(b, above int) []OutlineLine {
 	cards := f.blocks[b].cards
 	depth := make([]int, len(cards))
@@ -95,8 +94,7 @@ func (f *blockRound) outlineBlock(b, above int) []OutlineLine {
 	return out
 }
 
-// predecessorNames names what a step follows from, nothing where that is the block above
-// it as a whole.
+// predecessorNames names the predecessors of a step, nothing if that is the whole block above it.
 func (f *blockRound) predecessorNames(b, above int, id trajectory.ID) []string {
 	var out []string
 	plainly := true

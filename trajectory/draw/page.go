@@ -13,19 +13,19 @@ const (
 	panelGap     = 30   // between panels of a column
 	gutter       = 22   // between columns
 	bandGap      = 44   // between bands
-	maxBandWidth = 1532 // of a band, as a window of 1600 shows it
-	pageAspect   = 1.5  // width to height that a small page wants to have
+	maxBandWidth = 1532 // width of a band, which a window of 1600 shows
+	pageAspect   = 1.5  // preferred ratio of width to height of a small page
 )
 
-// page is all panels, in bands that a window shows whole, one below the other;
-// in a band they stand in columns, to be read as a newspaper is.
+// page arranges all panels in bands that a window shows completely, one below the other. The panels of a band are in
+// columns, read like those of a newspaper.
 type page struct {
 	panels []*panel
 	bands  []float64 // where each ends
 	w, h   float64
 }
 
-// arrange puts panels into bands and columns, the upper left corner at 0, 0.
+// arrange assigns panels to bands and columns, with the upper left corner at 0, 0.
 func arrange(panels []*panel) *page {
 	p := &page{panels: panels}
 	y := 0.0
@@ -43,9 +43,8 @@ func arrange(panels []*panel) *page {
 	return p
 }
 
-// placeBand places the panels that one band takes, and says how many these are and
-// how large it is. Where all that is left fits, its columns are of the height
-// that gives it the shape that is wanted.
+// placeBand places the panels of one band, and returns their number and the size. If all remaining panels fit, the
+// height of its columns is chosen for the preferred ratio.
 func placeBand(panels []*panel) (n int, w, h float64) {
 	highest, sum := 0.0, 0.0
 	for _, p := range panels {
@@ -67,8 +66,7 @@ func placeBand(panels []*panel) (n int, w, h float64) {
 	return placeColumns(panels, best)
 }
 
-// placeColumns places panels into columns that are no higher than the limit, until
-// the band is full, and says how many it took.
+// placeColumns places panels into columns of limited height until the band is full, and returns the number of panels.
 func placeColumns(panels []*panel, limit float64) (n int, w, h float64) {
 	x, y, wide, column := 0.0, 0.0, 0.0, 0
 	for i, p := range panels {
@@ -88,7 +86,7 @@ func placeColumns(panels []*panel, limit float64) (n int, w, h float64) {
 	return len(panels), w, h
 }
 
-// page draws panels first, then what lies over them: bridges, strands, blocks.
+// page draws panels first, then bridges, lines and blocks above them.
 func (d *drawing) page(p *page) {
 	for _, panel := range p.panels {
 		d.printf(`<rect class="panel" x="%s" y="%s" width="%s" height="%s" rx="10"/>`+"\n",
@@ -114,8 +112,8 @@ func (d *drawing) page(p *page) {
 	}
 }
 
-// bridge leads from below one panel to the next: down, and where that is in
-// another column or band around what lies between.
+// bridge draws a line from below one panel to the next: straight down or, to another column or band, around the
+// panels between.
 func (d *drawing) bridge(page *page, from, to *panel) {
 	if from.layers.out < 0 || len(to.bridge) == 0 {
 		return
@@ -155,12 +153,11 @@ func (d *drawing) bridge(page *page, from, to *panel) {
 	d.printf(`<path class="line %s" d="%s"%s><title>%s</title></path>`+"\n", class, line.String(), tip, escape(said))
 }
 
-// segment draws a piece of a tie. Where lines come together they touch with the
-// same direction.
+// segment draws a piece of a connector. Lines that join touch in the same direction.
 func (d *drawing) segment(p *panel, s segment) {
 	a, b := &p.layers.vertices[s.from], &p.layers.vertices[s.to]
 	line := path{}
-	x, begin := p.middle(s.from), p.top(a.layer)+a.h // what passes has no height
+	x, begin := p.middle(s.from), p.top(a.layer)+a.h // a passing point has no height
 	if s.connectors[0].card >= 0 && a.block >= 0 {
 		x = d.lineBeside(p, s, &line)
 	} else {
@@ -190,7 +187,7 @@ func (d *drawing) segment(p *panel, s segment) {
 	}
 }
 
-// connectorLabel is what runs through a line, in words.
+// connectorLabel describes a connector.
 func connectorLabel(ties []connector) string {
 	var out []string
 	for _, t := range ties {
@@ -199,8 +196,7 @@ func connectorLabel(ties []connector) string {
 	return strings.Join(out, "\n")
 }
 
-// lineBeside leads a line out of the right side of a card and down beside the
-// block, and returns its x there.
+// lineBeside draws a line out of the right side of a card and down beside the block, and returns its x there.
 func (d *drawing) lineBeside(p *panel, s segment, line *path) float64 {
 	b := p.blocks[p.layers.vertices[s.from].block]
 	c := &b.cards[s.connectors[0].card]
@@ -213,8 +209,7 @@ func (d *drawing) lineBeside(p *panel, s segment, line *path) float64 {
 	return out
 }
 
-// splitBridges sorts bridges by their rounds: the first that leads to each, and those
-// that leave it.
+// splitBridges sorts bridges by round: the first one into each, and those out of it.
 func splitBridges(rounds []round, bridges []trajectory.Edge) (arrivals []trajectory.Edge, leaves [][]trajectory.Edge) {
 	home := map[trajectory.ID]int{}
 	for i, r := range rounds {

@@ -1,12 +1,12 @@
 package draw
 
-// panelSplit says in which panel of a round each block stands.
+// panelSplit has the panel of each block of a round.
 type panelSplit struct {
 	count   int
 	panelOf []int
 }
 
-// splitPanels cuts a round that is too high between layers, where few lines lead on.
+// splitPanels divides a round that is too high between layers that few lines cross.
 func (f *blockRound) splitPanels() panelSplit {
 	next := make([][]int, len(f.blocks))
 	for _, t := range f.connectors {
@@ -45,7 +45,7 @@ func (f *blockRound) splitPanels() panelSplit {
 	return out
 }
 
-// crossing counts the ties that cross the line above each layer.
+// crossing counts the connectors that cross the line above each layer.
 func (f *blockRound) crossing(layer []int, layers int) []int {
 	out := make([]int, layers)
 	for _, t := range f.connectors {
@@ -56,8 +56,7 @@ func (f *blockRound) crossing(layer []int, layers int) []int {
 	return out
 }
 
-// splitEvenly puts layers into as few pieces as are not too high, and these of about
-// equal heights.
+// splitEvenly divides layers into the smallest number of pieces that are not too high, of similar heights.
 func splitEvenly(highs []float64, crossing []int) []int {
 	best, count := fillPieces(highs, crossing, maxPanelHeight)
 	low, high := 0.0, float64(maxPanelHeight)
@@ -72,8 +71,8 @@ func splitEvenly(highs []float64, crossing []int) []int {
 	return best
 }
 
-// fillPieces fills pieces up to a limit, and ends them where few lines cross. What
-// is too high by itself stands below a little that comes before.
+// fillPieces fills pieces up to a limit, and ends them where few lines cross. A layer that is too high by itself gets
+// a piece of its own.
 func fillPieces(highs []float64, crossing []int, limit float64) (piece []int, count int) {
 	piece = make([]int, len(highs))
 	begin, used := 0, 0.0

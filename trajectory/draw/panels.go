@@ -12,11 +12,10 @@ const (
 	gapY           = 17 // between layers
 	panelPad       = 9
 	panelHead      = 27  // the line with the round's number
-	maxPanelHeight = 880 // a round that is higher goes on in another panel
+	maxPanelHeight = 880 // a round that is higher is divided
 )
 
-// panel is a round, or a piece of one, that is laid out. Its places are
-// relative to x and y.
+// panel is a round, or a part of one, with its layout. Positions are relative to x and y.
 type panel struct {
 	*blockRound
 	title        string
@@ -29,26 +28,26 @@ type panel struct {
 	band         int
 	column       int
 	head         float64     // above the first layer
-	layerTops    []float64   // of the layers, from the panel's
-	layerHeights []float64   // how high the layers are
+	layerTops    []float64   // offset of the layers in the panel
+	layerHeights []float64   // height of the layers
 	shift        float64     // from a layer's x to the panel's
-	bridge       []connector // how the panel before leads here
+	bridge       []connector // style of the line from the previous panel
 }
 
-// top and bottom are where a layer begins and ends on the page.
+// top and bottom are the upper and lower edge of a layer on the page.
 func (p *panel) top(layer int) float64    { return p.y + p.layerTops[layer] }
 func (p *panel) bottom(layer int) float64 { return p.top(layer) + p.layerHeights[layer] }
 
 // middle is the x of a vertex on the page.
 func (p *panel) middle(v int) float64 { return p.x + p.shift + p.layers.vertices[v].x }
 
-// corner is the upper left one of a block on the page.
+// corner returns the upper left corner of a block on the page.
 func (p *panel) corner(b int) (x, y float64) {
 	v := &p.layers.vertices[b]
 	return p.middle(b) - p.blocks[v.block].w/2, p.top(v.layer)
 }
 
-// layOut gives all that is in a panel its place.
+// layOut sets all positions in a panel.
 func (p *panel) layOut() {
 	p.layers = layered(p.blocks, p.connectors)
 	p.layers.order()
@@ -77,8 +76,7 @@ func (p *panel) layOut() {
 	}
 }
 
-// layOutHeaders lays the blocks of a shelf out in lines of that width, and returns how
-// high they are.
+// layOutHeaders arranges header blocks in lines of that width, and returns their height.
 func layOutHeaders(shelf []*block, wide float64) float64 {
 	x, y, line := 0.0, 0.0, 0.0
 	for _, b := range shelf {
@@ -99,8 +97,8 @@ func layOutHeaders(shelf []*block, wide float64) float64 {
 	return y + line + gapY
 }
 
-// newPanels lays a round out, in several panels where it is long; leaves are
-// the bridges that leave it, and arrival is one that leads to it.
+// newPanels lays out a round, in several panels if it is long; leaves are the bridges out of it, and arrival is one
+// into it.
 func newPanels(r round, m activity, leaves []trajectory.Edge, arrival trajectory.Edge) []*panel {
 	f := toBlocks(r, m)
 	f.sizeCards()
@@ -134,9 +132,8 @@ func newPanels(r round, m activity, leaves []trajectory.Edge, arrival trajectory
 	return panels
 }
 
-// assignConnectors gives each tie to its panel. One that leads to the next panel ends
-// below the one and begins above the other; one that leads farther becomes
-// tags.
+// assignConnectors assigns each connector to a panel. A connector to the next panel ends below the one and begins
+// above the other; a longer one becomes tags.
 func (f *blockRound) assignConnectors(panels []*panel, of, at []int) {
 	for _, t := range f.connectors {
 		from, to := of[t.from], of[t.to]
@@ -161,7 +158,7 @@ func (f *blockRound) assignConnectors(panels []*panel, of, at []int) {
 	f.labelEntries(of)
 }
 
-// edges are those that a tie stands for.
+// edges returns the edges of a connector.
 func (t connector) edges() []trajectory.Edge {
 	var out []trajectory.Edge
 	for _, s := range t.sources {
@@ -172,8 +169,8 @@ func (t connector) edges() []trajectory.Edge {
 	return out
 }
 
-// labelEntries writes on the cards of a panel where the lines come from that lead to
-// it together, where not all of them lead to the same.
+// labelEntries writes the sources of lines from the previous panel on the target cards, unless all lines lead to the
+// same card.
 func (f *blockRound) labelEntries(of []int) {
 	crossing := map[int][]connector{} // by the panel that they lead to
 	for _, t := range f.connectors {
@@ -202,8 +199,7 @@ func (f *blockRound) labelEntries(of []int) {
 	}
 }
 
-// connectArrival leads from above the first panel to the node that a bridge leads to, or
-// no farther than to the panel.
+// connectArrival draws the line from above the first panel to the target node of a bridge, or only to the panel.
 func (f *blockRound) connectArrival(panels []*panel, of, at []int, bridge trajectory.Edge) {
 	i, ok := f.index[bridge.Target]
 	if !ok || f.isHeader[f.places[i].block] {
@@ -213,7 +209,7 @@ func (f *blockRound) connectArrival(panels []*panel, of, at []int, bridge trajec
 	t := bridgeConnector(entry, at[b], bridge)
 	p := panels[of[b]]
 	p.bridge = []connector{t}
-	if len(p.headers) == 0 { // it would cross what stands there
+	if len(p.headers) == 0 { // it would cross other elements
 		p.connectors = append(p.connectors, t)
 	}
 }
@@ -222,9 +218,8 @@ func bridgeConnector(from, to int, e trajectory.Edge) connector {
 	return connector{from: from, to: to, relation: e.Relationship, sources: []trajectory.ID{e.Source}, targets: []trajectory.ID{e.Target}, card: -1}
 }
 
-// connectLeaves leads from the steps that the next round follows from to below the last
-// panel; a step of an earlier panel says so in words. Data is led from only
-// where the round has no step that is a leaf.
+// connectLeaves draws lines from the leaves of the round to below the last panel; a step of an earlier panel gets a
+// tag. Data is connected only if the round has no step as a leaf.
 func (f *blockRound) connectLeaves(p *panel, of, at []int, bridges []trajectory.Edge) {
 	steps := slices.ContainsFunc(bridges, func(e trajectory.Edge) bool { return !e.Source.Type().IsData() })
 	last := 0
@@ -245,7 +240,7 @@ func (f *blockRound) connectLeaves(p *panel, of, at []int, bridges []trajectory.
 	}
 }
 
-// sizeCards gives all cards their sizes.
+// sizeCards sets the sizes of all cards.
 func (f *blockRound) sizeCards() {
 	for i := range f.blocks {
 		b := &f.blocks[i]
@@ -257,8 +252,7 @@ func (f *blockRound) sizeCards() {
 	}
 }
 
-// makeHeader makes a card of a tool that stands at the head of a round: its name
-// alone.
+// makeHeader creates the card of a tool in the header of a round, with only its name.
 func (c *card) makeHeader() {
 	c.title = shortenMiddle(c.name, (cardWidth-padLeft-padRight-7)/headSize/1.05-width(c.word))
 	c.lines, c.h = nil, headHeight

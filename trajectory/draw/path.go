@@ -26,7 +26,7 @@ func (c *path) line(x, y float64) {
 	c.at = point{x, y}
 }
 
-// curve leads down to a point, upright at both ends.
+// curve draws a curve down to a point, vertical at both ends.
 func (c *path) curve(x, y float64) {
 	if math.Abs(x-c.at.x) < 0.5 {
 		c.line(x, y)
@@ -40,7 +40,7 @@ func (c *path) curve(x, y float64) {
 // corner is the radius of a bend, pixels.
 const corner = 9
 
-// through leads along straight lines that bend at the points, to an end.
+// through draws straight lines to an end with rounded corners at the points.
 func (c *path) through(bends []point, end point) {
 	for i, p := range bends {
 		next := end
@@ -54,8 +54,7 @@ func (c *path) through(bends []point, end point) {
 	c.line(end.x, end.y)
 }
 
-// toward is the point a corner's radius from p on the way to q, and no farther
-// than the middle.
+// toward returns the point at a corner's radius from p towards q, at most in the middle.
 func toward(p, q point) point {
 	length := math.Hypot(q.x-p.x, q.y-p.y)
 	if length == 0 {

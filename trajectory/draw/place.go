@@ -1,17 +1,16 @@
 package draw
 
-// gapX is the room between two neighbours in a row, pixels.
+// gapX is the distance of neighbours in a row, pixels.
 const gapX = 26
 
-// rounds of place: the first ones carry what is above down and what is below up,
-// the last ones weigh both sides.
+// rounds of place: the first ones pass positions down and up, the last ones weigh both sides.
 const (
 	carryRounds = 12
 	weighRounds = 12
 )
 
-// place gives each vertex its x so that strands are as straight as the order of
-// the rows allows; the leftmost edge is 0, and the width is returned.
+// place sets the x of each vertex so that segments are as straight as the order of the rows allows; the leftmost edge
+// is 0, and the width is returned.
 func (l *layers) place() float64 {
 	for _, row := range l.rows {
 		x := 0.0
@@ -44,8 +43,8 @@ func (l *layers) place() float64 {
 	return right - left
 }
 
-// group is a run of neighbours in a row that stand as close as they may, with
-// the sum of their weights and of where they want its first one to be.
+// group is a sequence of neighbours in a row at minimum distance, with the sums of their weights and of the wanted
+// positions of its first one.
 type group struct {
 	count       int
 	weight, sum float64
@@ -53,10 +52,9 @@ type group struct {
 
 func (g group) at() float64 { return g.sum / g.weight }
 
-// placeRow puts the vertices of a row where the weighted squares of their distance
-// from where they want to be have the least sum, their order and gaps kept:
-// neighbours that would overlap are pooled, the classical way to fit a rising
-// sequence (pool adjacent violators).
+// placeRow minimises the weighted squares of the distances from the wanted positions, with the order and the gaps
+// fixed. Neighbours that would overlap are pooled, the standard method for an ascending sequence (pool adjacent
+// violators).
 func (l *layers) placeRow(row []int, up, down bool) {
 	offset := make([]float64, len(row))
 	var groups []group
@@ -80,8 +78,8 @@ func (l *layers) placeRow(row []int, up, down bool) {
 	}
 }
 
-// wantedX is the middle of what a vertex is joined to on the sides that count,
-// and how much it wants to be there. One that is joined to nothing there stays.
+// wantedX returns the mean position of the connected vertices on the given sides, and its weight. A vertex without
+// connections there keeps its position.
 func (l *layers) wantedX(v int, up, down bool) (x, weight float64) {
 	here := &l.vertices[v]
 	var links []weightedLink
@@ -101,7 +99,7 @@ func (l *layers) wantedX(v int, up, down bool) (x, weight float64) {
 	return x / weight, weight
 }
 
-// gap is the room below a layer: more where many strands share it.
+// gap returns the space below a layer, which grows with the number of segments.
 func (l *layers) gap(layer int) float64 {
 	strands := 0
 	for _, v := range l.rows[layer] {

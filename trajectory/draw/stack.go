@@ -6,20 +6,19 @@ import (
 	"strings"
 )
 
-// maxLanes is how many lanes stand beside each other; more are piled.
+// maxLanes is the maximum number of lanes beside each other; more are stacked.
 const maxLanes = 3
 
-// lane is a chain of blocks, each of which alone follows from the one before.
+// lane is a chain of blocks that each follow only the previous one.
 type lane struct {
 	blocks []int
-	edges  []int  // by which each block but the first follows
-	from   string // what the first follows from
-	to     string // what the last leads to
+	edges  []int  // relation of each block except the first to the previous one
+	from   string // the predecessors of the first block
+	to     string // the successors of the last block
 }
 
-// stackLanes makes one block of lanes that follow from the same and lead to the same,
-// where they are many: the items of a list that are worked on side by side. In it
-// the steps of a lane hang on its first one.
+// stackLanes joins many lanes with the same predecessors and successors into one block, such as the items of a list
+// that were processed in parallel. The steps of a lane become children of its first step.
 func (f *blockRound) stackLanes(makers []int) {
 	alike := map[string][]lane{}
 	var keys []string
@@ -52,10 +51,10 @@ func (f *blockRound) stackLanes(makers []int) {
 	f.blocks, f.isHeader = blocks, shelf
 }
 
-// findLanes are those that begin where more than a few blocks follow from the same.
+// findLanes finds the lanes that begin where more than maxLanes blocks follow the same one.
 func (f *blockRound) findLanes() []lane {
 	into, out := f.blockEdges()
-	first := map[string][]int{} // blocks by what they follow from
+	first := map[string][]int{} // blocks by predecessor
 	var order []string
 	for b := range f.blocks {
 		if key := f.edgeNames(into[b], true); key != "" && !f.isHeader[b] {
@@ -77,7 +76,7 @@ func (f *blockRound) findLanes() []lane {
 	return lanes
 }
 
-// followLane follows a lane from its first block on.
+// followLane returns the lane of a first block.
 func (f *blockRound) followLane(b int, from string, into, out [][]int) lane {
 	l := lane{blocks: []int{b}, from: from}
 	for {
@@ -99,8 +98,7 @@ func (f *blockRound) followLane(b int, from string, into, out [][]int) lane {
 	}
 }
 
-// blockEdges are for each block the edges that lead to its steps from other blocks,
-// and those that lead from it to steps of others.
+// blockEdges returns for each block the edges into and out of its steps.
 func (f *blockRound) blockEdges() (into, out [][]int) {
 	into, out = make([][]int, len(f.blocks)), make([][]int, len(f.blocks))
 	for i, e := range f.edges {
@@ -112,7 +110,7 @@ func (f *blockRound) blockEdges() (into, out [][]int) {
 	return into, out
 }
 
-// edgeNames names what edges lead from or to, and as what.
+// edgeNames returns the other ends of edges and their relations.
 func (f *blockRound) edgeNames(edges []int, from bool) string {
 	var out []string
 	for _, i := range edges {
@@ -127,10 +125,10 @@ func (f *blockRound) edgeNames(edges []int, from bool) string {
 	return strings.Join(slices.Compact(out), ", ")
 }
 
-// mergeLane hangs the blocks of a lane on its first one.
+// mergeLane adds the blocks of a lane to its first one.
 func (f *blockRound) mergeLane(l lane, makers []int, gone []bool) {
 	first := &f.blocks[l.blocks[0]]
-	shift := 0 // of the cards of the block before
+	shift := 0 // index of the previous block's card
 	for i, b := range l.blocks[1:] {
 		edge := l.edges[i]
 		e := f.edges[edge]

@@ -7,8 +7,7 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// style is the sheet: neutral colours, those of the types, and both again for
-// readers in the dark.
+// style is the style sheet: neutral colours, those of the types, and both again for the dark scheme.
 func style(g *trajectory.Graph) string {
 	var light, dark strings.Builder
 	types, _ := typesIn(g)
@@ -52,7 +51,7 @@ const sheet = `  text { font-family: ui-sans-serif, system-ui, -apple-system, "S
   .continues_to { stroke: #6366f1; stroke-dasharray: 7 4; } .tip-continues_to { fill: #6366f1; }
 `
 
-// marksSheet comes after the colours of types, which it changes.
+// marksSheet follows the colours of types, which it overrides.
 const marksSheet = `  .t-query .card, .t-state .card { stroke-opacity: 1; stroke-width: 1.5; }
   .t-query .tint, .t-state .tint { fill-opacity: .13; }
   .failed .card, .failed .mark { stroke: #dc2626; stroke-opacity: 1; stroke-width: 1.5; fill: #fef2f2; }
@@ -82,7 +81,7 @@ const darkMarksSheet = `  .t-query .tint, .t-state .tint { fill-opacity: .2; } .
   .flag { fill: #e2e8f0; } .flagged { fill: #0b1120; }
 `
 
-// arrowHeads are the ends of lines, one for each style.
+// arrowHeads are the arrow heads, one for each style of line.
 func arrowHeads() string {
 	var b strings.Builder
 	b.WriteString("<defs>\n")

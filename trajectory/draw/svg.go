@@ -15,14 +15,11 @@ const (
 	minPage = 560
 )
 
-// SVG returns the graph as a picture of its own, that a window of 1600 pixels
-// shows without sideways scrolling and whose letters need no zoom. Each round is
-// a panel, to be read from top to bottom and then in the next column, as a
-// newspaper is; a long one goes on in further panels. In it steps follow each
-// other, and what hangs on a step, its calls and data, is drawn as a tree. Tools
-// stand at the head of a round; what refers to one says so on its card. Cards cut
-// text off, tooltips have all of it. It follows the reader's light or dark
-// scheme.
+// SVG returns the graph as a picture that fits the width of a 1600-pixel window at readable size. Each round is a
+// panel, read from top to bottom and then in the next column; a long round is divided into several panels. The steps
+// follow each other in it, and the calls and data of a step are drawn as a tree. Tools are in the header of a round,
+// and cards that refer to one name it. Text that cards cut is complete in their tooltips. The picture follows the
+// reader's light or dark scheme.
 func SVG(g *trajectory.Graph) []byte {
 	rounds, bridges := split(g)
 	m := findActivity(g)
@@ -50,12 +47,12 @@ func SVG(g *trajectory.Graph) []byte {
 	return []byte(out.b.String())
 }
 
-// drawing gathers the elements of an SVG.
+// drawing writes the elements of an SVG.
 type drawing struct{ b strings.Builder }
 
 func (d *drawing) printf(format string, args ...any) { fmt.Fprintf(&d.b, format, args...) }
 
-// px is a length with a tenth of a pixel.
+// px formats a length with a tenth of a pixel.
 func px(v float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
 }
@@ -66,8 +63,7 @@ func escape(s string) string {
 	return b.String()
 }
 
-// relationClass is the style of an edge; those without one of their own have
-// their relation written beside them.
+// relationClass is the style class of an edge; relations without a class are written beside their edges.
 func relationClass(r trajectory.Relation) string {
 	switch r {
 	case trajectory.Triggers, trajectory.HasConclusion, trajectory.Generates, trajectory.RefersTo, trajectory.ContinuesTo:

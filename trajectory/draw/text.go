@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// width is about how wide text is in a sans-serif font, in parts of its size.
+// width estimates the width of text in a sans-serif font, in font sizes.
 func width(s string) float64 {
 	w := 0.0
 	for _, c := range clusters(s) {
@@ -15,8 +15,7 @@ func width(s string) float64 {
 	return w
 }
 
-// clusters cuts text into what is seen as one character: a letter with its
-// marks, an emoji that is made of several, a flag.
+// clusters splits text into visible characters: a letter with its marks, an emoji of several code points, a flag.
 func clusters(s string) []string {
 	var out []string
 	begin, flag := 0, false
@@ -40,8 +39,7 @@ func clusters(s string) []string {
 
 const zwj = '\u200d'
 
-// advance is generous: a box may have room left, and must not overflow where a
-// reader's font is a little wider.
+// advance overestimates, because text must not overflow in a slightly wider font.
 func advance(cluster string) float64 {
 	r, _ := utf8.DecodeRuneInString(cluster)
 	switch {

@@ -13,13 +13,10 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// Delete removes the files of the rounds that fit the filter, what a save that
-// was cut off left of them, and folders that are empty then. It follows no links
-// and leaves alone what is not its own: other names, what is no regular file, and
-// files that say they are of another round than their name and folder do. Of a
-// session only one process at a time may save or delete.
-//
-// The blocks that the files had on a disk are not overwritten.
+// Delete removes the files of the rounds that match the filter, leftovers of interrupted saves, and empty folders. It
+// follows no links and does not touch other files: other names, irregular files, and files whose content names
+// another round than their name and folder. Only one process at a time may save or delete rounds of a session. The
+// files' blocks on the disk are not overwritten.
 func (s *Storage) Delete(ctx context.Context, f trajectory.Filter) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, fmt.Errorf("delete trajectory files: %w", err)
@@ -49,12 +46,11 @@ type deletion struct {
 	root   *os.Root
 	filter trajectory.Filter
 	sync   bool
-	gone   int // rounds
+	gone   int // deleted rounds
 }
 
-// eachFolder calls do with each folder in dir, or with the one that has a name, and
-// removes the folder if it is empty then. What fails in one does not stop the
-// others.
+// eachFolder calls do with each folder in dir, or only with the named one, and removes the folder if it is then
+// empty. A failure in one does not stop the others.
 func (d *deletion) eachFolder(dir string, name *string, do func(dir string) error) error {
 	entries, err := d.read(dir)
 	if err != nil {
@@ -69,7 +65,7 @@ func (d *deletion) eachFolder(dir string, name *string, do func(dir string) erro
 			continue
 		case !e.IsDir():
 			if name != nil {
-				errs = append(errs, fmt.Errorf("%s is no folder: what it leads to is not deleted", sub))
+				errs = append(errs, fmt.Errorf("%s is not a folder; it is not followed or deleted", sub))
 			}
 			continue
 		}
@@ -102,8 +98,7 @@ func (d *deletion) deleteSession(dir string) error {
 	if err != nil {
 		return err
 	}
-	// Metadata go first: what then is left by a crash is no round, and goes with
-	// the next call.
+	// Metadata is deleted first: after a crash, what remains is not a round, and is removed by the next call.
 	slices.SortStableFunc(entries, func(a, b fs.DirEntry) int {
 		one, two := strings.HasSuffix(a.Name(), metaSuffix), strings.HasSuffix(b.Name(), metaSuffix)
 		switch {
@@ -136,16 +131,15 @@ func (d *deletion) deleteSession(dir string) error {
 	return errors.Join(errs...)
 }
 
-// isOurs reports whether a file is one to be deleted, and whether a round is
-// listed by it.
+// isOurs reports whether a file is to be deleted, and whether it represents a round.
 func (d *deletion) isOurs(dir string, e fs.DirEntry) (listed, ours bool) {
 	if !e.Type().IsRegular() {
 		return false, false
 	}
-	part := trajectory.Filter{Round: d.filter.Round, Sub: d.filter.Sub} // the folders have the rest
+	part := trajectory.Filter{Round: d.filter.Round, Sub: d.filter.Sub} // the folders match the other fields
 	if strings.HasPrefix(e.Name(), writing) {
 		k, err := d.key(path.Join(dir, e.Name()))
-		if err != nil { // cut off before it said so much
+		if err != nil { // an interrupted save, without its key
 			return false, part == trajectory.Filter{}
 		}
 		return false, in(k, dir) && part.Match(k)
@@ -155,7 +149,7 @@ func (d *deletion) isOurs(dir string, e fs.DirEntry) (listed, ours bool) {
 		return false, false
 	}
 	k, err := d.key(path.Join(dir, e.Name()))
-	if err != nil { // damaged, and by its name a round's
+	if err != nil { // damaged, but with the name of a round
 		return meta, true
 	}
 	return meta, in(k, dir) && k.Round == round && k.Sub == sub
@@ -188,7 +182,7 @@ func (d *deletion) read(dir string) ([]fs.DirEntry, error) {
 	return entries, errors.Join(err, f.Close())
 }
 
-// syncFolder makes it durable that names are gone from a folder.
+// syncFolder makes the removal of names from a folder durable.
 func (d *deletion) syncFolder(dir string) error {
 	if !d.sync {
 		return nil

@@ -1,9 +1,6 @@
-// Package files stores trajectories as files: a folder per user, in it a folder per
-// session, and in it two files per round and agent. Run{round}_Sub{sub}.json is a
-// graph that networkx reads. Run{round}_Sub{sub}.meta.json has the first numbers of
-// its ids, its active branch pointers and the messages.
-//
-// It must not know what is in a graph.
+// Package files stores trajectories as files: a folder per user, in it a folder per session, and in it two files per
+// round and agent. Run{round}_Sub{sub}.json is a graph that networkx reads. Run{round}_Sub{sub}.meta.json has the
+// first numbers of its ids, its active branch pointers and the messages. It must not know the content of a graph.
 package files
 
 import (
@@ -24,22 +21,20 @@ import (
 type Storage struct {
 	root string
 	o    Options
-	// locks make the two files of a round one to all who use this value; a
-	// session always has the same.
+	// locks make updates of a round's two files atomic for the users of this value; a session always has the same
+	// lock.
 	locks [64]sync.RWMutex
 	seed  maphash.Seed
 }
 
-// Options are how files are written.
+// Options configure a Storage.
 type Options struct {
-	// NoSync leaves it to the operating system when a file reaches the disk. A
-	// save then takes a fraction of a millisecond and not several; after a power
-	// cut the newest files may be damaged, and must be made again.
+	// NoSync does not sync files to the disk. A save then takes a fraction of a millisecond instead of several; after
+	// a power failure the newest files may be damaged and must be computed again.
 	NoSync bool
 }
 
-// New returns the storage in a folder, which is made with the first round that
-// is saved.
+// New returns the storage in a folder, which is created by the first Save.
 func New(root string, o Options) *Storage {
 	return &Storage{root: root, o: o, seed: maphash.MakeSeed()}
 }
@@ -48,15 +43,14 @@ func (s *Storage) lock(k trajectory.Key) *sync.RWMutex {
 	return &s.locks[maphash.String(s.seed, k.Session)%uint64(len(s.locks))]
 }
 
-// Save writes both files, each in place of the old one in one step and the graph
-// first: after a crash between the two, and to another process in that moment, a
-// round lacks its newest messages and pointers until it is saved again, and a
-// new round is not there. Of a session only one process at a time may save.
+// Save replaces each of the two files atomically, the graph first. After a crash between the two, and for another
+// process at that moment, a round lacks its newest messages and pointers until it is saved again, and a new round is
+// not listed. Only one process at a time may save rounds of a session.
 func (s *Storage) Save(ctx context.Context, r trajectory.Record) error {
 	if err := errors.Join(ctx.Err(), r.Check()); err != nil {
 		return fmt.Errorf("save trajectory files: %w", err)
 	}
-	if !utf8.ValidString(r.User) || !utf8.ValidString(r.Session) { // JSON would write another
+	if !utf8.ValidString(r.User) || !utf8.ValidString(r.Session) { // JSON would change it
 		return fmt.Errorf("save trajectory files: user %q, session %q: %w, and names in UTF-8", r.User, r.Session, trajectory.ErrKey)
 	}
 	graph, err := r.NodeLink()
@@ -88,23 +82,21 @@ func (s *Storage) Save(ctx context.Context, r trajectory.Record) error {
 	return nil
 }
 
-// checkOwner refuses to write over another round's files, which have the same name
-// where a file system does not tell capital letters apart.
+// checkOwner refuses to overwrite the files of another round, whose names are equal on file systems that ignore case.
 func (s *Storage) checkOwner(path string, k trajectory.Key) error {
 	have, err := keyIn(metaPath(path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return nil //nolint:nilerr // what cannot be read is replaced
+		return nil //nolint:nilerr // an unreadable file is replaced
 	case have != k:
-		return fmt.Errorf("save trajectory files: %s holds %s, not %s", path, have, k)
+		return fmt.Errorf("save trajectory files: %s contains %s, not %s", path, have, k)
 	}
 	return nil
 }
 
-// replace writes a file beside the old one, and gives it the old one's name
-// once it is on disk.
+// replace writes a new file, and renames it when it is on disk.
 func (s *Storage) replace(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), writing+"*")
 	if err != nil {
@@ -156,7 +148,7 @@ func (s *Storage) Load(ctx context.Context, k trajectory.Key) (trajectory.Record
 		return trajectory.Record{}, fmt.Errorf("%s: %w", path, err)
 	}
 	if r.Key != k {
-		return trajectory.Record{}, fmt.Errorf("%s holds %s, not %s", path, r.Key, k)
+		return trajectory.Record{}, fmt.Errorf("%s contains %s, not %s", path, r.Key, k)
 	}
 	return r, nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// List reads the folders that the filter lets through. A graph without its
-// metadata is of a round that was never saved whole, and is not listed.
+// List reads the folders that match the filter. A graph without metadata belongs to a round that was never saved
+// completely, and is not listed.
 func (s *Storage) List(ctx context.Context, f trajectory.Filter) ([]trajectory.Key, error) {
 	users, err := folders(s.root, f.User)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Storage) List(ctx context.Context, f trajectory.Filter) ([]trajectory.K
 	return trajectory.SortKeys(keys), nil
 }
 
-// folders lists the folders in dir, or the one of a name that is given.
+// folders lists the folders in dir, or only the named one.
 func folders(dir string, name *string) ([]string, error) {
 	if name != nil {
 		return []string{filepath.Join(dir, folder(*name))}, nil
@@ -62,9 +62,8 @@ func folders(dir string, name *string) ([]string, error) {
 	return out, nil
 }
 
-// rounds lists the rounds in a session's folder. Whose they are stands in the
-// files; the names say which, so that one file is opened for all. Files of
-// another's rounds, in a folder that somebody copied, are not listed.
+// rounds lists the rounds in a session's folder. The files name their user and session, so that one file is opened to
+// check all. Rounds of another session, in a copied folder, are not listed.
 func rounds(dir string) ([]trajectory.Key, error) {
 	names, err := fileNames(dir)
 	if err != nil {
@@ -97,7 +96,7 @@ func rounds(dir string) ([]trajectory.Key, error) {
 	return keys, nil
 }
 
-// fileNames are those in a folder, in no order; none where there is no such folder.
+// fileNames returns the names in a folder, unordered; none if the folder does not exist.
 func fileNames(dir string) ([]string, error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,11 +112,11 @@ func fileNames(dir string) ([]string, error) {
 // Adjacent reads the names in the session's folder, and no file.
 func (s *Storage) Adjacent(ctx context.Context, k trajectory.Key) (before, after int, err error) {
 	if err := errors.Join(ctx.Err(), k.Check()); err != nil {
-		return 0, 0, fmt.Errorf("look around in trajectory files: %w", err)
+		return 0, 0, fmt.Errorf("find adjacent trajectory files: %w", err)
 	}
 	names, err := fileNames(filepath.Dir(s.Path(k)))
 	if err != nil {
-		return 0, 0, fmt.Errorf("look around in trajectory files: %w", err)
+		return 0, 0, fmt.Errorf("find adjacent trajectory files: %w", err)
 	}
 	ofAgent := metaPath("_Sub" + strconv.Itoa(k.Sub) + graphSuffix)
 	for _, name := range names {

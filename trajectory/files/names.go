@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// Path returns the file with the graph of a round; the other is beside it.
+// Path returns the file with the graph of a round; the metadata file is beside it.
 func (s *Storage) Path(k trajectory.Key) string {
 	return filepath.Join(s.root, folder(k.User), folder(k.Session), graphName(k.Round, k.Sub))
 }
@@ -24,7 +24,7 @@ func (s *Storage) Path(k trajectory.Key) string {
 const (
 	graphSuffix = ".json"
 	metaSuffix  = ".meta.json"
-	writing     = ".writing-" // begins the name of a file that is not in its place yet
+	writing     = ".writing-" // prefix of a file that is being written
 )
 
 func graphName(round, sub int) string {
@@ -33,7 +33,7 @@ func graphName(round, sub int) string {
 
 func metaPath(graph string) string { return strings.TrimSuffix(graph, graphSuffix) + metaSuffix }
 
-// parseName reads the name of a graph's file, or of the one beside it.
+// parseName parses the name of a graph's file, or of its metadata file.
 func parseName(name string) (round, sub int, meta, ok bool) {
 	graph, meta := strings.CutSuffix(name, metaSuffix)
 	if meta {
@@ -52,24 +52,24 @@ func parseName(name string) (round, sub int, meta, ok bool) {
 	return round, sub, meta, true
 }
 
-// number reads a number as strconv.Itoa writes it, from 0.
+// number parses a number of at least 0 in the format of strconv.Itoa.
 func number(digits string) (n int, ok bool) {
 	n, err := strconv.Atoi(digits)
 	return n, err == nil && n >= 0 && digits[0] != '+' && (digits[0] != '0' || len(digits) == 1) && digits[0] != '-'
 }
 
-// in reports whether the key is that of a round in a session's folder.
+// in reports whether the key belongs into a session's folder.
 func in(k trajectory.Key, session string) bool {
 	return folder(k.Session) == filepath.Base(session) && folder(k.User) == filepath.Base(filepath.Dir(session))
 }
 
-// keyIn reads whose round a metadata file is of, and no more of it than that.
+// keyIn reads the key from a metadata file, and nothing after it.
 func keyIn(path string) (trajectory.Key, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return trajectory.Key{}, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // the file was only read
 	k, err := readKey(f)
 	if err != nil {
 		return trajectory.Key{}, fmt.Errorf("%s: %w", path, err)
@@ -77,7 +77,7 @@ func keyIn(path string) (trajectory.Key, error) {
 	return k, nil
 }
 
-// readKey reads the key in metadata, or in a graph, where it is one level down.
+// readKey reads the key from metadata, or from a graph, which has it one level deeper.
 func readKey(r io.Reader) (k trajectory.Key, err error) {
 	d := json.NewDecoder(r)
 	fields := map[string]any{"user": &k.User, "session": &k.Session, "round": &k.Round, "sub": &k.Sub}
@@ -104,17 +104,16 @@ func readKey(r io.Reader) (k trajectory.Key, err error) {
 		delete(fields, name)
 	}
 	if len(fields) > 0 {
-		return k, errors.New("does not say whose it is")
+		return k, errors.New("does not name its user and session")
 	}
 	return k, k.Check()
 }
 
-// longest is what a file system takes for a name, bytes.
+// longest is the maximum length of a name in file systems, in bytes.
 const longest = 255
 
-// folder is the name of the folder for a user or session: the name itself, with
-// %XX for bytes that not every file system takes, "_" for none, and a digest in
-// place of the end of what is too long.
+// folder returns the folder name for a user or session: the name itself, with %XX for bytes that some file systems do
+// not accept, "_" for the empty name, and a digest in place of the end of a long name.
 func folder(name string) string {
 	if name == "" {
 		return "_"

@@ -9,16 +9,14 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// agentType is the node type whose nodes are sub-agents, beside those that run a
-// flow.
+// agentType is the node type of sub-agents; nodes that run a flow are sub-agents too.
 const agentType = "agent"
 
-// Agents number the sub-agents of a session by their paths: that of an agent node
-// without the numbers of iterations, that of a child run with them, and down into
-// child runs, as "review>ask".
+// Agents numbers the sub-agents of a session by their paths: for an agent node its path without iteration numbers,
+// for a child run its path with them, nested child runs as "review>ask".
 type Agents struct{ numbers map[string]int }
 
-// NewAgents gives paths the numbers 1, 2 and so on.
+// NewAgents numbers paths from 1.
 func NewAgents(paths []string) *Agents {
 	a := &Agents{make(map[string]int, len(paths))}
 	for i, path := range paths {
@@ -27,12 +25,11 @@ func NewAgents(paths []string) *Agents {
 	return a
 }
 
-// The numbers of sub-agents that are not known from the flow: child runs in
-// iterations, and flows that models called as tools. They follow from the path and
-// nothing else, so that every process finds the same.
+// The range of numbers for sub-agents that are not known from the flow: child runs in iterations, and flows that
+// models called as tools. The number is derived from the path alone, so that it is the same in every process.
 const firstCalled, lastCalled = 1_000, 1_000_000_000
 
-// Number is the number of a sub-agent.
+// Number returns the number of a sub-agent.
 func (a *Agents) Number(path string) int {
 	if n := a.numbers[path]; n > 0 {
 		return n
@@ -42,14 +39,14 @@ func (a *Agents) Number(path string) int {
 	return firstCalled + int(h.Sum64()%(lastCalled-firstCalled))
 }
 
-// ChildPath is the path of a child run, by how it started, of a run with the path
-// above: that of the node that runs the flow; where an agent began it, that of its
-// call or entry and the flow. No other child run of the tree has it, and no agent.
+// ChildPath returns the path of a child run from how it was started and the path of its parent run: that of the node
+// that runs the flow; for a child run started by an agent, that of the call or entry and the flow. It is unique among
+// the child runs and agents of the tree.
 func ChildPath(above string, start *engine.RunStarted) string {
 	path := start.Caller + childSeparator + start.Flow
 	if i := strings.LastIndexByte(start.Node, ':'); i >= 0 && start.Caller == "" {
 		path = start.Node[:i]
-		if start.Node[i+1:] != engine.ChildName+"#1" { // not the first attempt's only child: an agent's are not
+		if start.Node[i+1:] != engine.ChildName+"#1" { // an agent's child runs are not the only ones of the first attempt
 			path = start.Node
 		}
 	}
@@ -59,19 +56,18 @@ func ChildPath(above string, start *engine.RunStarted) string {
 	return above + childSeparator + path
 }
 
-// AgentsOf are the sub-agents of a flow and of the flows that it uses, after those
-// that were there before: nodes of the type agent, and those that run a flow and are
-// in no iteration, in the order of the flow. One that is there keeps its place.
+// AgentsOf returns the sub-agents of a flow and of the flows that it uses, appended to the earlier ones: nodes of the
+// type agent, and nodes outside iterations that run a flow, in the order of the flow. A known one keeps its position.
 func AgentsOf(f *flow.Flow, before []string) []string {
 	w := agentCollector{paths: slices.Clone(before)}
 	w.graph("", &f.Graph, false)
 	return w.paths
 }
 
-// agentCollector gathers the sub-agents of flows.
+// agentCollector collects the sub-agents of flows.
 type agentCollector struct {
 	paths []string
-	in    []*flow.Flow // those around, so that one that uses itself ends
+	in    []*flow.Flow // enclosing flows, so that recursion ends
 }
 
 func (w *agentCollector) graph(above string, g *flow.Graph, iterated bool) {
@@ -92,10 +88,10 @@ func (w *agentCollector) graph(above string, g *flow.Graph, iterated bool) {
 	}
 }
 
-// childSeparator stands between the path of a node and a path in the run that it began.
+// childSeparator separates the path of a node and a path in its child run.
 const childSeparator = ">"
 
-// withoutIterations is a path without the numbers of iterations.
+// withoutIterations returns a path without iteration numbers.
 func withoutIterations(path string) string {
 	if !strings.Contains(path, "#") {
 		return path
@@ -111,8 +107,7 @@ func withoutIterations(path string) string {
 	return b.String()
 }
 
-// findNode is the node of a flow at a path, and the graph that it is in; nil
-// where the flow has none there.
+// findNode returns the node of a flow at a path, and its graph; nil if there is none.
 func findNode(f *flow.Flow, path string) (*flow.Node, *flow.Graph) {
 	g := &f.Graph
 	for {
@@ -129,8 +124,8 @@ func findNode(f *flow.Flow, path string) (*flow.Node, *flow.Graph) {
 	}
 }
 
-// splitIteration is the iteration that a path is in, with the "/" at its end, "" at the
-// root; composite is the path of the node whose iteration that is.
+// splitIteration returns the iteration of a path, with the "/" at its end, "" at the root; composite is the path of
+// the node that iterates.
 func splitIteration(path string) (prefix, composite string) {
 	i := strings.LastIndexByte(path, '/')
 	if i < 0 {
@@ -140,5 +135,5 @@ func splitIteration(path string) (prefix, composite string) {
 	return prefix, path[:max(strings.LastIndexByte(prefix, '#'), 0)]
 }
 
-// lastPart is the path's last part.
+// lastPart returns the path's last part.
 func lastPart(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

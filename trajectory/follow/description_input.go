@@ -10,17 +10,16 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// How much of what led to a piece of data is told to whoever describes it.
+// Limits of the description of a piece of data's origin.
 const (
 	maxSubject   = 8 << 10 // bytes in all
 	maxAttribute = 1 << 10
 	maxBefore    = 12 // nodes
 )
 
-// DescriptionInput is what is known of a piece of data, as text for a model that describes
-// it: the data, the Actions that it came of, and what these followed from, back to
-// the query. Texts under names that say that they are secret, in these or in secrets, are
-// hidden. ok is false where it is described by now, or there is no such data.
+// DescriptionInput returns a text from which a model can describe a piece of data: the data, the Actions that
+// produced it, and their ancestors up to the query. Texts under secret names are hidden: generally known ones and
+// those in secrets. ok is false if the data is described already or does not exist.
 func (f *Follower) DescriptionInput(d DataRef, secrets ...any) (text string, ok bool) {
 	f.mu.Lock()
 	r := f.recorderOf(d.Sub)
@@ -55,15 +54,14 @@ func (f *Follower) DescriptionInput(d DataRef, secrets ...any) (text string, ok 
 	return b.String(), true
 }
 
-// stepAttributes are the attributes of steps that say what they did.
+// stepAttributes are the attributes that describe what a step did.
 func stepAttributes() []string {
 	return []string{
 		trajectory.AttrKind, trajectory.AttrText, trajectory.AttrToolName, trajectory.AttrArguments, trajectory.AttrResult, "type", "outputs", "code",
 	}
 }
 
-// attributeLines are a node's attributes as lines, those of data all, those of steps
-// that say what was done.
+// attributeLines formats a node's attributes, one a line: all of a data node, stepAttributes of a step.
 func attributeLines(n trajectory.Node, hidden *scrub.Set) string {
 	var b strings.Builder
 	write := func(name string) {

@@ -15,52 +15,52 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// Options say what run is followed.
+// Options describe the run to follow.
 type Options struct {
-	// Flow is what the run runs.
+	// Flow is the flow of the run.
 	Flow *flow.Flow
 	// Run is its id.
 	Run string
-	// Types knows the node types of the flow.
+	// Types has the node types of the flow.
 	Types flow.Catalogue
-	// Recorders hands out the recorders, for Key: where the run's own trajectory goes.
+	// Recorders returns recorders; Key is the key of the run's own trajectory.
 	Recorders *trajectory.RecorderPool
 	Key       trajectory.Key
-	// RootPath is where the run is in a tree of runs: the path of the node that began
-	// it, down from the root, as "review"; "" for the root.
+	// RootPath is the position of the run in a tree of runs: the path from the root to the node that started it, such
+	// as "review"; "" for the root.
 	RootPath string
 	// Agents number the sub-agents of the tree.
 	Agents *Agents
-	// Describe says what a tool does, "" where that is not known; may be nil.
+	// Describe returns the description of a tool, "" if unknown; it may be nil.
 	Describe func(tool string) string
 }
 
-// Follower writes what one run does into recorders. It is safe for concurrent use.
+// Follower records one run. It is safe for concurrent use.
 type Follower struct {
 	options Options
 
 	mu             sync.Mutex
 	main           *agentRecorder            // mu
 	agentRecorders map[string]*agentRecorder // mu; of agents, by static path
-	// ends are the nodes of the graph in which the work of a node of the flow ends, and
-	// ports the output ports that it gave, "" for that it completed.
+	// ends are the last graph nodes of the work of a node of the flow, and ports its completed output ports, with ""
+	// for the completion itself.
 	ends        map[string][]trajectory.ID    // mu
 	ports       map[string][]string           // mu
-	running     map[string]*nodeWork          // mu; attempts under way
-	composites  map[string]*iterationEnds     // mu; composites under way
-	noteResults map[string]NoteResult         // mu; what notes became, by key
-	failedWork  map[string]*nodeWork          // mu; what failed or was stopped: a person may have it tried again
-	undescribed map[DataRef]bool              // mu; data that nothing describes
-	returned    map[DataRef]bool              // mu; that which Plain has given, or that has a portrait
-	incoming    map[*flow.Graph]edgesByTarget // mu; the edges of graphs, by the nodes that they lead to
+	running     map[string]*nodeWork          // mu; open attempts
+	composites  map[string]*iterationEnds     // mu; open composites
+	noteResults map[string]NoteResult         // mu; results of notes, by key
+	failedWork  map[string]*nodeWork          // mu; failed or cancelled nodes, which a person may retry
+	undescribed map[DataRef]bool              // mu; data without description
+	returned    map[DataRef]bool              // mu; data that Undescribed has returned, or that has a description
+	incoming    map[*flow.Graph]edgesByTarget // mu; the edges of graphs, by target node
 	errs        []error                       // mu
-	at          time.Time                     // mu; of the newest commit
+	at          time.Time                     // mu; time of the newest commit
 	runEnded    bool                          // mu; the run has ended
 	// mayHaveChildren: a node waited for a child run, or a tool was called, which may be a flow.
 	mayHaveChildren bool // mu
 }
 
-// edgesByTarget are edges by the node that they lead to.
+// edgesByTarget indexes edges by their target node.
 type edgesByTarget map[string][]*flow.Edge
 
 // agentRecorder is the recorder of one agent.
@@ -69,14 +69,13 @@ type agentRecorder struct {
 	release  func(context.Context) error
 }
 
-// NoteResult is what became of a note.
+// NoteResult is the result of a note.
 type NoteResult struct {
-	ID  trajectory.ID // of the node, where one was made
-	Err error         // why nothing came of it
+	ID  trajectory.ID // the created node, if there is one
+	Err error         // the reason of a failure
 }
 
-// New begins to follow a run, from its first event on: what the book's storage has
-// of the round is replaced.
+// New starts to follow a run from its first event. It replaces what is stored of the round.
 func New(ctx context.Context, o Options) (*Follower, error) {
 	f := &Follower{
 		options: o, agentRecorders: map[string]*agentRecorder{}, ends: map[string][]trajectory.ID{}, ports: map[string][]string{}, running: map[string]*nodeWork{},
@@ -101,14 +100,14 @@ func (f *Follower) openRecorder(ctx context.Context, k trajectory.Key, agent str
 	return &agentRecorder{r, release}, nil
 }
 
-// Recorder is that of the run's own trajectory.
+// Recorder returns the recorder of the run's own trajectory.
 func (f *Follower) Recorder() *trajectory.Recorder {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.main.recorder
 }
 
-// Recorders are the run's own and those of its sub-agents; not of its child runs.
+// Recorders returns the recorders of the run and of its sub-agents, without child runs.
 func (f *Follower) Recorders() []*trajectory.Recorder {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,7 +126,7 @@ func (f *Follower) MayHaveChildren() bool {
 	return f.mayHaveChildren
 }
 
-// NoteResult is what became of the note with a key, and whether there was one.
+// NoteResult returns the result of the note with a key, and whether there is one.
 func (f *Follower) NoteResult(key string) (NoteResult, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,14 +134,14 @@ func (f *Follower) NoteResult(key string) (NoteResult, bool) {
 	return m, ok
 }
 
-// Err is what could not be recorded; the rest was.
+// Err returns what could not be recorded; everything else was.
 func (f *Follower) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return errors.Join(f.errs...)
 }
 
-// Close lets go of the recorders; the last who holds one saves it.
+// Close releases the recorders, which saves those that no other caller has open.
 func (f *Follower) Close(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -153,8 +152,7 @@ func (f *Follower) Close(ctx context.Context) error {
 	return err
 }
 
-// CloseUnsaved lets go of the recorders and has nothing of them saved: another process
-// goes on with the run.
+// CloseUnsaved releases the recorders without saving them, because another process continues the run.
 func (f *Follower) CloseUnsaved(ctx context.Context) error {
 	for _, r := range f.Recorders() {
 		r.Discard()
@@ -162,9 +160,8 @@ func (f *Follower) CloseUnsaved(ctx context.Context) error {
 	return f.Close(ctx)
 }
 
-// RecordUnfinished records what nodes have done that have not ended, for whoever reads the
-// trajectory of a run that goes on or waits; what it makes has the attribute
-// Unfinished. No commit may be read after it.
+// RecordUnfinished records the work of nodes that have not ended, for a trajectory of a running or waiting run. The
+// nodes that it adds have the attribute Unfinished. No commit may be read after it.
 func (f *Follower) RecordUnfinished(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,12 +177,11 @@ func (f *Follower) RecordUnfinished(ctx context.Context) {
 	}
 }
 
-// AttrUnfinished is the attribute of what a node did that has not ended: it is made again,
-// perhaps as another node of the graph, when the run goes on.
+// AttrUnfinished is the attribute of nodes for unfinished work. They are recorded again when the run continues,
+// possibly as other graph nodes.
 const AttrUnfinished = "unfinished"
 
-// Commit reads a commit. Commits come in order, each once; an error is kept for
-// Err and ends nothing.
+// Commit reads a commit. Commits must be passed in order, each once. An error is kept for Err and stops nothing.
 func (f *Follower) Commit(ctx context.Context, c *engine.Commit) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -245,7 +241,7 @@ func (f *Follower) handleEnd(ctx context.Context, at time.Time, e engine.Event) 
 	return f.addConclusion(at, e)
 }
 
-// addQuery makes the query of the round: what the run was given.
+// addQuery adds the query of the round: the input of the run.
 func (f *Follower) addQuery(at time.Time, e *engine.RunStarted) error {
 	text, whole := runInput(e)
 	attrs := map[string]any{trajectory.AttrText: text}
@@ -258,8 +254,7 @@ func (f *Follower) addQuery(at time.Time, e *engine.RunStarted) error {
 	return err
 }
 
-// updateQuery has the query be what the fork was given, where nothing has been said of
-// the original's.
+// updateQuery replaces the query with the input of the fork, if the original's query has no message.
 func (f *Follower) updateQuery(at time.Time, e *engine.RunForked) error {
 	r := f.main.recorder
 	query, err := r.Node(r.Initial())
@@ -274,7 +269,7 @@ func (f *Follower) updateQuery(at time.Time, e *engine.RunForked) error {
 	return r.Edit(query.ID, edit, f.attribution("", e.By), at)
 }
 
-// addConclusion makes the conclusion of a run that came to none that is in the graph.
+// addConclusion adds the conclusion of a run if the graph has none.
 func (f *Follower) addConclusion(at time.Time, e engine.Event) error {
 	attrs := map[string]any{trajectory.AttrKind: KindOutcome}
 	switch e.(type) {
@@ -288,7 +283,7 @@ func (f *Follower) addConclusion(at time.Time, e engine.Event) error {
 		}
 		attrs[trajectory.AttrText] = runOutcome(e.Outputs)
 	case *engine.RunFailed:
-		if f.isConcluded(true) { // why is there already
+		if f.isConcluded(true) { // the reason is recorded already
 			return nil
 		}
 		why := reason(e.Error)
@@ -304,7 +299,7 @@ func (f *Follower) addConclusion(at time.Time, e engine.Event) error {
 	return err
 }
 
-// reason is why something failed, also where a journal does not say.
+// reason returns the reason of a failure, or a text that says that the journal has none.
 func reason(e *engine.Error) *engine.Error {
 	if e == nil {
 		return &engine.Error{Message: "the journal does not say why"}
@@ -312,11 +307,10 @@ func reason(e *engine.Error) *engine.Error {
 	return e
 }
 
-// KindOutcome is the kind of a State that says how a run ended, where no model said it.
+// KindOutcome is the kind of a State for the outcome of a run that no model concluded.
 const KindOutcome = "outcome"
 
-// isConcluded reports whether all active branches end in a conclusion, be it why
-// something failed where failed says so.
+// isConcluded reports whether all active branches end in a conclusion; if failed, in the reason of the failure.
 func (f *Follower) isConcluded(failed bool) bool {
 	current := f.main.recorder.Current()
 	for _, id := range current {
@@ -328,8 +322,7 @@ func (f *Follower) isConcluded(failed bool) bool {
 	return len(current) > 0
 }
 
-// attribution says who made a node of the graph: the run, and the node of the flow at the
-// path.
+// attribution returns the run and the node of the flow at the path as the author of a graph node.
 func (f *Follower) attribution(path, user string) trajectory.Attribution {
 	return trajectory.Attribution{Run: f.options.Run, Path: path, Agent: f.options.RootPath, User: user}
 }

@@ -13,21 +13,19 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// The notes of nodes: their keys are PATH/KIND#ORDINAL.DIGEST. A note of the kind
-// artifact has the Artifact as its value, one of the kind trajectory a
-// trajectory.Operation.
+// The notes of nodes: their keys are PATH/KIND#ORDINAL.DIGEST. The value of a note of the kind artifact is the
+// Artifact, that of the kind trajectory a trajectory.Operation.
 const (
 	NoteArtifact = "artifact"
-	// NoteArtifacts has what the key `artifacts` of a node of the flow declared: a list
-	// of them, and why others could not be made.
+	// NoteArtifacts is the kind of the note for the key `artifacts` of a flow's node: the declared artifacts, and why
+	// others are invalid.
 	NoteArtifacts  = "artifacts"
 	NoteTrajectory = "trajectory"
-	// NoteDescription is the kind of notes of a run: a Portrait.
+	// NoteDescription is the kind of a run's notes with a DataDescription.
 	NoteDescription = "portrait"
 )
 
-// DataDescription is the description that a model made of a piece of data, or why it made
-// none.
+// DataDescription is a model's description of a piece of data, or the reason why there is none.
 type DataDescription struct {
 	Sub   int           `json:"sub,omitempty"`
 	ID    trajectory.ID `json:"id"`
@@ -36,14 +34,14 @@ type DataDescription struct {
 	Model string        `json:"model,omitempty"`
 }
 
-// AttrDescriptionError is the attribute that says why a piece of data has no portrait.
+// AttrDescriptionError is the attribute with the reason why a piece of data has no description.
 const AttrDescriptionError = "portrait_error"
 
-// AttrArtifactError is the attribute of a node's Action that says which of the artifacts
-// that the flow has it declare could not be made, and why.
+// AttrArtifactError is the attribute of a node's Action with the artifacts of the flow that could not be declared,
+// and the reasons.
 const AttrArtifactError = "artifact_error"
 
-// artifactNote is a note of artifacts that a node declared, and why others could not be made.
+// artifactNote has the artifacts that a node declared, and why others are invalid.
 type artifactNote struct {
 	key       string
 	Artifacts []trajectory.Artifact `json:"artifacts"`
@@ -86,8 +84,8 @@ func (f *Follower) handleNote(at time.Time, e *engine.NoteRecorded) error {
 	return nil
 }
 
-// applyOperation does what a node asks for. What it adds without predecessors follows from
-// what it added before, else from what the node follows from.
+// applyOperation performs the operation of a node. Nodes that it adds without predecessors follow its earlier
+// additions, otherwise the predecessors of the flow's node.
 func (f *Follower) applyOperation(at time.Time, w *nodeWork, op trajectory.Operation) (trajectory.ID, error) {
 	r, by := f.main.recorder, f.attribution(w.path, "")
 	switch {
@@ -139,21 +137,20 @@ func (f *Follower) recordDeclared(at time.Time, w *nodeWork) error {
 	return errors.Join(errs...)
 }
 
-// DataRef is a piece of data in the trajectory of an agent.
+// DataRef identifies a piece of data in the trajectory of an agent.
 type DataRef struct {
 	Sub int
 	ID  trajectory.ID
 }
 
-// addUndescribed remembers a piece of data that nothing describes yet.
+// addUndescribed adds a piece of data without description to the list.
 func (f *Follower) addUndescribed(s *agentRecorder, id trajectory.ID, a trajectory.Artifact) {
 	if d := (DataRef{s.recorder.Key().Sub, id}); a.Description == "" && !f.returned[d] {
 		f.undescribed[d] = true
 	}
 }
 
-// Undescribed are the pieces of data that nothing describes, those that were given before
-// excepted.
+// Undescribed returns the pieces of data without description that it has not returned before.
 func (f *Follower) Undescribed() []DataRef {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,7 +165,7 @@ func (f *Follower) Undescribed() []DataRef {
 	return out
 }
 
-// recorderOf is the recorder of an agent of the run, nil for none.
+// recorderOf returns the recorder of an agent of the run, nil if there is none.
 func (f *Follower) recorderOf(number int) *trajectory.Recorder {
 	if number == f.options.Key.Sub {
 		return f.main.recorder
@@ -181,7 +178,7 @@ func (f *Follower) recorderOf(number int) *trajectory.Recorder {
 	return nil
 }
 
-// DescriptionOf is the portrait that a note is, and whether it is one.
+// DescriptionOf returns the description in a note, and whether the note is one.
 func DescriptionOf(e *engine.NoteRecorded) (DataDescription, bool) {
 	var p DataDescription
 	if e.Path != "" || !strings.HasPrefix(e.Key, NoteDescription+"#") {
@@ -190,7 +187,7 @@ func DescriptionOf(e *engine.NoteRecorded) (DataDescription, bool) {
 	return p, decodeValue(e.Value, &p) == nil
 }
 
-// applyDescription describes a piece of data as a model did, or says that it did not.
+// applyDescription records a model's description of a piece of data, or that there is none.
 func (f *Follower) applyDescription(at time.Time, e *engine.NoteRecorded) error {
 	p, ok := DescriptionOf(e)
 	if !ok {
@@ -200,7 +197,7 @@ func (f *Follower) applyDescription(at time.Time, e *engine.NoteRecorded) error 
 	f.returned[DataRef{p.Sub, p.ID}] = true
 	r := f.recorderOf(p.Sub)
 	if r == nil {
-		return fmt.Errorf("a portrait of %s of sub-agent %d, which did not work", p.ID, p.Sub)
+		return fmt.Errorf("a description of %s of sub-agent %d, which did not work", p.ID, p.Sub)
 	}
 	by := f.attribution("", "")
 	by.Agent = NoteDescription

@@ -14,14 +14,14 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// The kinds of Action that nodes of the flow make, beside those of messages.
+// The kinds of Action of the flow's nodes, besides those of messages.
 const (
 	KindStep  = "node"  // a node did something
-	KindAgent = "agent" // a sub-agent worked; sub is its number
+	KindAgent = "agent" // work of a sub-agent; sub is its number
 	KindChild = "flow"  // a child run; sub is its number and run its id
 )
 
-// recordCompleted records what a node of the flow did.
+// recordCompleted records the work of a completed node.
 func (f *Follower) recordCompleted(ctx context.Context, at time.Time, e *engine.NodeCompleted) error {
 	w := f.running[e.Path]
 	if w == nil {
@@ -34,7 +34,7 @@ func (f *Follower) recordCompleted(ctx context.Context, at time.Time, e *engine.
 		}
 		delete(f.composites, e.Path)
 		var err error
-		if len(w.artifactNotes) > 0 { // what came of all iterations is declared by one Action
+		if len(w.artifactNotes) > 0 { // one Action declares the results of all iterations
 			attrs := map[string]any{trajectory.AttrKind: KindStep, "outputs": shorten(e.Outputs)}
 			if def != nil {
 				attrs["type"] = def.Type
@@ -85,7 +85,7 @@ func (f *Follower) recordWork(ctx context.Context, at time.Time, w *nodeWork, de
 	return f.recordAction(at, w, def, e, attrs)
 }
 
-// recordAction records the work of a node that said nothing.
+// recordAction records the work of a node without messages.
 func (f *Follower) recordAction(at time.Time, w *nodeWork, def *flow.Node, e *engine.NodeCompleted, attrs map[string]any) error {
 	if err := f.recordFailures(w); err != nil {
 		return err
@@ -113,8 +113,8 @@ func (f *Follower) recordAction(at time.Time, w *nodeWork, def *flow.Node, e *en
 	return f.recordScripts(at, w, def)
 }
 
-// results are what a node gave, without what says only where it comes from: handles
-// of contexts, and of a child run its id and its outputs once more.
+// results returns the outputs of a node without those that only name their origin: handles of contexts, and the id
+// and repeated outputs of a child run.
 func results(vs engine.Values) engine.Values {
 	var out engine.Values
 	for _, v := range vs {
@@ -125,8 +125,7 @@ func results(vs engine.Values) engine.Values {
 	return out
 }
 
-// isTrivial reports whether a node did nothing that anybody would ask about: it
-// passed on values, or chose nothing.
+// isTrivial reports whether the work of a node is not worth recording: it passed values on, or chose no branch.
 func (f *Follower) isTrivial(w *nodeWork, def *flow.Node, e *engine.NodeCompleted) bool {
 	if def == nil || w.effects > 0 || len(e.State) > 0 || len(w.artifactNotes) > 0 {
 		return false
@@ -143,7 +142,7 @@ func (f *Follower) isTrivial(w *nodeWork, def *flow.Node, e *engine.NodeComplete
 	return true
 }
 
-// addAction makes the Action of a node of the flow.
+// addAction adds the Action of a node of the flow.
 func (f *Follower) addAction(at time.Time, w *nodeWork, attrs map[string]any, user string) error {
 	id, err := f.main.recorder.Add(trajectory.NewNode{
 		Type: trajectory.Action, Name: w.path, Relation: trajectory.Triggers, After: f.nextPredecessors(w), Attributes: attrs, At: at, By: f.attribution(w.path, user),
@@ -154,7 +153,7 @@ func (f *Follower) addAction(at time.Time, w *nodeWork, attrs map[string]any, us
 	return err
 }
 
-// addMessages records messages, and the data that the tools declared which they called.
+// addMessages records messages and the data that their tool calls declared.
 func (f *Follower) addMessages(at time.Time, w *nodeWork, s *agentRecorder, messages []convo.Message, after []trajectory.ID) error {
 	if after == nil && s == f.main {
 		after = f.nextPredecessors(w)
@@ -187,7 +186,7 @@ func (f *Follower) addMessages(at time.Time, w *nodeWork, s *agentRecorder, mess
 	return f.describeTools(at, s, messages)
 }
 
-// describeTools says of the tools that were called what they do.
+// describeTools sets the descriptions of the called tools.
 func (f *Follower) describeTools(at time.Time, s *agentRecorder, messages []convo.Message) error {
 	if f.options.Describe == nil {
 		return nil
@@ -207,8 +206,8 @@ func (f *Follower) describeTools(at time.Time, s *agentRecorder, messages []conv
 	return nil
 }
 
-// recordAgent records a sub-agent's work: in its own trajectory what it did, in the run's
-// that it was asked and what it answered.
+// recordAgent records a sub-agent's work: the details in its own trajectory, the request and the answer in that of
+// the run.
 func (f *Follower) recordAgent(ctx context.Context, at time.Time, w *nodeWork, attrs map[string]any, e *engine.NodeCompleted, messages []convo.Message) error {
 	asked, answered := split(messages)
 	err := f.addMessages(at, w, f.main, asked, nil)
@@ -240,8 +239,7 @@ func (f *Follower) recordAgent(ctx context.Context, at time.Time, w *nodeWork, a
 	return f.addMessages(at, w, f.main, answered, nil)
 }
 
-// recordAgentMessages records messages in the trajectory of a sub-agent. Each time it works begins
-// with what it is asked.
+// recordAgentMessages records messages in the trajectory of a sub-agent. Each piece of work begins with its request.
 func (f *Follower) recordAgentMessages(ctx context.Context, at time.Time, w *nodeWork, number int, asked, said []convo.Message) error {
 	path := f.agentRootPath(w.path)
 	s := f.agentRecorders[path]
@@ -263,7 +261,7 @@ func (f *Follower) recordAgentMessages(ctx context.Context, at time.Time, w *nod
 	return f.addMessages(at, w, s, append(asked, said...), after)
 }
 
-// split parts what an agent was asked from what it answered.
+// split separates the messages to an agent from its answers.
 func split(messages []convo.Message) (asked, answered []convo.Message) {
 	for _, m := range messages {
 		if m.Role == convo.Assistant {
@@ -275,7 +273,7 @@ func split(messages []convo.Message) (asked, answered []convo.Message) {
 	return asked, answered
 }
 
-// traceMessages are the messages in the trace of an agent.
+// traceMessages returns the messages in the trace of an agent.
 func traceMessages(v engine.Value) ([]convo.Message, error) {
 	var list []struct {
 		Role, Text, Reasoning, Name, Call string
@@ -298,8 +296,8 @@ func traceMessages(v engine.Value) ([]convo.Message, error) {
 	return out, nil
 }
 
-// recordUnfinished records what a node did that did not complete: the answers of models
-// and the results of tools that it had.
+// recordUnfinished records the work of a node that did not complete: the model answers and tool results that it
+// received.
 func (f *Follower) recordUnfinished(ctx context.Context, at time.Time, w *nodeWork, kept []engine.ContextChange, mark string) error {
 	asked, err := messagesOf(kept)
 	if err == nil && len(asked) > 0 {
@@ -336,8 +334,7 @@ func (f *Follower) recordUnfinished(ctx context.Context, at time.Time, w *nodeWo
 	return f.recordAgentMessages(ctx, at, w, number, asked, messages)
 }
 
-// recordChild records the child run of a node that has nothing of it: it failed, or has
-// not ended.
+// recordChild records the child run of a node that has no result of it: the node failed, or has not ended.
 func (f *Follower) recordChild(at time.Time, w *nodeWork, mark string) error {
 	if def, _ := findNode(f.options.Flow, w.path); def == nil || def.Uses == nil || w.child == "" {
 		return nil
@@ -347,7 +344,7 @@ func (f *Follower) recordChild(at time.Time, w *nodeWork, mark string) error {
 	}, "")
 }
 
-// messages are the answers of models and the results of tools, in order.
+// messages returns the model answers and tool results, in order.
 func (w *nodeWork) messages() []convo.Message {
 	var out []convo.Message
 	calls := 0
@@ -384,8 +381,8 @@ func (f *Follower) recordScripts(at time.Time, w *nodeWork, def *flow.Node) erro
 	return nil
 }
 
-// recordToolArtifacts records what tools declared whose calls are in no message: from the Action of
-// the node that called them.
+// recordToolArtifacts records the artifacts of tool calls that are in no message, as declared by the Action of the
+// calling node.
 func (f *Follower) recordToolArtifacts(at time.Time, w *nodeWork, made []trajectory.Artifact) error {
 	for _, a := range made {
 		if err := f.declareArtifact(at, w, f.main, w.ends[0], a, trajectory.ToolOutput); err != nil {
@@ -395,7 +392,7 @@ func (f *Follower) recordToolArtifacts(at time.Time, w *nodeWork, made []traject
 	return nil
 }
 
-// declareArtifact records an artifact, and remembers it where nothing describes it.
+// declareArtifact records an artifact, and adds it to the undescribed ones if it has no description.
 func (f *Follower) declareArtifact(at time.Time, w *nodeWork, s *agentRecorder, from trajectory.ID, a trajectory.Artifact, relation trajectory.Relation) error {
 	id, err := s.recorder.Declare(f.attribution(w.path, ""), at, from, a, relation)
 	if err == nil {
@@ -404,7 +401,7 @@ func (f *Follower) declareArtifact(at time.Time, w *nodeWork, s *agentRecorder, 
 	return err
 }
 
-// agentRootPath is the path of an agent's node down from the root of the tree of runs.
+// agentRootPath returns the path of an agent's node from the root of the tree of runs.
 func (f *Follower) agentRootPath(path string) string {
 	if f.options.RootPath == "" {
 		return withoutIterations(path)
@@ -412,7 +409,7 @@ func (f *Follower) agentRootPath(path string) string {
 	return f.options.RootPath + childSeparator + withoutIterations(path)
 }
 
-// messagesOf are the messages that changes add to contexts.
+// messagesOf returns the messages that changes add to contexts.
 func messagesOf(changes []engine.ContextChange) ([]convo.Message, error) {
 	var out []convo.Message
 	for i := range changes {

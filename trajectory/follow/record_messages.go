@@ -7,18 +7,17 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// recordedMessages is how much of what a node said is in the graph: it may have failed, and be
-// tried again by a person, who does not say it twice.
+// recordedMessages is the number of a node's messages that are in the graph. A failed node may be retried by a
+// person, and its messages must not be recorded twice.
 type recordedMessages struct {
 	answered  int             // answers
 	results   map[int]bool    // results, by the ordinals of the calls
-	declared  map[int]bool    // calls whose data is there
+	declared  map[int]bool    // calls whose data is recorded
 	calls     []trajectory.ID // the Actions of the calls, in order
-	agentEnds []trajectory.ID // where a sub-agent's own work ends
+	agentEnds []trajectory.ID // the last nodes of a sub-agent's own work
 }
 
-// unrecorded are those of all messages of a node, in order, that are not in the graph; it
-// takes it that they will be.
+// unrecorded returns those of a node's messages, in order, that are not in the graph, and counts them as recorded.
 func (s *recordedMessages) unrecorded(messages []convo.Message) []convo.Message {
 	var out []convo.Message
 	answers, calls := 0, 0
@@ -52,8 +51,8 @@ func (s *recordedMessages) unrecorded(messages []convo.Message) []convo.Message 
 	return out
 }
 
-// recordMessages records what a node said in the conversation, and between that the failures of
-// attempts, each after the answers that it had.
+// recordMessages records a node's messages, and between them the failures of attempts, each after the answers that
+// preceded it.
 func (f *Follower) recordMessages(at time.Time, w *nodeWork, messages []convo.Message) error {
 	slips := w.failures
 	w.failures = nil
@@ -71,7 +70,7 @@ func (f *Follower) recordMessages(at time.Time, w *nodeWork, messages []convo.Me
 	return f.addMessages(at, w, f.main, messages, nil)
 }
 
-// messagesUntil are the messages before the answer that comes after so many.
+// messagesUntil returns the messages before the answer with that number.
 func messagesUntil(messages []convo.Message, answers int) []convo.Message {
 	for i, m := range messages {
 		if m.Role != convo.Assistant {

@@ -17,33 +17,31 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// nodeWork is what the attempts of a node of the flow have done so far.
+// nodeWork is the work of a node's attempts so far.
 type nodeWork struct {
 	path    string
 	attempt int
-	// answers are the answers of models, and tools the results of tool calls, by the
-	// ordinals of their effects.
+	// answers are the model answers, and tools the results of tool calls, by the ordinals of their effects.
 	answers       map[int]convo.Message
 	tools         map[int]toolResult
 	effects       int
-	scripts       []script              // code that was written
-	questions     map[string]bool       // interrupts that people or outside events answer
+	scripts       []script              // generated code
+	questions     map[string]bool       // interrupts for people or outside events
 	humanAnswers  []string              // their answers
 	child         string                // the child run
 	childPath     string                // its path
-	artifactNotes []artifactNote        // artifacts that it declared
-	toolArtifacts []trajectory.Artifact // that tools declared whose calls are in no message
-	// addedNodes are the nodes that it made itself, and ends those that what it does
-	// next follows from.
+	artifactNotes []artifactNote        // declared artifacts
+	toolArtifacts []trajectory.Artifact // artifacts of tool calls that are in no message
+	// addedNodes are the nodes that its operations added, and ends the predecessors of its next nodes.
 	addedNodes bool
 	ends       []trajectory.ID
 	failed     *engine.NodeFailed
 	failures   []attemptFailure // earlier failures that are not in the graph yet
 	recordedMessages
-	attributes map[string]any // attributes of what it makes in the graph from now on
+	attributes map[string]any // attributes of further graph nodes
 }
 
-// toolResult is what the journal has of a tool call.
+// toolResult is the record of a tool call in the journal.
 type toolResult struct {
 	Text      string                `json:"text"`
 	Failed    bool                  `json:"failed"`
@@ -65,7 +63,7 @@ func (f *Follower) nodeStarted(e *engine.NodeStarted) {
 	w.child, w.childPath = "", ""
 }
 
-// effectCompleted notes what an effect brought.
+// effectCompleted reads the result of an effect.
 func (f *Follower) effectCompleted(e *engine.EffectCompleted) {
 	i := strings.LastIndexByte(e.Key, '/')
 	w := f.running[e.Key[:max(i, 0)]]
@@ -84,7 +82,7 @@ func (f *Follower) effectCompleted(e *engine.EffectCompleted) {
 			Message convo.Message `json:"message"`
 		}
 		if decodeValue(e.Result, &answer) == nil {
-			if _, again := w.answers[n]; again { // all is done anew
+			if _, again := w.answers[n]; again { // everything is repeated
 				w.recordedMessages = recordedMessages{}
 			}
 			w.answers[n] = answer.Message
@@ -103,14 +101,14 @@ func (f *Follower) effectCompleted(e *engine.EffectCompleted) {
 	}
 }
 
-// decodeValue reads a value of the journal.
+// decodeValue decodes a value of the journal.
 func decodeValue(v engine.Value, into any) error {
 	b, err := engine.AppendValue(nil, v)
 	if err != nil {
 		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber() // what is whole stays so
+	d.UseNumber() // integers stay integers
 	return d.Decode(into)
 }
 
@@ -120,11 +118,11 @@ type script struct {
 	relation   trajectory.Relation
 }
 
-// dataAnalysisStep is the step that looks at data by code of its own.
+// dataAnalysisStep is the step that analyses data with code of its own.
 const dataAnalysisStep = "data_analysis"
 
-// stepRecorded notes code that models wrote, or that was learned earlier, of which the newest
-// is what the node ran; and that of the analysis before it.
+// stepRecorded reads generated or learned code, of which the newest is what the node ran, and the code of the
+// preceding analysis.
 func (f *Follower) stepRecorded(e *engine.StepRecorded) {
 	w := f.running[e.Path]
 	if w == nil || e.Code == "" || e.Status == engine.StepFailed {
@@ -133,18 +131,18 @@ func (f *Follower) stepRecorded(e *engine.StepRecorded) {
 	c := script{withoutIterations(w.path), e.Code, trajectory.Generates}
 	switch {
 	case e.Status == engine.StepSkipped:
-		c.relation = trajectory.HasScript // nobody wrote it now
+		c.relation = trajectory.HasScript // it was not generated now
 	case e.Name == dataAnalysisStep:
 		c.name += " " + dataAnalysisStep
 	}
 	if i := slices.IndexFunc(w.scripts, func(old script) bool { return old.name == c.name }); i < 0 {
 		w.scripts = append(w.scripts, c)
-	} else if w.scripts[i].code != c.code { // else it is checked or run
+	} else if w.scripts[i].code != c.code { // other steps check or run it
 		w.scripts[i] = c
 	}
 }
 
-// nodeWaiting notes what is asked of people and waited for from outside.
+// nodeWaiting reads the questions to people and the events that are waited for.
 func (f *Follower) nodeWaiting(e *engine.NodeWaiting) {
 	w := f.running[e.Path]
 	for _, i := range e.Interrupts {
@@ -178,8 +176,8 @@ func (f *Follower) nodeFailed(e *engine.NodeFailed) {
 	}
 }
 
-// nodeRetrying notes an attempt that is tried again: what comes next follows from why. What
-// a node says is known when it has ended, and the failure has its place in that.
+// nodeRetrying reads a failed attempt that is retried: the following nodes have the failure as predecessor. The
+// messages of a node are known when it ends, and the failure is placed among them then.
 func (f *Follower) nodeRetrying(at time.Time, e *engine.NodeRetrying) error {
 	w := f.running[e.Path]
 	if w == nil || w.failed == nil {
@@ -200,7 +198,7 @@ func (f *Follower) nodeRetrying(at time.Time, e *engine.NodeRetrying) error {
 	return f.recordFailures(w)
 }
 
-// attemptFailure is a failure of an attempt, after so many answers.
+// attemptFailure is a failure of an attempt, with the number of answers before it.
 type attemptFailure struct {
 	failed  *engine.NodeFailed
 	attempt int
@@ -208,7 +206,7 @@ type attemptFailure struct {
 	at      time.Time
 }
 
-// recordFailures concludes what failed so far.
+// recordFailures adds States for the failures so far.
 func (f *Follower) recordFailures(w *nodeWork) error {
 	for _, s := range w.failures {
 		if err := f.recordFailure(w, s); err != nil {
@@ -233,10 +231,10 @@ func (f *Follower) recordFailure(w *nodeWork, s attemptFailure) error {
 	return err
 }
 
-// KindFailure is the kind of a State that says why an attempt of a node failed.
+// KindFailure is the kind of a State for the failure of an attempt.
 const KindFailure = "failure"
 
-// nodeErrored records a node that failed for good: what it did until then, and why.
+// nodeErrored records a node that failed finally: its work and the reason.
 func (f *Follower) nodeErrored(ctx context.Context, at time.Time, e *engine.NodeErrored) error {
 	w := f.running[e.Path]
 	if w == nil || w.failed == nil {
@@ -273,7 +271,7 @@ func (f *Follower) nodeCancelled(ctx context.Context, at time.Time, e *engine.No
 	return err
 }
 
-// nodeForced records that a person moved a stuck node.
+// nodeForced records that a person overrode a stuck node.
 func (f *Follower) nodeForced(at time.Time, e *engine.NodeOverridden) error {
 	if f.runEnded = false; e.Op == "retry" {
 		return nil
@@ -298,7 +296,7 @@ func (f *Follower) nodeForced(at time.Time, e *engine.NodeOverridden) error {
 	return err
 }
 
-// completeWork ends the work of a node; what follows it goes on from its ends.
+// completeWork ends the work of a node; its ends become the predecessors of the following nodes.
 func (f *Follower) completeWork(w *nodeWork, ports []string) {
 	delete(f.running, w.path)
 	f.ends[w.path], f.ports[w.path] = f.nextPredecessors(w), ports
@@ -308,7 +306,7 @@ func (f *Follower) completeWork(w *nodeWork, ports []string) {
 	}
 }
 
-// nextPredecessors is what the next node of the graph that the work makes follows from.
+// nextPredecessors returns the predecessors of the next graph node of the work.
 func (f *Follower) nextPredecessors(w *nodeWork) []trajectory.ID {
 	if len(w.ends) > 0 {
 		return w.ends
@@ -316,9 +314,8 @@ func (f *Follower) nextPredecessors(w *nodeWork) []trajectory.ID {
 	return f.predecessorsOf(w.path)
 }
 
-// predecessorsOf is where the work ends that a node of the flow follows from: that of the
-// sources of the edges into it that were taken, else what its iteration follows
-// from, else the query.
+// predecessorsOf returns the predecessors for a node of the flow: the ends of the sources of its taken edges,
+// otherwise the predecessors of its iteration, otherwise the query.
 func (f *Follower) predecessorsOf(path string) []trajectory.ID {
 	prefix, composite := splitIteration(path)
 	var out []trajectory.ID
@@ -338,7 +335,7 @@ func (f *Follower) predecessorsOf(path string) []trajectory.ID {
 	return f.main.recorder.DropAncestors(out)
 }
 
-// edgesInto are those that lead to a node of the flow.
+// edgesInto returns the edges to a node of the flow.
 func (f *Follower) edgesInto(path string) []*flow.Edge {
 	_, g := findNode(f.options.Flow, path)
 	if g == nil {
@@ -359,7 +356,7 @@ func (f *Follower) wasTaken(source, port string) bool {
 	return slices.Contains(f.ports[source], port)
 }
 
-// completedPorts are the ports that a node gives which completed.
+// completedPorts returns the ports of a completed node.
 func completedPorts(outputs engine.Values) []string { return append(names(outputs), "") }
 
 func names(vs engine.Values) []string {
@@ -370,20 +367,19 @@ func names(vs engine.Values) []string {
 	return out
 }
 
-// iterationEnds are those of a composite that goes on.
+// iterationEnds are the ends of an open composite.
 type iterationEnds struct {
-	// base is what iterations that begin now follow from, and reached where those of
-	// the newest expansion have come to.
+	// base are the predecessors of new iterations, and reached the ends of those of the newest expansion.
 	base         []trajectory.ID
 	endsByPrefix map[string][]trajectory.ID // by prefix
 	order        []string
 }
 
-// nodeExpanded has the iterations of a composite follow from what is before it, or,
-// where it had others before, from these.
+// nodeExpanded sets the predecessors of a composite's iterations: those of the composite, or the ends of its earlier
+// iterations.
 func (f *Follower) nodeExpanded(e *engine.NodeExpanded) {
 	l := f.composites[e.Path]
-	for path := range f.failedWork { // order: each is looked at alone
+	for path := range f.failedWork { // order: each is handled alone
 		if strings.HasPrefix(path, e.Path+"#") {
 			delete(f.failedWork, path)
 		}
@@ -400,8 +396,7 @@ func (f *Follower) nodeExpanded(e *engine.NodeExpanded) {
 	l.endsByPrefix, l.order = map[string][]trajectory.ID{}, nil
 }
 
-// nodeEnded notes that a node has ended in an iteration: what it followed from is no
-// end any more.
+// nodeEnded reads the end of a node in an iteration: its predecessors are no longer ends.
 func (l *iterationEnds) nodeEnded(prefix string, before, ends []trajectory.ID) {
 	if _, known := l.endsByPrefix[prefix]; !known {
 		l.order = append(l.order, prefix)
@@ -410,7 +405,7 @@ func (l *iterationEnds) nodeEnded(prefix string, before, ends []trajectory.ID) {
 	l.endsByPrefix[prefix] = trajectory.Distinct(append(now, ends...))
 }
 
-// ends are where the iterations of the newest expansion have come to.
+// ends returns the ends of the iterations of the newest expansion.
 func (l *iterationEnds) ends() []trajectory.ID {
 	var out []trajectory.ID
 	for _, prefix := range l.order {
@@ -419,7 +414,7 @@ func (l *iterationEnds) ends() []trajectory.ID {
 	return trajectory.Distinct(out)
 }
 
-// runInput is what a run was given, as text, and whether that is all of it.
+// runInput returns the input of a run as text, and whether that is all of it.
 func runInput(e *engine.RunStarted) (text string, whole bool) {
 	for _, in := range e.Inputs {
 		if len(e.Inputs) > 1 && in.Name != "message" {
@@ -440,7 +435,7 @@ func runInput(e *engine.RunStarted) (text string, whole bool) {
 	return shortText(e.Inputs.Map()), false
 }
 
-// runOutcome is what a run came to, as text.
+// runOutcome returns the outcome of a run as text.
 func runOutcome(vs engine.Values) string {
 	if len(vs) == 1 {
 		return node.TextOf(vs[0].Value)
@@ -448,10 +443,10 @@ func runOutcome(vs engine.Values) string {
 	return shortText(vs.Map())
 }
 
-// maxValueBytes is how many bytes of values are kept in the graph; the journal has all.
+// maxValueBytes is the maximum size of values in the graph, in bytes; the journal has the whole values.
 const maxValueBytes = 4096
 
-// shorten is the values as they are, or their beginning where they are long.
+// shorten returns the values with long ones cut.
 func shorten(vs engine.Values) any {
 	m := vs.Map()
 	if text := node.TextOf(m); len(text) > maxValueBytes {

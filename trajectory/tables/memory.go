@@ -9,11 +9,11 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// Memory are tables that end with the process.
+// Memory implements Tables in memory.
 type Memory struct {
 	mu     sync.RWMutex
 	rows   map[trajectory.Key]Rows  // mu
-	rounds map[trajectory.Key][]int // mu; of each agent, in order; under the key with round 0
+	rounds map[trajectory.Key][]int // mu; rounds of each agent, in order; under the key with round 0
 }
 
 // NewMemory returns empty tables.
@@ -21,7 +21,7 @@ func NewMemory() *Memory {
 	return &Memory{rows: map[trajectory.Key]Rows{}, rounds: map[trajectory.Key][]int{}}
 }
 
-// agentKey is the key that the rounds of an agent are under.
+// agentKey returns the key of the list of an agent's rounds.
 func agentKey(k trajectory.Key) trajectory.Key {
 	k.Round = 0
 	return k
@@ -56,7 +56,7 @@ func (m *Memory) Rows(ctx context.Context, k trajectory.Key) (Rows, error) {
 	return r.clone(), nil
 }
 
-// Rounds returns the keys that fit the filter.
+// Rounds returns the keys that match the filter.
 func (m *Memory) Rounds(ctx context.Context, f trajectory.Filter) ([]trajectory.Key, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (m *Memory) keys(f trajectory.Filter) []trajectory.Key {
 	return trajectory.SortKeys(out)
 }
 
-// Adjacent returns the rounds of the key's agent next to its round.
+// Adjacent returns the neighbours of the key's round for its agent.
 func (m *Memory) Adjacent(ctx context.Context, k trajectory.Key) (before, after int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, 0, err
@@ -97,7 +97,7 @@ func (m *Memory) Adjacent(ctx context.Context, k trajectory.Key) (before, after 
 	return before, after, nil
 }
 
-// Delete removes the rounds that fit the filter.
+// Delete removes the rounds that match the filter.
 func (m *Memory) Delete(ctx context.Context, f trajectory.Filter) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -105,7 +105,7 @@ func (m *Memory) Delete(ctx context.Context, f trajectory.Filter) (int, error) {
 	return m.DeleteFunc(f.Match), nil
 }
 
-// DeleteFunc removes the rounds that gone says, and returns how many they were.
+// DeleteFunc removes the rounds for which gone returns true, and returns their number.
 func (m *Memory) DeleteFunc(gone func(trajectory.Key) bool) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,22 +17,21 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// The tables that are not of a type of node.
+// The tables besides those of node types.
 const (
 	EdgeTable  = "trajectory_edge"
 	RoundTable = "trajectory_round"
 )
 
-// NodeTable is the name of the table for nodes of a type.
+// NodeTable returns the name of the table for nodes of a type.
 func NodeTable(t trajectory.Type) string { return "trajectory_" + strings.ToLower(string(t)) }
 
-// Node is a row of the table of its type. Its primary key is the round's key
-// with ID.
+// Node is a row of the table of its type. Its primary key is the round's key with ID.
 type Node struct {
 	User, Session string
 	Round, Sub    int
 	ID            string
-	// Seq is the node's place among all nodes of the round, from 0.
+	// Seq is the node's position among all nodes of the round, from 0.
 	Seq               int
 	Name, Description string
 	Attributes        string // a JSON object
@@ -49,7 +48,7 @@ type Edge struct {
 	Source, Target, Relationship string
 	User, Session                string
 	Round, Sub                   int
-	Seq                          int // the edge's place in the round, from 0
+	Seq                          int // the edge's position in the round, from 0
 }
 
 // Round is a row of the table of rounds, whose primary key is the round's key.
@@ -70,50 +69,43 @@ type Rows struct {
 	Edges []Edge
 }
 
-// Key is the key of the round that the rows are of.
+// Key returns the key of the rows' round.
 func (r Rows) Key() trajectory.Key {
 	return trajectory.Key{User: r.Round.User, Session: r.Round.Session, Round: r.Round.Round, Sub: r.Round.Sub}
 }
 
-// Tables are where rows are kept. They are made on first use, and safe for
-// concurrent use.
+// Tables stores the rows. The tables are created on first use. It is safe for concurrent use.
 type Tables interface {
-	// Replace stores the rows of a round in place of those that were there, in
-	// one transaction.
+	// Replace replaces the rows of a round, in one transaction.
 	Replace(ctx context.Context, r Rows) error
 	// Rows returns the rows of a round, or trajectory.ErrNotFound. Nodes and
 	// edges are in the order of Seq.
 	Rows(ctx context.Context, k trajectory.Key) (Rows, error)
-	// Rounds returns the keys that fit the filter, ordered by user, session,
-	// sub-agent and round.
+	// Rounds returns the keys that match the filter, ordered by user, session, sub-agent and round.
 	Rounds(ctx context.Context, f trajectory.Filter) ([]trajectory.Key, error)
-	// Nodes returns the rows of one type whose round fits the filter, in the
-	// order of Rounds and then of Seq.
+	// Nodes returns the rows of one type whose round matches the filter, in the order of Rounds and then of Seq.
 	Nodes(ctx context.Context, t trajectory.Type, f trajectory.Filter) ([]Node, error)
-	// Edges returns the edges whose round fits the filter, in that order.
+	// Edges returns the edges whose round matches the filter, in the same order.
 	Edges(ctx context.Context, f trajectory.Filter) ([]Edge, error)
-	// Adjacent returns the rounds of the key's agent next to its round, 0 for none.
+	// Adjacent returns the neighbours of the key's round for its agent, 0 for none.
 	Adjacent(ctx context.Context, k trajectory.Key) (before, after int, err error)
-	// Delete removes the rows of the rounds that fit the filter, so that nothing
-	// of them is left, and returns how many rounds those were.
+	// Delete permanently removes the rows of the rounds that match the filter, and returns the number of rounds.
 	Delete(ctx context.Context, f trajectory.Filter) (int, error)
 }
 
-// Provider is what a store that has such tables can do besides; another store
-// cannot.
+// Provider is implemented by stores that have such tables.
 type Provider interface {
-	// Trajectories returns the store's tables, which live as long as the store
-	// and are closed with it.
+	// Trajectories returns the store's tables, which are closed with the store.
 	Trajectories() Tables
 }
 
-// Storage is a trajectory.Storage on tables.
+// Storage implements trajectory.Storage with tables.
 type Storage struct{ tables Tables }
 
-// New returns the storage that keeps rounds in the tables.
+// New returns a storage for the tables.
 func New(t Tables) *Storage { return &Storage{t} }
 
-// Save stores a round in place of what was stored of it.
+// Save replaces a stored round.
 func (s *Storage) Save(ctx context.Context, r trajectory.Record) error {
 	if err := r.Check(); err != nil {
 		return fmt.Errorf("save trajectory rows: %w", err)
@@ -140,7 +132,7 @@ func (s *Storage) Load(ctx context.Context, k trajectory.Key) (trajectory.Record
 	return RecordOf(rows)
 }
 
-// List returns the keys that fit the filter.
+// List returns the keys that match the filter.
 func (s *Storage) List(ctx context.Context, f trajectory.Filter) ([]trajectory.Key, error) {
 	keys, err := s.tables.Rounds(ctx, f)
 	if err != nil {
@@ -149,19 +141,19 @@ func (s *Storage) List(ctx context.Context, f trajectory.Filter) ([]trajectory.K
 	return keys, nil
 }
 
-// Adjacent returns the rounds next to the key's.
+// Adjacent returns the neighbours of the key's round.
 func (s *Storage) Adjacent(ctx context.Context, k trajectory.Key) (before, after int, err error) {
 	if err := k.Check(); err != nil {
-		return 0, 0, fmt.Errorf("look around in trajectory rows: %w", err)
+		return 0, 0, fmt.Errorf("find adjacent trajectory rows: %w", err)
 	}
 	before, after, err = s.tables.Adjacent(ctx, k)
 	if err != nil {
-		return 0, 0, fmt.Errorf("look around in trajectory rows: %w", err)
+		return 0, 0, fmt.Errorf("find adjacent trajectory rows: %w", err)
 	}
 	return before, after, nil
 }
 
-// Delete deletes the rows of the rounds that fit the filter.
+// Delete deletes the rows of the rounds that match the filter.
 func (s *Storage) Delete(ctx context.Context, f trajectory.Filter) (int, error) {
 	n, err := s.tables.Delete(ctx, f)
 	if err != nil {
@@ -170,7 +162,7 @@ func (s *Storage) Delete(ctx context.Context, f trajectory.Filter) (int, error) 
 	return n, nil
 }
 
-// RowsOf turns a round into rows.
+// RowsOf converts a round to rows.
 func RowsOf(r trajectory.Record) (Rows, error) {
 	r = r.Clone()
 	text := &jsonTexts{}
@@ -205,7 +197,7 @@ func RowsOf(r trajectory.Record) (Rows, error) {
 	return out, nil
 }
 
-// jsonTexts writes JSON and keeps the first error.
+// jsonTexts encodes JSON and keeps the first error.
 type jsonTexts struct{ err error }
 
 func (t *jsonTexts) encode(v any) string {
@@ -218,7 +210,7 @@ func (t *jsonTexts) decode(text string, v any) {
 	t.err = errors.Join(t.err, json.Unmarshal([]byte(text), v))
 }
 
-// RecordOf makes the round that rows came from, and checks it.
+// RecordOf converts rows to a round, and checks it.
 func RecordOf(rows Rows) (trajectory.Record, error) {
 	text := &jsonTexts{}
 	r := trajectory.Record{
@@ -253,7 +245,7 @@ func RecordOf(rows Rows) (trajectory.Record, error) {
 	return r.Clone(), nil
 }
 
-// typedNode is a row with the type whose table it is of.
+// typedNode is a row with its type.
 type typedNode struct {
 	of trajectory.Type
 	Node

@@ -13,17 +13,16 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// Conversation is a real one between a customer and an agent that calls tools.
+// Conversation is a real conversation between a customer and an agent that calls tools.
 type Conversation struct {
 	ID       string
 	Messages []convo.Message
-	// Raw are the messages as they were published, for who counts for himself.
+	// Raw has the messages as they were published, for independent counts.
 	Raw json.RawMessage
 }
 
-// Airline reads the 120 airline conversations from the shared data beside a
-// checkout, and skips where they are absent. The path is that of the checkout
-// from the folder of the test.
+// Airline reads the 120 airline conversations from the shared data beside a checkout, and skips the test if they are
+// absent. path leads from the folder of the test to the checkout.
 func Airline(t *testing.T, checkout string) []Conversation {
 	t.Helper()
 	f, err := os.Open(checkout + "/../shared/data/airline/conversations.jsonl")
@@ -33,7 +32,7 @@ func Airline(t *testing.T, checkout string) []Conversation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // the file was only read
 	var out []Conversation
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<24)
@@ -53,7 +52,7 @@ func Airline(t *testing.T, checkout string) []Conversation {
 	return out
 }
 
-// chat reads messages in the form of OpenAI's Chat Completions.
+// chat reads messages in the format of OpenAI's Chat Completions.
 func chat(t *testing.T, raw []byte) []convo.Message {
 	t.Helper()
 	var list []struct {
@@ -77,8 +76,7 @@ func chat(t *testing.T, raw []byte) []convo.Message {
 	return out
 }
 
-// Rounds cuts messages where the user speaks; what comes before is of the first
-// round.
+// Rounds splits messages before each user message; messages before the first one belong to the first round.
 func Rounds(messages []convo.Message) [][]convo.Message {
 	out := [][]convo.Message{nil}
 	begun := false
@@ -92,8 +90,8 @@ func Rounds(messages []convo.Message) [][]convo.Message {
 	return out
 }
 
-// Record makes a session of rounds of messages, a round at a time as a process
-// would; check is called with each recorder before it is released.
+// Record records a session of rounds of messages, each with a recorder of its own, as a process would; check is
+// called with each recorder before its release.
 func Record(t *testing.T, s trajectory.Storage, session string, messages []convo.Message, check func(*trajectory.Recorder)) {
 	t.Helper()
 	at := time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)

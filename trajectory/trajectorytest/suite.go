@@ -1,6 +1,4 @@
-// Package trajectorytest is the conformance suite of storages of trajectories.
-//
-// It must not know how a storage works.
+// Package trajectorytest is the conformance suite of trajectory storages. It must not know how a storage works.
 package trajectorytest
 
 import (
@@ -46,8 +44,8 @@ func Run(t *testing.T, open func(t *testing.T) trajectory.Storage) {
 	}
 }
 
-// Sample returns a round with something of everything: its first Action has the
-// number that a round begins at, and n more States.
+// Sample returns a round with an example of everything: its first Action has the given number, and it has n more
+// States.
 func Sample(t *testing.T, k trajectory.Key, n int) trajectory.Record {
 	t.Helper()
 	at := time.Date(2026, 11, 21, 4, 5, 6, 789, time.FixedZone("", 3600))

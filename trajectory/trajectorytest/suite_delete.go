@@ -142,19 +142,19 @@ func savesAgain(t *testing.T, s trajectory.Storage) {
 	expectNear(t, s, key("ann", "s1", 3, 0), 2, 0)
 }
 
-// expected is what should be stored.
+// expected is a model of the stored rounds.
 type expected map[trajectory.Key]trajectory.Record
 
-// remove takes out what fits a filter and returns how much that was.
+// remove removes the rounds that match a filter and returns their number.
 func (n expected) remove(f trajectory.Filter) int {
 	was := len(n)
 	maps.DeleteFunc(n, func(k trajectory.Key, _ trajectory.Record) bool { return f.Match(k) })
 	return was - len(n)
 }
 
-// near is what Near should say.
+// near returns the expected result of Adjacent.
 func (n expected) near(k trajectory.Key) (before, after int) {
-	for other := range n { // order: the nearest are taken
+	for other := range n { // order: the nearest round wins
 		switch at := other.Round; {
 		case !trajectory.AgentFilter(k.User, k.Session, k.Sub).Match(other):
 		case at < k.Round:
@@ -184,7 +184,7 @@ func leavesWhatAListSays(t *testing.T, s trajectory.Storage) {
 		}
 		remove(t, s, f, list.remove(f))
 	}
-	for _, r := range list { // order: each is looked at
+	for _, r := range list { // order: each element is checked
 		expect(t, s, r)
 		before, after := list.near(r.Key)
 		expectNear(t, s, r.Key, before, after)
@@ -221,7 +221,7 @@ func listsAgents(t *testing.T, s trajectory.Storage) {
 	}
 }
 
-// countingStorage counts what is read of a storage.
+// countingStorage counts the reads of a storage.
 type countingStorage struct {
 	trajectory.Storage
 	looks, loads int
@@ -231,7 +231,7 @@ func numbersContinue(t *testing.T, s trajectory.Storage) {
 	const rounds = 30
 	for n := 1; n <= rounds; n++ {
 		r := trajectory.Record{Key: key("ann", "s1", n, 0)}
-		if n != rounds { // the latest has no nodes
+		if n != rounds { // the latest round has no nodes
 			r = numbered(n)
 		}
 		save(t, s, r)
@@ -266,7 +266,7 @@ func numbersContinue(t *testing.T, s trajectory.Storage) {
 	}
 }
 
-// numbered is a round whose only node is a query with a number one less.
+// numbered returns a round with only a query, whose number is one less.
 func numbered(round int) trajectory.Record {
 	id := trajectory.MakeID(trajectory.Query, round-1)
 	r := trajectory.Record{

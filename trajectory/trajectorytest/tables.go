@@ -9,8 +9,7 @@ import (
 	"github.com/weir-run/weir/trajectory/tables"
 )
 
-// RunTables tests tables, which must also pass Run by tables.New. The function
-// opens empty ones.
+// RunTables tests tables, which must also pass Run through tables.New. The function opens empty ones.
 func RunTables(t *testing.T, open func(t *testing.T) tables.Tables) {
 	t.Helper()
 	tests := []struct {
@@ -61,7 +60,7 @@ func findsRows(t *testing.T, m tables.Tables) {
 	}
 	for _, test := range []struct {
 		f    trajectory.Filter
-		want int // states: there is one more than the number of the round
+		want int // states: one more than the number of the round
 	}{
 		{trajectory.AgentFilter("ann", "s1", 0), 2 + 3 + 4},
 		{trajectory.SessionFilter("ann", "s1"), 2 * (2 + 3 + 4)},
@@ -98,14 +97,14 @@ func findsRows(t *testing.T, m tables.Tables) {
 	}
 }
 
-// rowPlace is where a row is of.
+// rowPlace is the position of a row.
 type rowPlace struct {
 	k   trajectory.Key
 	seq int
 }
 
-// inOrder fails the test where rows are not in the order of their rounds and
-// places, or not of rounds that fit a filter.
+// inOrder fails the test if rows are not ordered by round and position, or belong to rounds that do not match a
+// filter.
 func inOrder(t *testing.T, f trajectory.Filter, rows []rowPlace) {
 	t.Helper()
 	last := rowPlace{seq: -1}
