@@ -456,23 +456,9 @@ func TestCursorFromBeforeASnapshotGetsTheSnapshot(t *testing.T) {
 		t.Fatal("nothing came before the snapshot")
 	}
 	var wg sync.WaitGroup
-	joined := make(chan struct{}, len(k.list))
+	joined := make(chan struct{})
 	for _, at := range k.list {
-		wg.Go(func() {
-			for it, err := range w.Follow(t.Context(), "top", at.cursor) {
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if at.seen.apply(&it); it.Event == nil {
-					select {
-					case joined <- struct{}{}:
-					default:
-					}
-				}
-			}
-			at.seen.done(st)
-		})
+		wg.Go(func() { resumeAt(t, w, st, at, joined) })
 	}
 	for range k.list {
 		<-joined
@@ -480,4 +466,21 @@ func TestCursorFromBeforeASnapshotGetsTheSnapshot(t *testing.T) {
 	close(m.release)
 	wg.Wait()
 	weirkit.Wait(t, run)
+}
+
+// resumeAt reads a run from a cursor to its end, and says once it has live output.
+func resumeAt(t *testing.T, w *weir.Weir, st weir.Store, at cursorAt, joined chan<- struct{}) {
+	t.Helper()
+	said := false
+	for it, err := range w.Follow(t.Context(), "top", at.cursor) {
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if at.seen.apply(&it); it.Event == nil && !said {
+			said = true
+			joined <- struct{}{}
+		}
+	}
+	at.seen.done(st)
 }
