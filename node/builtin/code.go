@@ -25,13 +25,20 @@ const (
 	starlark = "starlark"
 )
 
-// languageOf is the language that each executor runs.
+// languageOf returns the language that an executor of Weir runs, "" for one that a program
+// brings.
 func languageOf(executor string) string {
-	if executor == starlark {
+	switch executor {
+	case starlark:
 		return starlark
+	case "", python, "e2b":
+		return python
 	}
-	return python
+	return ""
 }
+
+// namePattern is what names of languages and executors match.
+const namePattern = "^[a-z][a-z0-9_+.-]{0,62}$"
 
 // CodeSettings say what code a node runs and how; they are the settings that all
 // nodes which run code have in common.
@@ -48,10 +55,13 @@ type CodeSettings struct {
 // withCodeSettings adds the settings of CodeSettings.
 func withCodeSettings(properties map[string]any) map[string]any {
 	properties["code"] = settingSchema("string", "The code. Nothing in it is a template.")
-	properties["language"] = choiceSchema("What the code is written in.", python, starlark)
+	properties["language"] = map[string]any{
+		"type": "string", "pattern": namePattern,
+		"description": "What the code is written in: python, starlark, or the language of an executor that a program brings. Default: python, or that of the executor.",
+	}
 	properties["executor"] = map[string]any{
-		"type": "string", "enum": []any{python, starlark, "e2b"},
-		"description": "What runs the code. Default: the first that is offered for the language.",
+		"type": "string", "pattern": namePattern,
+		"description": "What runs the code: python, starlark, e2b, or the name of an executor that a program brings. Default: the first that is offered for the language.",
 	}
 	properties["timeout"] = durationSchema("How long the code may run, from 1 to 300 seconds. Default: 60.")
 	files := settingSchema("object", "Files that the code may read, by the name it calls them by: paths from the folder of the flow's file, or a template that gives one.")
@@ -62,8 +72,8 @@ func withCodeSettings(properties map[string]any) map[string]any {
 
 // codeSettingsDoc are the rows of the settings of CodeSettings.
 const codeSettingsDoc = "| `code` | the code; nothing in it is a template |\n" +
-	"| `language` | `python` (default) or `starlark` |\n" +
-	"| `executor` | `python`, `starlark` or `e2b`: what runs it; without it the first that is offered for the language |\n" +
+	"| `language` | `python`, `starlark` or a language of your own executors; without it that of `executor`, or `python` |\n" +
+	"| `executor` | `python`, `starlark`, `e2b` or one of your own (`weir.Options.Executors`); without it the first that is offered for the language |\n" +
 	"| `timeout` | how long it may run, from 1 to 300 seconds (60) |\n" +
 	"| `files` | `{NAME: PATH}`: files it may read; a path is from the folder of the flow's file, or one `{{ }}` that gives a file |"
 
@@ -83,8 +93,11 @@ func checkCode(with map[string]any) []flow.Problem {
 	}
 	executor, _ := with["executor"].(string)
 	language, given := with["language"].(string)
-	if executor != "" && given && language != languageOf(executor) {
-		problems = append(problems, settingProblem("executor", "the executor %s runs %s, and the language is %s", executor, languageOf(executor), language))
+	if runs := languageOf(executor); executor != "" && given && runs != "" && language != runs {
+		problems = append(problems, settingProblem("executor", "the executor %s runs %s, and the language is %s", executor, runs, language))
+	}
+	if given && with["prompt"] != nil && language != python && language != starlark {
+		problems = append(problems, settingProblem("language", "the agents write python and starlark; expected one of these beside prompt"))
 	}
 	if v, given := with["timeout"]; given {
 		d, err := durationOf(v)
@@ -148,6 +161,9 @@ func (s *CodeSettings) job(ctx *node.Ctx) (*codegen.Job, error) {
 	j := &codegen.Job{Language: s.Language, Executor: s.Executor, Timeout: defaultCodeTime, CircuitBreakers: s.breakers}
 	if j.Language == "" {
 		j.Language = languageOf(s.Executor)
+	}
+	if x := ctx.Executors().Get(s.Executor); x != nil && j.Language == "" {
+		j.Language = x.Language()
 	}
 	if s.Timeout != nil {
 		j.Timeout = s.Timeout.Duration

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
@@ -172,6 +173,13 @@ func runJob(ctx *node.Ctx, c *CodeSettings, p *PromptSettings, branches []string
 func (s *PromptSettings) execute(ctx *node.Ctx, c *CodeSettings, j *codegen.Job) (*codegen.Execution, error) {
 	if !s.Prompt.isSet() {
 		return j.RunCode(ctx, c.Code)
+	}
+	if j.Language != "" && j.Language != python && j.Language != starlark {
+		return nil, &engine.Error{
+			Code: engine.CodeSandboxUnavailable, Permanent: true,
+			Message: fmt.Sprintf("the executor %s runs %s, and the agents write python and starlark", j.Executor, j.Language),
+			Hint:    "beside prompt, name an executor of python or starlark, or none",
+		}
 	}
 	w, err := s.writer(ctx, j)
 	if err != nil {

@@ -5,8 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/node/builtin"
+	"github.com/weir-run/weir/sandbox"
+	"github.com/weir-run/weir/weirtest"
 )
 
 func TestCodeSettingsAreCheckedWithTheirPosition(t *testing.T) {
@@ -21,8 +24,9 @@ func TestCodeSettingsAreCheckedWithTheirPosition(t *testing.T) {
 		{`{type: action, with: {code: "x", timeout: 0}}`, "", "from 1 to 300 seconds"},
 		{`{type: action, with: {code: "x", timeout: 6m}}`, "", "from 1 to 300 seconds"},
 		{`{type: action, with: {code: "x", timeout: soon}}`, "", "is not a duration"},
-		{`{type: action, with: {code: "x", language: ruby}}`, "", "'python', 'starlark'"},
-		{`{type: action, with: {code: "x", executor: docker}}`, "", "'e2b'"},
+		{`{type: action, with: {code: "x", language: Ruby!}}`, "", "does not match"},
+		{`{type: action, with: {prompt: "x", language: ruby}}`, "", "write python and starlark"},
+		{`{type: action, with: {code: "x", executor: "my docker"}}`, "", "does not match"},
 		{`{type: action, with: {code: "x", language: python, executor: starlark}}`, "", "runs starlark"},
 		{`{type: action, with: {code: "x", attempts: 2}}`, "", "attempts means nothing beside code"},
 		{`{type: action, with: {code: "x", model: openai/gpt}}`, "", "model means nothing beside code"},
@@ -56,5 +60,28 @@ func TestCodeIsNotATemplate(t *testing.T) {
 	text := "weir: 1\nname: literal\nnodes:\n  a: {type: action, with: {code: \"context['a'] = '{{ nobody.reads(this }}'\"}}\n"
 	if _, err := flow.Parse("f.yaml", []byte(text), builtin.Catalogue()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestExecutorsOfAProgramAreNamedLikeOthers runs code in a language that Weir does not have.
+func TestExecutorsOfAProgramAreNamedLikeOthers(t *testing.T) {
+	for _, c := range []struct{ with, code, message string }{
+		{`{code: "puts 1", executor: ruby-vm}`, "", ""},
+		{`{code: "puts 1", language: ruby}`, "", ""},
+		{`{code: "puts 1", language: ruby, executor: ruby-vm}`, "", ""},
+		{`{code: "puts 1", language: lua, executor: ruby-vm}`, engine.CodeSandboxUnavailable, "the executor ruby-vm for lua is not offered here; offered: ruby-vm (ruby)"},
+		{`{code: "puts 1", executor: docker}`, engine.CodeSandboxUnavailable, "the executor docker is not offered here; offered: ruby-vm (ruby)"},
+		{`{code: "puts 1"}`, engine.CodeSandboxUnavailable, "an executor for python is not offered here; offered: ruby-vm (ruby)"},
+		{`{prompt: "do it", executor: ruby-vm}`, engine.CodeSandboxUnavailable, "the executor ruby-vm runs ruby, and the agents write python and starlark"},
+	} {
+		text := "weir: 1\nname: own\ncontext: {model: script/demo}\nnodes:\n  a: {type: action, with: " + c.with + "}\n"
+		o := &externalRecorder{s: &probeFlow{}}
+		r := weirtest.Flow(t, text, weirtest.Case{Executors: []sandbox.Executor{recordingExecutor{o, "ruby-vm", "ruby"}}, Script: weirtest.Says("x")})
+		switch {
+		case c.code == "" && r.Status != engine.Completed:
+			t.Errorf("%s: %s %v", c.with, r.Status, r.Error)
+		case c.code != "" && (r.Error == nil || r.Error.Code != c.code || !strings.Contains(r.Error.Message, c.message)):
+			t.Errorf("%s: %s %v, expected %q", c.with, r.Status, r.Error, c.message)
+		}
 	}
 }

@@ -47,7 +47,10 @@ func (j *Job) executor(set *sandbox.Set) (sandbox.Executor, error) {
 		return x, nil
 	}
 	wanted := "an executor for " + j.Language
-	if j.Executor != "" {
+	switch {
+	case j.Executor != "" && j.Language == "":
+		wanted = "the executor " + j.Executor
+	case j.Executor != "":
 		wanted = fmt.Sprintf("the executor %s for %s", j.Executor, j.Language)
 	}
 	offered := "none"
