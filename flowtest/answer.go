@@ -15,18 +15,18 @@ type answer struct {
 	key    string // a node's path, or an interrupt's id
 	pos    flow.Pos
 	inTest bool
-	always bool // the value is given every time
+	always bool // the value is used every time
 	values []any
-	places []flow.Pos // of each value
+	places []flow.Pos // position of each value
 }
 
-// interruptID is what follows a node's path in the id of an interrupt.
+// interruptID matches the part of an interrupt's id after the node's path.
 var interruptID = regexp.MustCompile(`:[^:/]*#\d+$`)
 
-// childID is what says in it which of a node's child runs asks, where it has many.
+// childID matches the number of a node's child run in it.
 var childID = regexp.MustCompile(`:[^:/>]*#\d+(\.\d+)?>`)
 
-// withoutChildren is the path of a node, whichever child run it is in.
+// withoutChildren returns a node's path without the numbers of child runs.
 func withoutChildren(path string) string { return childID.ReplaceAllString(path, ">") }
 
 // answers reads `answers`.
@@ -50,7 +50,7 @@ func (r *fileReader) answers(l testKeys) []*answer {
 	return out
 }
 
-// answerSet give the answers of a test.
+// answerSet has the answers of a test.
 type answerSet struct {
 	byKey map[string]*answer
 
@@ -66,12 +66,12 @@ func newAnswerSet(list []*answer) *answerSet {
 	return p
 }
 
-// find finds the answer to an interrupt, nil where there is none (any more).
+// find returns the answer to an interrupt, nil if there is none left.
 func (p *answerSet) find(i engine.Interrupt) (a *answer, nth int) {
 	asks := i.ID[:max(strings.LastIndexByte(i.ID, ':'), 0)]
 	path := nodeOfInterrupt(i.ID)
 	keys := []string{i.ID, path, recorded.PathWithoutIterations(asks) + i.ID[len(asks):], recorded.PathWithoutIterations(path)}
-	if i.Kind == engine.AwaitBreak { // what the node itself asks is another matter
+	if i.Kind == engine.AwaitBreak { // an answer to the child does not apply to the node's own questions
 		keys = []string{keys[0], keys[2]}
 	}
 	p.mu.Lock()
@@ -89,22 +89,21 @@ func (p *answerSet) find(i engine.Interrupt) (a *answer, nth int) {
 	return nil, 0
 }
 
-// markGiven notes that an answer was given.
+// markGiven marks an answer as given.
 func (p *answerSet) markGiven(a *answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.given[a]++
 }
 
-// unmarkGiven notes that an answer was not needed.
+// unmarkGiven marks an answer as not needed.
 func (p *answerSet) unmarkGiven(a *answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.given[a]--
 }
 
-// unused are the test's own answers that nobody asked for, with the place of the
-// first.
+// unused returns the test's own answers that were not used, and the position of the first.
 func (p *answerSet) unused(list []*answer) []*answer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +116,7 @@ func (p *answerSet) unused(list []*answer) []*answer {
 	return out
 }
 
-// nodeOfInterrupt is the path of the node that waits: an id is PATH:NAME#N.
+// nodeOfInterrupt returns the path of the waiting node: an id is PATH:NAME#N.
 func nodeOfInterrupt(id string) string {
 	return withoutChildren(id[:max(strings.LastIndexByte(id, ':'), 0)])
 }

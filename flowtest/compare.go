@@ -8,32 +8,32 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// actual is what came of a run at one place; there is false for nothing.
+// actual is a value of a run; there is false if it is missing.
 type actual struct {
 	v       any
 	present bool
 }
 
-// Failure is one thing that is not as a test says.
+// Failure is one difference from the expectations of a test.
 type Failure struct {
-	// Pos is where the test says it; without a line, where it does not.
+	// Pos is the position of the expectation in the test file; without a line if there is none.
 	Pos flow.Pos
-	// Where is what differs: "outputs.reply"; "" is the test as a whole.
+	// Where names the value that differs: "outputs.reply"; "" is the test as a whole.
 	Where string
-	// Message says what is wrong on one line.
+	// Message describes the difference on one line.
 	Message string
-	// Diff shows it, where one line does not; nil where it does.
+	// Diff shows the difference if one line does not suffice; otherwise it is nil.
 	Diff []Line
 }
 
 // Line is a line of a difference.
 type Line struct {
-	// Mark is '-' for what was expected, '+' for what came, ' ' for both.
+	// Mark is '-' for an expected line, '+' for an actual line, ' ' for both.
 	Mark byte
 	Text string
 }
 
-// compare lists where what came differs from what was expected.
+// compare lists the differences of a value from an expectation.
 func compare(where string, want *flow.FileValue, got actual) []Failure {
 	switch {
 	case isMatcher(want):
@@ -69,7 +69,7 @@ func compareObject(where string, want *flow.FileValue, got any) []Failure {
 	return out
 }
 
-// compareKeys compares the keys that are expected and no others.
+// compareKeys compares the expected keys; others are ignored.
 func compareKeys(where string, want *flow.FileValue, got map[string]any) []Failure {
 	var out []Failure
 	for _, e := range want.Entries() {
@@ -82,8 +82,8 @@ func compareKeys(where string, want *flow.FileValue, got map[string]any) []Failu
 // comparer compares one element.
 type comparer func(where string, want *flow.FileValue, got actual) []Failure
 
-// compareList compares lists element by element; where they are not of one
-// length, it shows which elements are missing and which are too many.
+// compareList compares lists element by element. If their lengths differ, it shows the missing and the additional
+// elements.
 func compareList(where string, want []*flow.FileValue, at *flow.FileValue, got any, element comparer) []Failure {
 	list, ok := got.([]any)
 	if !ok {
@@ -104,7 +104,7 @@ func compareList(where string, want []*flow.FileValue, at *flow.FileValue, got a
 	return []Failure{f}
 }
 
-// alignLists shows which elements of two lists are the same.
+// alignLists aligns the equal elements of two lists.
 func alignLists(want []*flow.FileValue, got []any, element comparer) []Line {
 	var out []Line
 	align(len(want), len(got),
@@ -119,8 +119,7 @@ func alignLists(want []*flow.FileValue, got []any, element comparer) []Line {
 	return out
 }
 
-// subsequence compares a list with what came: each element has to be there, in
-// that order, whatever stands between.
+// subsequence checks that each expected element occurs, in that order, with any elements between.
 func subsequence(where string, want *flow.FileValue, got any, element comparer) []Failure {
 	list, ok := got.([]any)
 	if !ok {
@@ -148,7 +147,7 @@ func subsequence(where string, want *flow.FileValue, got any, element comparer) 
 	return nil
 }
 
-// differs shows two values that are not the same.
+// differs returns the failure for two different values.
 func differs(pos flow.Pos, where string, want, got any) Failure {
 	f := Failure{Pos: pos, Where: where}
 	w, ok := want.(string)
@@ -165,7 +164,7 @@ func differs(pos flow.Pos, where string, want, got any) Failure {
 	return f
 }
 
-// equal compares plain values: a whole number is a number.
+// equal compares plain values; 1 equals 1.0.
 func equal(a, b any) bool {
 	switch x := a.(type) {
 	case []any:
@@ -232,7 +231,7 @@ func elements(n int) string {
 	return fmt.Sprintf("%d elements", n)
 }
 
-// String is "file:line:column: where: message", with the difference below.
+// String returns "file:line:column: where: message", with the difference below.
 func (f *Failure) String() string {
 	var b strings.Builder
 	if f.Pos.Line > 0 {

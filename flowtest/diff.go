@@ -10,17 +10,16 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// What is shown of a value: at most this many characters within a sentence, and
-// on a line of its own.
+// The maximum length of a value, in characters, within a sentence and on a line of its own.
 const (
 	maxBrief = 100
 	maxLine  = 2000
 )
 
-// brief is a value within a sentence.
+// brief formats a value within a sentence.
 func brief(v any) string { return shorten(encoded(v), maxBrief) }
 
-// line is a value on a line of its own.
+// line formats a value on a line of its own.
 func line(v any) string { return shorten(encoded(v), maxLine) }
 
 func encoded(v any) string {
@@ -31,7 +30,7 @@ func encoded(v any) string {
 	return string(b)
 }
 
-// firstDifference says where two texts part.
+// firstDifference returns the position at which two texts begin to differ.
 func firstDifference(a, b string) string {
 	i := 0
 	for i < len(a) && i < len(b) && a[i] == b[i] {
@@ -49,8 +48,7 @@ func firstDifference(a, b string) string {
 	return fmt.Sprintf("at character %d", col)
 }
 
-// diffTexts shows two texts line by line: lines that both have, a few around
-// what differs.
+// diffTexts shows the differences of two texts by line, with a few common lines around them.
 func diffTexts(want, got string) []Line {
 	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
 	var all []Line
@@ -64,7 +62,7 @@ func diffTexts(want, got string) []Line {
 	return elideEqualLines(all)
 }
 
-// elideEqualLines leaves out long stretches of lines that both texts have.
+// elideEqualLines removes long sequences of common lines.
 func elideEqualLines(all []Line) []Line {
 	const keep = 3
 	show := make([]bool, len(all))
@@ -91,11 +89,11 @@ func elideEqualLines(all []Line) []Line {
 	return out
 }
 
-// maxAlignedPairs bounds the work of aligning: pairs beyond it are not compared.
+// maxAlignedPairs limits the work of aligning: further pairs are not compared.
 const maxAlignedPairs = 4_000_000
 
-// align tells a longest common subsequence of two lists of n and m elements:
-// emit is called with '-' and i, with '+' and j, or with ' ' and both.
+// align finds a longest common subsequence of two lists of n and m elements. It calls emit with '-' and i, with '+'
+// and j, or with ' ' and both.
 func align(n, m int, same func(i, j int) bool, emit func(mark byte, i, j int)) {
 	if n*m > maxAlignedPairs {
 		for i := range n {
@@ -107,7 +105,7 @@ func align(n, m int, same func(i, j int) bool, emit func(mark byte, i, j int)) {
 		return
 	}
 	eq := make([][]bool, n)
-	length := make([][]int, n+1) // of the longest from i, j on
+	length := make([][]int, n+1) // length of the longest one from i, j on
 	length[n] = make([]int, m+1)
 	for i := n - 1; i >= 0; i-- {
 		eq[i], length[i] = make([]bool, m), make([]int, m+1)

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// expectation is what is to come of a run. What is nil is not looked at.
+// expectation is the expected result of a run. Fields that are nil are not checked.
 type expectation struct {
 	pos                                               flow.Pos
 	status                                            string
@@ -22,7 +22,7 @@ type expectation struct {
 	goldenPos                                         flow.Pos
 }
 
-// The ends a test may expect.
+// The statuses that a test may expect.
 const (
 	completed = "completed"
 	failed    = "failed"
@@ -59,8 +59,7 @@ func (r *fileReader) expectation(l testKeys) expectation {
 	return e
 }
 
-// status reads how the run is to end: as the key says, failed where an error is
-// expected, else completed.
+// status returns the expected status: as given, failed if an error is expected, otherwise completed.
 func (r *fileReader) status(e *expectation, in testKeys) {
 	e.status, e.statusPos = completed, e.pos
 	if e.errors != nil {
@@ -80,11 +79,11 @@ func (r *fileReader) status(e *expectation, in testKeys) {
 	}
 	e.status, e.statusPos = s, d.Pos()
 	if s != failed {
-		e.errors = nil // that of the defaults
+		e.errors = nil // that of the test without defaults
 	}
 }
 
-// expected reads what is expected of a value.
+// expected reads an expected value.
 func (r *fileReader) expected(in testKeys, key string) *flow.FileValue {
 	d := in.get(key)
 	if d != nil {
@@ -109,8 +108,7 @@ func (r *fileReader) usage(in testKeys) *flow.FileValue {
 	return d
 }
 
-// messages checks what is expected of the contexts: a list for the main one, or
-// an object of lists by context.
+// messages reads the expected contexts: a list for the main one, or an object of lists by context.
 func (r *fileReader) messages(in testKeys) *flow.FileValue {
 	d := in.get("messages")
 	if d == nil {
@@ -140,7 +138,7 @@ func (r *fileReader) messageList(d *flow.FileValue) {
 	}
 }
 
-// pathExpectation is what is expected of the nodes that ran.
+// pathExpectation are the nodes that are expected to run.
 type pathExpectation struct {
 	pos                                          flow.Pos
 	exactly, order, ran, skipped, failed, notRun []nodeRef

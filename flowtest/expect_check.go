@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// check lists where what came of the run is not as the test expects.
+// check lists the differences of the run from the expectations.
 func (e *expectation) check(o *outcome) []Failure {
 	if out := e.checkStatus(o); out != nil {
 		return append(out, e.path.check(o)...)
@@ -31,7 +31,7 @@ func (e *expectation) check(o *outcome) []Failure {
 	return append(out, checkList("requests", e.requests, o.requests, "last")...)
 }
 
-// checkStatus checks how the run ended; nil where that is as expected.
+// checkStatus checks the status of the run; nil if it is as expected.
 func (e *expectation) checkStatus(o *outcome) []Failure {
 	if o.status != e.status {
 		return []Failure{e.statusFailure(o)}
@@ -47,7 +47,7 @@ func (e *expectation) checkStatus(o *outcome) []Failure {
 	})
 }
 
-// statusFailure tells of a run that ended otherwise, and why it did.
+// statusFailure returns the failure for another status, with its reason.
 func (e *expectation) statusFailure(o *outcome) Failure {
 	f := Failure{Pos: e.statusPos, Where: "status", Message: fmt.Sprintf("expected %s, got %s", e.status, o.status)}
 	switch {
@@ -68,7 +68,7 @@ func (e *expectation) statusFailure(o *outcome) Failure {
 	return f
 }
 
-// interruptText is what an interrupt waits for, on one line.
+// interruptText describes an interrupt on one line.
 func interruptText(i engine.Interrupt) string {
 	s := i.ID + " asks"
 	if i.Kind == engine.AwaitEvent {
@@ -83,7 +83,7 @@ func interruptText(i engine.Interrupt) string {
 	return s
 }
 
-// checkList compares a list of objects, of which a text names the one key.
+// checkList compares a list of objects; a text in place of an object is the value of the given key.
 func checkList(where string, want *flow.FileValue, got []any, key string) []Failure {
 	if want == nil {
 		return nil
@@ -102,8 +102,7 @@ func checkList(where string, want *flow.FileValue, got []any, key string) []Fail
 	return compareElements(where, want, got, element)
 }
 
-// compareElements compares a list whose elements are compared in a way of their
-// own: all of it, or with $subset some of it in order.
+// compareElements compares a list with a given comparison of elements: completely, or with $subset a subsequence.
 func compareElements(where string, want *flow.FileValue, got []any, element comparer) []Failure {
 	if got == nil {
 		got = []any{}
@@ -117,7 +116,7 @@ func compareElements(where string, want *flow.FileValue, got []any, element comp
 	return compare(where, want, actual{got, true})
 }
 
-// checkMessages compares what was said, context by context.
+// checkMessages compares the messages of each context.
 func checkMessages(want *flow.FileValue, o *outcome) []Failure {
 	if want.IsList() || isMatcher(want) {
 		return checkContext(engine.MainContext, want, o)
@@ -141,8 +140,7 @@ func checkContext(name string, want *flow.FileValue, o *outcome) []Failure {
 	return compareElements("messages."+name, want, list, compareMessage)
 }
 
-// compareMessage compares the keys of a message that are expected: {role, text},
-// {user: text} for short, or a text.
+// compareMessage compares the expected keys of a message: {role, text}, {user: text} for short, or a text.
 func compareMessage(where string, want *flow.FileValue, got actual) []Failure {
 	m, ok := got.v.(map[string]any)
 	switch {
@@ -171,7 +169,7 @@ func compareMessage(where string, want *flow.FileValue, got actual) []Failure {
 	return out
 }
 
-// checkSpending compares usage and cost. Money is in US dollars.
+// checkSpending compares usage and cost, in US dollars.
 func (e *expectation) checkSpending(o *outcome) []Failure {
 	dollars := float64(o.usage.CostMicros) / 1e6
 	var out []Failure
@@ -216,7 +214,7 @@ func (p *pathExpectation) check(o *outcome) []Failure {
 	return out
 }
 
-// checkNode wants a node that is what is expected; in bodies, in one iteration.
+// checkNode requires a node with the expected outcome; for a node in a body, in one iteration.
 func checkNode(w nodeRef, o *outcome, what string, is func(nodeOutcome) bool) *Failure {
 	last := -1
 	for i, s := range o.path {
@@ -234,7 +232,7 @@ func checkNode(w nodeRef, o *outcome, what string, is func(nodeOutcome) bool) *F
 	return &Failure{Pos: w.pos, Where: "path", Message: fmt.Sprintf("expected %s %s, and %s", w.path, what, got), Diff: pathLines(o)}
 }
 
-// outcomeText is what became of a node, in words.
+// outcomeText describes a node's outcome.
 func outcomeText(s nodeOutcome) string {
 	switch s.status {
 	case engine.Completed:
@@ -254,7 +252,7 @@ func outcomeText(s nodeOutcome) string {
 	return "is " + s.status.String()
 }
 
-// pathLines shows the path that was taken.
+// pathLines lists the nodes that ran.
 func pathLines(o *outcome) []Line {
 	var ran []string
 	for _, s := range o.path {
@@ -268,8 +266,8 @@ func pathLines(o *outcome) []Line {
 	return []Line{{' ', "ran: " + strings.Join(ran, ", ")}}
 }
 
-// checkExactly compares all nodes that ran, in the order in which they began.
-// Nodes in bodies and in flows inside count where the test names one.
+// checkExactly compares all nodes that ran, in the order of their starts. Nodes in bodies and child flows are
+// included only if the test names one.
 func (p *pathExpectation) checkExactly(o *outcome) []Failure {
 	inner := slices.ContainsFunc(p.exactly, func(w nodeRef) bool { return strings.ContainsAny(w.path, "/>") })
 	var got []string
@@ -295,7 +293,7 @@ func (p *pathExpectation) checkExactly(o *outcome) []Failure {
 	return []Failure{{Pos: p.pos, Where: "path", Message: "other nodes ran, or in another order", Diff: diff}}
 }
 
-// checkOrder wants nodes to have begun in an order, whatever ran in between.
+// checkOrder requires that nodes started in an order, with any nodes between.
 func checkOrder(want []nodeRef, o *outcome) []Failure {
 	at := 0
 	for i, w := range want {

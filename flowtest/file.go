@@ -17,12 +17,12 @@ import (
 	"github.com/weir-run/weir/node/builtin"
 )
 
-// Suffixes are the ends of the names of test files.
+// Suffixes are the extensions of test files.
 func Suffixes() []string { return []string{".test.yaml", ".test.yml", ".test.json"} }
 
-// File is a test file that was read and is valid.
+// File is a valid test file.
 type File struct {
-	// Path is the file's, and FlowPath that of the flow it tests.
+	// Path is the path of the file, FlowPath that of the tested flow.
 	Path, FlowPath string
 	Flow           *weir.Flow
 	Tests          []*Test
@@ -32,7 +32,7 @@ type File struct {
 type Test struct {
 	Name string
 	Pos  flow.Pos
-	// Skip says why the test is not run; "" runs it.
+	// Skip is the reason why the test is not run; "" runs it.
 	Skip string
 
 	inputs, state map[string]any
@@ -49,13 +49,12 @@ type Test struct {
 	expect        expectation
 }
 
-// DefaultTimeout bounds a test in real time; `timeout` sets another.
+// DefaultTimeout limits a test in real time; `timeout` overrides it.
 const DefaultTimeout = 30 * time.Second
 
-// Find lists the test files that paths name, each once, in order: a file is
-// itself, a folder those below it, "folder/..." the same. Folders whose names
-// begin with a dot, node_modules and vendor are passed over. A path that is not
-// there, a file that is no test file, and a folder without tests are errors.
+// Find lists the distinct test files for paths, in order: a file stands for itself, a folder or "folder/..." for the
+// files below it. Folders whose names begin with a dot, node_modules and vendor are skipped. A missing path, a file
+// that is not a test file, and a folder without tests are errors.
 func Find(paths ...string) ([]string, error) {
 	var out []string
 	for _, p := range paths {
@@ -121,8 +120,8 @@ type fileReader struct {
 	cat  *node.Catalogue
 }
 
-// Load reads a test file and the flow it tests. The error is a *flow.Invalid
-// with all that is wrong in either; a file that cannot be read is another error.
+// Load reads a test file and its flow. The error is a *flow.Invalid with all problems of both; a file that cannot be
+// read is another error.
 func Load(path string, o Options) (*File, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -131,7 +130,7 @@ func Load(path string, o Options) (*File, error) {
 	return Parse(path, data, o)
 }
 
-// Parse is Load for bytes; other files are found from path.
+// Parse is Load for bytes; other files are resolved relative to path.
 func Parse(path string, data []byte, o Options) (*File, error) {
 	doc, err := flow.ReadData(path, data)
 	if err != nil {
@@ -150,7 +149,7 @@ func Parse(path string, data []byte, o Options) (*File, error) {
 	f.FlowPath = r.flowPath(doc)
 	if r.flow, err = flow.Load(f.FlowPath, cat); err != nil {
 		r.flowInvalid(doc, f.FlowPath, err)
-		r.flow = nil // what the tests say of its nodes cannot be judged, all else can
+		r.flow = nil // expectations about its nodes cannot be checked, everything else can
 	}
 	f.Flow = r.flow
 	f.Tests = r.tests(doc)
@@ -160,7 +159,7 @@ func Parse(path string, data []byte, o Options) (*File, error) {
 	return f, nil
 }
 
-// flowPath is the flow's: the key's, or the test file's without ".test".
+// flowPath returns the path of the flow: that of the key, or the test file's without ".test".
 func (r *fileReader) flowPath(doc *flow.FileValue) string {
 	if d := doc.Get("flow"); d != nil {
 		p := r.text(d, "flow")
@@ -173,7 +172,7 @@ func (r *fileReader) flowPath(doc *flow.FileValue) string {
 	return strings.TrimSuffix(strings.TrimSuffix(r.path, ext), ".test") + ext
 }
 
-// flowInvalid reports a flow that cannot be tested.
+// flowInvalid reports an invalid flow.
 func (r *fileReader) flowInvalid(doc *flow.FileValue, path string, err error) {
 	at := doc
 	hint := "name the flow that is tested: flow: PATH, relative to this file"
@@ -218,7 +217,7 @@ func (r *fileReader) tests(doc *flow.FileValue) []*Test {
 	return out
 }
 
-// caseKeys are the keys of a test, or of the defaults for all.
+// caseKeys are the keys of a test, and of the defaults.
 func caseKeys(test bool) []string {
 	keys := []string{
 		"inputs", "state", "user", "model", "target", "script", "replay", "mocks", "tools", "answers",
@@ -266,7 +265,7 @@ func (r *fileReader) test(l testKeys) *Test {
 	return t
 }
 
-// skip is why a test is skipped.
+// skip returns the reason why a test is skipped.
 func (r *fileReader) skip(d *flow.FileValue) string {
 	if b, ok := d.Value().(bool); ok {
 		if b {
@@ -285,9 +284,8 @@ func (r *fileReader) checkTargets(d *flow.FileValue, targets []string) {
 	}
 }
 
-// node finds the node that a path names, with or without the numbers of
-// iterations; one that is not there is reported. It is nil without a report where
-// the flow is not valid.
+// node finds the node at a path, with or without the numbers of iterations; a missing node is reported. If the flow
+// is invalid, the result is nil without a report.
 func (r *fileReader) node(pos flow.Pos, path string) *flow.Node {
 	if r.flow == nil {
 		return nil
@@ -299,8 +297,7 @@ func (r *fileReader) node(pos flow.Pos, path string) *flow.Node {
 	return n
 }
 
-// nodeAt finds a node by its path: "refine/draft" is in a body, "research>notes"
-// in the flow that a node runs.
+// nodeAt finds a node by its path: "refine/draft" is in a body, "research>notes" in the flow of a node.
 func nodeAt(g *flow.Graph, path string) *flow.Node {
 	outer, inner, child := strings.Cut(path, ">")
 	var n *flow.Node
@@ -324,7 +321,7 @@ func nodeAt(g *flow.Graph, path string) *flow.Node {
 	return nil
 }
 
-// flowsOf are the flows that a node runs, or may run.
+// flowsOf returns the flows that a node runs, or may run.
 func flowsOf(n *flow.Node) []*flow.Flow {
 	if n.Uses != nil {
 		return []*flow.Flow{n.Uses}
@@ -332,11 +329,11 @@ func flowsOf(n *flow.Node) []*flow.Flow {
 	return n.Runs
 }
 
-// paths are those of all nodes of the flow, without numbers of iterations.
+// paths returns the paths of all nodes of the flow, without numbers of iterations.
 func (r *fileReader) paths() []string { return pathsOf(&r.flow.Graph, "", 0) }
 
 func pathsOf(g *flow.Graph, prefix string, depth int) []string {
-	const deepest = 3 // of flows in flows, which may be endless
+	const deepest = 3 // of nested flows, which may be recursive
 	var out []string
 	for _, n := range g.Nodes {
 		out = append(out, prefix+n.ID)

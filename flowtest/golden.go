@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// encodeGolden is what a golden file keeps of a run, as YAML whose keys are in order.
+// encodeGolden encodes the content of a golden file as YAML with sorted keys.
 func (o *outcome) encodeGolden() (string, error) {
 	path := []any{}
 	for _, s := range o.path {
@@ -39,8 +39,7 @@ func (o *outcome) encodeGolden() (string, error) {
 	return b.String(), err
 }
 
-// checkGolden compares the run with the golden file. With update it writes the
-// file where it differs and returns its path.
+// checkGolden compares the run with the golden file. With update it writes a file that differs and returns its path.
 func (e *expectation) checkGolden(o *outcome, update bool) (failures []Failure, written string) {
 	broken := func(err error) []Failure {
 		return []Failure{{Pos: e.goldenPos, Where: "golden", Message: err.Error()}}

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// The elements of JUnit's XML that build servers read.
+// The elements of JUnit's XML.
 type (
 	junitSuites struct {
 		XMLName  xml.Name     `xml:"testsuites"`
@@ -50,9 +50,8 @@ type (
 	}
 )
 
-// JUnit writes the report as JUnit's XML: a suite a file, a case a test. A file
-// that is not valid is a suite with one case that is an error, and so is a test
-// that was stopped.
+// JUnit writes the report as JUnit's XML: a suite for each file, a case for each test. An invalid file is a suite
+// with one case with an error, and a stopped test is a case with an error.
 func (r *Report) JUnit(w io.Writer) error {
 	doc := junitSuites{Time: junitTime(r.Took)}
 	for i := range r.Files {

@@ -14,8 +14,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// Matchers are the keys of an object that is no object but says what a value
-// has to be like.
+// Matchers are the keys of an object that describes conditions on a value instead of the value.
 func Matchers() []string {
 	return []string{
 		"$above", "$absent", "$all", "$any", "$approx", "$below", "$contains", "$each", "$endsWith", "$equals",
@@ -23,12 +22,12 @@ func Matchers() []string {
 	}
 }
 
-// isMatcher reports whether d says what a value has to be like.
+// isMatcher reports whether d is an object of matchers.
 func isMatcher(d *flow.FileValue) bool {
 	return slices.ContainsFunc(d.Entries(), func(e flow.Entry) bool { return strings.HasPrefix(e.Key, "$") })
 }
 
-// checkExpected reports matchers that are not there or cannot be used.
+// checkExpected reports unknown and invalid matchers.
 func (r *reader) checkExpected(d *flow.FileValue) {
 	matcher := isMatcher(d)
 	for _, e := range d.Entries() {
@@ -50,7 +49,7 @@ func (r *reader) checkExpected(d *flow.FileValue) {
 	}
 }
 
-// checkMatcher checks what one matcher is given.
+// checkMatcher checks the argument of one matcher.
 func (r *reader) checkMatcher(of *flow.FileValue, name string, d *flow.FileValue) {
 	switch name {
 	case "$above", "$below", "$max", "$min", "$approx", "$within":
@@ -97,8 +96,7 @@ func (r *reader) checkMatcher(of *flow.FileValue, name string, d *flow.FileValue
 
 func kinds() []string { return []string{"text", "number", "bool", "list", "object"} }
 
-// match lists where a value is not like the matchers say. All of them have to
-// hold.
+// match lists the matchers that a value does not satisfy.
 func match(where string, want *flow.FileValue, got actual) []Failure {
 	var out []Failure
 	for _, e := range want.Entries() {
@@ -123,7 +121,7 @@ func absence(absent bool, got actual) string {
 	return "expected a value, and there is nothing"
 }
 
-// matchOne is one matcher.
+// matchOne applies one matcher.
 func matchOne(where string, want *flow.FileValue, e flow.Entry, got any) []Failure {
 	d := e.Value
 	switch e.Key {
@@ -178,7 +176,7 @@ func parseJSON(v any) (any, error) {
 	return engine.ParseValue([]byte(s))
 }
 
-// lengthOf counts the characters of a text, and the elements of the rest.
+// lengthOf returns the number of characters of a text, or of elements of another value.
 func lengthOf(v any) (int64, bool) {
 	switch t := v.(type) {
 	case string:
@@ -191,7 +189,7 @@ func lengthOf(v any) (int64, bool) {
 	return 0, false
 }
 
-// matchMany are the matchers of lists and of several expectations.
+// matchMany applies the matchers of lists and of several expectations.
 func matchMany(where string, e flow.Entry, got any) []Failure {
 	d := e.Value
 	var out []Failure
@@ -232,7 +230,7 @@ func matchSubset(where string, d *flow.FileValue, got any) []Failure {
 	return compareKeys(where, d, o)
 }
 
-// matchText are the matchers of texts; $contains looks into lists as well.
+// matchText applies the matchers of texts; $contains also searches lists.
 func matchText(where string, e flow.Entry, got any) []Failure {
 	if list, ok := got.([]any); ok && e.Key == "$contains" {
 		for _, g := range list {
@@ -271,7 +269,7 @@ func matchText(where string, e flow.Entry, got any) []Failure {
 	return []Failure{f}
 }
 
-// matchNumber are the matchers of numbers.
+// matchNumber applies the matchers of numbers.
 func matchNumber(where string, want *flow.FileValue, e flow.Entry, got any) []Failure {
 	w, _ := number(e.Value.Value())
 	g, ok := number(got)

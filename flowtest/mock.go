@@ -12,18 +12,17 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// mock stands in for the function of one node.
+// mock replaces the function of one node.
 type mock struct {
 	key    string // the node's path, with the numbers of iterations or without
 	pos    flow.Pos
-	inTest bool // it stands in the test itself, not in the defaults
+	inTest bool // declared by the test itself, not by the defaults
 	node   *flow.Node
-	// actions are what is done in the first attempt, the second, and so on; the last
-	// is for all that follow.
+	// actions are the results of the first attempt, the second, and so on; the last applies to all further ones.
 	actions []mockAction
 }
 
-// mockAction is what a mock does in one attempt.
+// mockAction is the result of a mock in one attempt.
 type mockAction struct {
 	real     bool // the node's own function runs
 	delay    time.Duration
@@ -33,7 +32,7 @@ type mockAction struct {
 	messages []convo.Message
 }
 
-// actionFor is what the mock does in an attempt, counted from 1.
+// actionFor returns the action of an attempt, counted from 1.
 func (m *mock) actionFor(attempt int) *mockAction { return &m.actions[min(attempt, len(m.actions))-1] }
 
 // mocks reads `mocks`.
@@ -61,7 +60,7 @@ func (r *fileReader) mocks(l testKeys) []*mock {
 	return out
 }
 
-// mockAction reads one thing that a mock does: a value, or an object of keys.
+// mockAction reads one action: a value, or an object of keys.
 func (r *fileReader) mockAction(n *flow.Node, d *flow.FileValue) mockAction {
 	a := mockAction{}
 	if !d.IsObject() {
@@ -111,7 +110,7 @@ func (r *fileReader) mockState(d *flow.FileValue) map[string]any {
 	return out
 }
 
-// mockError reads a code, or an object.
+// mockError reads an error: a code, or an object.
 func (r *fileReader) mockError(d *flow.FileValue) *engine.Error {
 	e := &engine.Error{Message: "the mock of the node says so"}
 	if !d.IsObject() {
@@ -129,10 +128,10 @@ func (r *fileReader) mockError(d *flow.FileValue) *engine.Error {
 	return e
 }
 
-// portsOf are the ports of a node under its settings.
+// portsOf returns the ports of a node under its settings.
 func (r *fileReader) portsOf(n *flow.Node) flow.Ports { return r.cat.Lookup(n.Type).PortsOf(n) }
 
-// outPorts are the names of the ports that a mock may give a value.
+// outPorts returns the names of the ports to which a mock may set a value.
 func outPorts(n *flow.Node, p flow.Ports) []string {
 	var names []string
 	for _, port := range p.Out {
@@ -150,7 +149,7 @@ func outPorts(n *flow.Node, p flow.Ports) []string {
 	return names
 }
 
-// mockValue is a value on the node's first port.
+// mockValue sets a value on the node's first port.
 func (r *fileReader) mockValue(n *flow.Node, d *flow.FileValue) engine.Values {
 	p := r.portsOf(n)
 	names := outPorts(n, p)
@@ -164,7 +163,7 @@ func (r *fileReader) mockValue(n *flow.Node, d *flow.FileValue) engine.Values {
 	return r.output(nil, n, names[0], d.Pos(), d)
 }
 
-// output adds a value on a port, checked against the port.
+// output sets a value on a port and checks it.
 func (r *fileReader) output(out engine.Values, n *flow.Node, name string, pos flow.Pos, d *flow.FileValue) engine.Values {
 	p := r.portsOf(n)
 	i := slices.IndexFunc(p.Out, func(port flow.Port) bool { return port.Name == name })
@@ -189,7 +188,7 @@ func (r *fileReader) output(out engine.Values, n *flow.Node, name string, pos fl
 	return append(out, engine.Named{Name: name, Value: v})
 }
 
-// convertTo makes a value fit a port.
+// convertTo converts a value to the type of a port.
 func convertTo(port flow.Port, v any) (engine.Value, error) {
 	v, err := engine.Normalize(v)
 	if err != nil {
@@ -205,7 +204,7 @@ func convertTo(port flow.Port, v any) (engine.Value, error) {
 	return v, s.Check(v)
 }
 
-// branch adds what it is to take a branch.
+// branch adds the output that takes a branch.
 func (r *fileReader) branch(out engine.Values, n *flow.Node, d *flow.FileValue) engine.Values {
 	name := r.text(d, "branch")
 	p := r.portsOf(n)
@@ -239,7 +238,7 @@ func (r *fileReader) branch(out engine.Values, n *flow.Node, d *flow.FileValue) 
 	return out
 }
 
-// mockMessages reads what a mock says in the node's context.
+// mockMessages reads the messages that a mock adds to the node's context.
 func (r *fileReader) mockMessages(n *flow.Node, d *flow.FileValue) []convo.Message {
 	if d == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// mockSet knows which nodes of one test are mocked, and which mocks were used.
+// mockSet has the mocks of one test, and which of them were used.
 type mockSet struct {
 	paths *runPaths
 	mocks map[string]*mock
@@ -30,10 +30,10 @@ func newMockSet(p *runPaths, mocks []*mock) *mockSet {
 	return s
 }
 
-// wrap is weir.Options.Wrap: nodes of the type are mocked where the test says so.
+// wrap is weir.Options.Wrap: it mocks the nodes of the type that the test names.
 func (s *mockSet) wrap(t weir.Type) weir.Type { return mockableType{t, s} }
 
-// mockFor is the mock of a node, nil where it has none.
+// mockFor returns the mock of a node, nil if there is none.
 func (s *mockSet) mockFor(info node.Info) *mock {
 	if len(s.mocks) == 0 {
 		return nil
@@ -51,7 +51,7 @@ func (s *mockSet) mockFor(info node.Info) *mock {
 	return m
 }
 
-// unused are the test's own mocks whose nodes never ran.
+// unused returns the test's own mocks whose nodes did not run.
 func (s *mockSet) unused() []*mock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *mockSet) unused() []*mock {
 	return out
 }
 
-// mockableType is a node type some of whose nodes may be mocked.
+// mockableType wraps a node type of which some nodes may be mocked.
 type mockableType struct {
 	weir.Type
 	stage *mockSet
@@ -83,7 +83,7 @@ func (t mockableType) Prepare(with map[string]any) (node.Node, error) {
 	return &mockedNode{inner: inner, stage: t.stage, ports: ports, spec: t.Spec()}, nil
 }
 
-// mockedNode runs a node's own function, or what its mock says.
+// mockedNode runs a node's own function or its mock.
 type mockedNode struct {
 	inner node.Node
 	stage *mockSet
@@ -111,8 +111,8 @@ func (n *mockedNode) Run(ctx *node.Ctx) error {
 	return n.perform(ctx, a)
 }
 
-// waitDelay lets the delay pass, or as much of it as the node's timeout allows. It is
-// a durable wait, which a test does not wait for.
+// waitDelay waits for the delay, or for as much of it as the node's timeout allows. It is a durable wait, which takes
+// no time in a test.
 func waitDelay(ctx *node.Ctx, delay time.Duration, t flow.Timeout) error {
 	if delay <= 0 {
 		return nil
@@ -138,10 +138,10 @@ func waitDelay(ctx *node.Ctx, delay time.Duration, t flow.Timeout) error {
 	return nil
 }
 
-// outputsPort holds all outputs of a flow that a node runs.
+// outputsPort is the port with all outputs of a flow node.
 const outputsPort = "outputs"
 
-// perform gives what the mock gives.
+// perform returns the result of the action.
 func (n *mockedNode) perform(ctx *node.Ctx, a *mockAction) error {
 	for _, o := range a.outputs {
 		ctx.Output(o.Name, engine.Copy(o.Value))
@@ -173,8 +173,7 @@ func (n *mockedNode) perform(ctx *node.Ctx, a *mockAction) error {
 	return nil
 }
 
-// context is the one that the node passes on: its own, a new one where it makes
-// one, or what came in.
+// context returns the context that the node passes on: its own, a new one if it makes one, or its input.
 func (n *mockedNode) context(ctx *node.Ctx) (h engine.Handle, there bool, err error) {
 	switch {
 	case n.spec.NewContext:

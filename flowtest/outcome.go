@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// outcome is what came of a run, as plain values.
+// outcome is the result of a run, as plain values.
 type outcome struct {
 	status    string
 	err       *engine.Error
@@ -29,17 +29,17 @@ type outcome struct {
 	questions []any
 	toolCalls []any
 	requests  []any
-	open      []engine.Interrupt // what the run waits for
+	open      []engine.Interrupt // the open interrupts
 }
 
-// nodeOutcome is what became of one node.
+// nodeOutcome is the result of one node.
 type nodeOutcome struct {
 	path   string
 	status engine.Status
 	ran    bool
 }
 
-// readOutcome reads the journal of a run.
+// readOutcome reads the result of a run from its journal.
 func readOutcome(ctx context.Context, w *weir.Weir, r weir.Result) (*outcome, error) {
 	o := &outcome{
 		status: r.Status.String(), err: r.Error, outputs: plainMap(r.Outputs.Map()), usage: r.Usage,
@@ -60,19 +60,18 @@ func readOutcome(ctx context.Context, w *weir.Weir, r weir.Result) (*outcome, er
 	return o, nil
 }
 
-// journalReader is what the journals of a run and of those below it say of the nodes,
-// in the order they began.
+// journalReader reads the nodes from the journals of a run and its child runs, in the order of their starts.
 type journalReader struct {
 	out       *outcome
 	inspect   func(run string) (*runner.RunView, error)
-	prefix    string // of the paths of the run that is read
+	prefix    string // prefix of the paths of the current run
 	steps     []nodeOutcome
 	index     map[string]int
 	readRuns  map[string]bool // runs
 	questions []any
 }
 
-// read tells the journal of a run, and what was said in its contexts.
+// read reads the journal of a run, and the messages of its contexts.
 func (b *journalReader) read(run, prefix string) (*runner.RunView, error) {
 	v, err := b.inspect(run)
 	if err != nil {
@@ -143,8 +142,7 @@ func (b *journalReader) applyEvent(e engine.Event) error {
 	return nil
 }
 
-// applyWaiting notes what a node waits for. A run that it waits for is told at this
-// place.
+// applyWaiting reads what a node waits for. The journal of a child run is read at this place.
 func (b *journalReader) applyWaiting(e *engine.NodeWaiting) error {
 	b.step(e.Path).status = engine.Waiting
 	for _, i := range e.Interrupts {
@@ -165,8 +163,7 @@ func (b *journalReader) applyWaiting(e *engine.NodeWaiting) error {
 	return nil
 }
 
-// addQuestion notes a question, once: a node that waits for several asks the rest again
-// when one is answered.
+// addQuestion adds a question once: a node that waits for several asks the others again when one is answered.
 func (b *journalReader) addQuestion(i engine.Interrupt) {
 	if slices.ContainsFunc(b.questions, func(q any) bool { return q.(map[string]any)["id"] == b.prefix+i.ID }) {
 		return
@@ -178,7 +175,7 @@ func (b *journalReader) addQuestion(i engine.Interrupt) {
 	b.questions = append(b.questions, q)
 }
 
-// plainMessages are messages without what only Weir reads.
+// plainMessages converts messages to plain values without internal fields.
 func plainMessages(list []convo.Message) []any {
 	out := make([]any, len(list))
 	for i := range list {
@@ -211,7 +208,7 @@ func plainMessage(m *convo.Message) map[string]any {
 	return o
 }
 
-// plainRequests are what a model was asked.
+// plainRequests converts the requests of a model.
 func plainRequests(list []*llm.Request) []any {
 	out := make([]any, len(list))
 	for i, r := range list {
@@ -236,8 +233,8 @@ func plainRequests(list []*llm.Request) []any {
 	return out
 }
 
-// plainMap and plainValue are values as a test file can write them: a handle is
-// an object with the key $context, as in JSON.
+// plainMap and plainValue convert values to those that a test file can contain: a handle becomes an object with the
+// key $context, as in JSON.
 func plainMap(m map[string]any) map[string]any {
 	out := make(map[string]any, len(m))
 	for k, v := range m {
@@ -262,8 +259,7 @@ func plainValue(v any) any {
 	return v
 }
 
-// covers reports whether a path of a test means a node: with its numbers, or
-// without any of them.
+// covers reports whether a path in a test matches a node: with its iteration numbers, or without any.
 func covers(test, path string) bool {
 	return test == path || !strings.Contains(test, "#") && test == recorded.PathWithoutIterations(path)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// reader reads a test file and collects all that is wrong with it.
+// reader reads a test file and collects its problems.
 type reader struct {
 	problems []flow.Problem
 }
@@ -19,13 +19,12 @@ func (r *reader) report(pos flow.Pos, code, msg, hint string) {
 	r.problems = append(r.problems, flow.Problem{Pos: pos, Code: code, Message: msg, Hint: hint})
 }
 
-// reportAt reports a value that is not what it should be.
+// reportAt reports an invalid value.
 func (r *reader) reportAt(d *flow.FileValue, format string, args ...any) {
 	r.report(d.Pos(), flow.CodeBadValue, fmt.Sprintf(format, args...), "")
 }
 
-// invalid is the error: all problems by place, each once; nil where there are
-// none.
+// invalid returns the error with all distinct problems in order of place; nil if there are none.
 func (r *reader) invalid() error {
 	if len(r.problems) == 0 {
 		return nil
@@ -37,7 +36,7 @@ func (r *reader) invalid() error {
 	return &flow.Invalid{Problems: slices.Compact(r.problems)}
 }
 
-// object reports whether d is an object, and every key that is not listed.
+// object reports whether d is an object, and reports unknown keys.
 func (r *reader) object(d *flow.FileValue, what string, keys ...string) bool {
 	if !d.IsObject() {
 		r.reportAt(d, "%s must be an object; got %s", what, show(d))
@@ -52,7 +51,7 @@ func (r *reader) object(d *flow.FileValue, what string, keys ...string) bool {
 	return true
 }
 
-// text reads a text; "" where d is nil.
+// text reads a text; "" if d is nil.
 func (r *reader) text(d *flow.FileValue, what string) string {
 	if d == nil {
 		return ""
@@ -64,7 +63,7 @@ func (r *reader) text(d *flow.FileValue, what string) string {
 	return s
 }
 
-// flag reads a bool; false where d is nil.
+// flag reads a bool; false if d is nil.
 func (r *reader) flag(d *flow.FileValue, what string) bool {
 	if d == nil {
 		return false
@@ -76,7 +75,7 @@ func (r *reader) flag(d *flow.FileValue, what string) bool {
 	return b
 }
 
-// count reads a whole number from 0; 0 where d is nil.
+// count reads a whole number of at least 0; 0 if d is nil.
 func (r *reader) count(d *flow.FileValue, what string) int {
 	if d == nil {
 		return 0
@@ -89,7 +88,7 @@ func (r *reader) count(d *flow.FileValue, what string) int {
 	return int(n)
 }
 
-// duration reads a duration: text as Go writes it, or whole seconds.
+// duration reads a duration: text in Go's format, or whole seconds.
 func (r *reader) duration(d *flow.FileValue, what string) time.Duration {
 	if d == nil {
 		return 0
@@ -110,7 +109,7 @@ func (r *reader) duration(d *flow.FileValue, what string) time.Duration {
 	return 0
 }
 
-// texts reads a text or a list of them.
+// texts reads a text or a list of texts.
 func (r *reader) texts(d *flow.FileValue, what string) []string {
 	switch {
 	case d == nil:
@@ -137,7 +136,7 @@ func show(d *flow.FileValue) string {
 	return shorten(s, 60)
 }
 
-// didYouMean is a hint that names the candidate that was likely meant.
+// didYouMean returns a hint that suggests a similar candidate.
 func didYouMean(got string, candidates []string) string {
 	if best := flow.NearestName(got, candidates); best != "" {
 		return "did you mean " + best + "?"
@@ -145,7 +144,7 @@ func didYouMean(got string, candidates []string) string {
 	return ""
 }
 
-// shorten is s with at most n characters.
+// shorten returns s cut to at most n characters.
 func shorten(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n {
@@ -154,11 +153,10 @@ func shorten(s string, n int) string {
 	return string(r[:n]) + "..."
 }
 
-// testKeys are the keys of a test over those of the file's defaults. A null in the
-// test takes back what the defaults say.
+// testKeys are the keys of a test over those of the file's defaults. A null in the test removes a default.
 type testKeys struct{ test, defaults *flow.FileValue }
 
-// get is the value under a key.
+// get returns the value of a key.
 func (l testKeys) get(key string) *flow.FileValue {
 	d := l.test.Get(key)
 	if d == nil {
@@ -170,14 +168,13 @@ func (l testKeys) get(key string) *flow.FileValue {
 	return d
 }
 
-// entry is an entry of an object that both layers may have.
+// entry is an entry of an object that may be in the test and in the defaults.
 type entry struct {
 	flow.Entry
-	inTest bool // it stands in the test itself
+	inTest bool // from the test itself
 }
 
-// entries are those of the object under a key, of both layers; the test's own
-// take the place of those in the defaults.
+// entries returns the entries of the object of a key, from both layers; those of the test override the defaults.
 func (l testKeys) entries(r *reader, key, what string) []entry {
 	var out []entry
 	own, base := r.members(l.test.Get(key), key, what), l.defaults.Get(key)
@@ -195,7 +192,7 @@ func (l testKeys) entries(r *reader, key, what string) []entry {
 	return out
 }
 
-// members are the entries of an object; another kind is reported.
+// members returns the entries of an object; another kind of value is reported.
 func (r *reader) members(d *flow.FileValue, key, what string) []flow.Entry {
 	if d == nil || d.IsNull() {
 		return nil
@@ -207,7 +204,7 @@ func (r *reader) members(d *flow.FileValue, key, what string) []flow.Entry {
 	return d.Entries()
 }
 
-// values are entries as plain data.
+// values converts entries to plain data.
 func (r *reader) values(list []entry) map[string]any {
 	if list == nil {
 		return nil

@@ -14,34 +14,31 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// Options of a run of tests; the zero value works.
+// Options of a test run; the zero value works.
 type Options struct {
-	// Types are node types beside the built-in ones.
+	// Types are node types in addition to the built-in ones.
 	Types []weir.Type
-	// Models is what is known of models, for what they cost; nil is the built-in
-	// table.
+	// Models has the prices of models; nil means the built-in table.
 	Models *llm.Catalogue
-	// HTTP is how tests with `network: true` reach the network; nil refuses
-	// private addresses.
+	// HTTP performs the requests of tests with `network: true`; nil refuses private addresses.
 	HTTP node.HTTPDoer
 	// Executors run the code of nodes that are not mocked.
 	Executors []sandbox.Executor
-	// Run selects tests by "FILE: NAME"; nil is all.
+	// Run selects tests by "FILE: NAME"; nil selects all.
 	Run *regexp.Regexp
-	// Update writes the golden files that differ.
+	// Update writes golden files that differ.
 	Update bool
-	// Parallel bounds how many tests run at once; 0 is as many as there are
-	// processors.
+	// Parallel is the maximum number of concurrent tests; 0 means the number of processors.
 	Parallel int
-	// Report is given the files as they are done, in the order of their paths.
+	// Report is called with each completed file, in the order of their paths.
 	Report func(FileResult)
 }
 
-// Status is what became of a test or a file.
+// Status is the outcome of a test or a file.
 type Status string
 
-// What becomes of tests and files. A file is Invalid where it cannot be read; a
-// test is Stopped where the run of tests ended before it had.
+// The outcomes of tests and files. A file is Invalid if it cannot be read; a test is Stopped if the test run ended
+// first.
 const (
 	Passed  Status = "passed"
 	Failed  Status = "failed"
@@ -50,7 +47,7 @@ const (
 	Stopped Status = "stopped"
 )
 
-// Result is what became of one test.
+// Result is the outcome of one test.
 type Result struct {
 	Name     string
 	Pos      flow.Pos
@@ -58,27 +55,27 @@ type Result struct {
 	Reason   string // why it was skipped
 	Took     time.Duration
 	Failures []Failure
-	// Updated names the golden file that was written.
+	// Updated is the path of the written golden file.
 	Updated string
 }
 
-// FileResult is what became of one file.
+// FileResult is the outcome of one file.
 type FileResult struct {
 	Path, Flow string
-	// Status is Invalid, Stopped, Failed, or Passed where no test failed.
+	// Status is Invalid, Stopped, Failed, or Passed if no test failed.
 	Status Status
-	// Problems are why the file is invalid, Error why it could not be read.
+	// Problems describes why the file is invalid, Error why it could not be read.
 	Problems []flow.Problem
 	Error    string
 	Tests    []Result
 	Took     time.Duration
 }
 
-// Report sums up a run of tests.
+// Report summarises a test run.
 type Report struct {
 	Files []FileResult
-	// Passed, Failed, Skipped and Stopped count tests; a file that was not come to
-	// counts as one that was stopped. Invalid counts files.
+	// Passed, Failed, Skipped and Stopped count tests; a file that was not started counts as one stopped test.
+	// Invalid counts files.
 	Passed, Failed, Skipped, Stopped, Invalid int
 	Took                                      time.Duration
 }
@@ -86,8 +83,8 @@ type Report struct {
 // OK reports whether nothing failed and everything ran.
 func (r *Report) OK() bool { return r.Failed == 0 && r.Invalid == 0 && r.Stopped == 0 }
 
-// Run runs the tests of the files, several at once, and reports on them in
-// order. When ctx ends it stops: tests that have not ended are Stopped.
+// Run runs the tests of the files concurrently, and reports the files in order. When ctx ends, unfinished tests are
+// Stopped.
 func Run(ctx context.Context, files []string, o Options) Report {
 	begin := time.Now()
 	if o.Parallel <= 0 {
@@ -117,7 +114,7 @@ func (r *Report) add(f FileResult) {
 	case f.Status == Invalid:
 		r.Invalid++
 	case f.Status == Stopped && len(f.Tests) == 0:
-		r.Stopped++ // whatever is in it
+		r.Stopped++ // whatever it contains
 	}
 	for _, t := range f.Tests {
 		switch t.Status {
@@ -180,7 +177,7 @@ func runFile(ctx context.Context, path string, o *Options, slots chan struct{}) 
 	return out
 }
 
-// acquireSlot waits for a slot; false where ctx ends.
+// acquireSlot waits for a slot; false if ctx ends first.
 func acquireSlot(ctx context.Context, slots chan struct{}) bool {
 	if ctx.Err() != nil {
 		return false

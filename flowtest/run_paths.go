@@ -9,11 +9,11 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// runPaths knows where in the tree of a test's runs a run is.
+// runPaths has the positions of the runs in the tree of a test.
 type runPaths struct {
 	mu     sync.Mutex
 	w      *weir.Weir
-	prefix map[string]string // of the paths of a run's nodes, by run: "research>"
+	prefix map[string]string // prefix of node paths, by run: "research>"
 	order  []string
 }
 
@@ -21,25 +21,24 @@ func newRunPaths(root string) *runPaths {
 	return &runPaths{prefix: map[string]string{root: ""}, order: []string{root}}
 }
 
-// prefixOf is what stands before the paths of a run's nodes: nothing for the test's
-// own, "research>" for the run that its node research began.
+// prefixOf returns the prefix of the paths of a run's nodes: "" for the root run, "research>" for the child run of
+// its node research.
 func (p *runPaths) prefixOf(run string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at, known := p.prefix[run]; known {
 		return at
 	}
-	for i := 0; i < len(p.order); i++ { // the list grows meanwhile
+	for i := 0; i < len(p.order); i++ { // the list grows concurrently
 		p.addChildren(p.order[i])
 		if at, known := p.prefix[run]; known {
 			return at
 		}
 	}
-	return "?>" // a run that a tool began: nothing in it is named by the test
+	return "?>" // the child run of a tool, which a test cannot name
 }
 
-// addChildren notes the runs that a run has begun. That it waits for them is durable
-// before they begin.
+// addChildren adds the child runs of a run. That the run waits for them is durable before they start.
 func (p *runPaths) addChildren(run string) {
 	v, err := p.w.Inspect(context.Background(), run, 0)
 	if err != nil {
@@ -64,7 +63,7 @@ func (p *runPaths) addChildren(run string) {
 	}
 }
 
-// effectKey is an effect key as if the test's own run had made it: RUN/PATH/NAME#1.
+// effectKey returns an effect key as if the root run had made it: RUN/PATH/NAME#1.
 func (p *runPaths) effectKey(key string) string {
 	run, rest, _ := strings.Cut(key, "/")
 	if run == runID {

@@ -11,8 +11,7 @@ import (
 	"github.com/weir-run/weir/llm/recorded"
 )
 
-// script is what the model of a test says: turns that are written down, or a
-// recording.
+// script has the model answers of a test: turns, or a recording.
 type script struct {
 	pos     flow.Pos
 	inTest  bool
@@ -21,7 +20,7 @@ type script struct {
 	replay  *recorded.Replay
 }
 
-// script reads `script` or `replay`, nil where there is neither.
+// script reads `script` or `replay`, nil if there is neither.
 func (r *fileReader) script(l testKeys) *script {
 	from, own := l.defaults, false
 	if l.test.Get("script") != nil || l.test.Get("replay") != nil {
@@ -122,7 +121,7 @@ func (r *fileReader) asJSON(d *flow.FileValue) string {
 	return string(b)
 }
 
-// calls reads the tools that a turn calls: a list, or one.
+// calls reads the tool calls of a turn: a list, or one.
 func (r *fileReader) calls(d *flow.FileValue) []convo.Call {
 	if d == nil {
 		return nil

@@ -19,11 +19,10 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// runID is the id of the one run of a test, always the same: a test that is run
-// again does the same.
+// runID is the id of the run of every test, so that a repeated test does the same.
 const runID = "test"
 
-// testRunner runs one test in a Weir of its own.
+// testRunner runs one test in its own Weir.
 type testRunner struct {
 	test    *Test
 	w       *weir.Weir
@@ -35,12 +34,11 @@ type testRunner struct {
 	cancel  context.CancelCauseFunc
 
 	mu        sync.Mutex
-	failures  []Failure // beside those of the expectations
-	answering bool      // somebody is about to, while the run goes on
+	failures  []Failure // failures besides those of the expectations
+	answering bool      // an answer is about to be given while the run continues
 }
 
-// execute runs the test and lists what failed. An error is one of the machine, or
-// ctx's.
+// execute runs the test and lists the failures. An error is an internal one, or that of ctx.
 func (t *Test) execute(ctx context.Context, f *File, o *Options) (*outcome, []Failure, error) {
 	at := newRunPaths(runID)
 	p := &testRunner{
@@ -78,10 +76,10 @@ func (t *Test) execute(ctx context.Context, f *File, o *Options) (*outcome, []Fa
 	return seen, p.check(seen), nil
 }
 
-// closeTimeout bounds how long the nodes of a test have to stop.
+// closeTimeout limits the time in which the nodes of a test must stop.
 const closeTimeout = 15 * time.Second
 
-// run starts the flow and answers what it asks, until nothing more can happen.
+// run starts the flow and answers its questions until the run rests.
 func (p *testRunner) run(ctx context.Context, f *File) (*outcome, error) {
 	t := p.test
 	timer := time.AfterFunc(t.timeout, func() { p.cancel(errTimeout) })
@@ -127,7 +125,7 @@ func (p *testRunner) run(ctx context.Context, f *File) (*outcome, error) {
 
 var errTimeout = errors.New("the test took too long")
 
-// failTimeout tells of a run that did not come to its end.
+// failTimeout returns the failure of a run that did not end.
 func (p *testRunner) failTimeout(ctx context.Context) {
 	f := Failure{Pos: p.test.Pos, Message: fmt.Sprintf("the run did not end within %v; `timeout` sets another bound", p.test.timeout)}
 	if v, err := p.w.Inspect(ctx, runID, 0); err == nil {
@@ -149,8 +147,7 @@ func (p *testRunner) readOutcome(ctx context.Context, r weir.Result) (*outcome, 
 	return o, nil
 }
 
-// answer gives the first answer that there is, nil where there is none; ok is
-// false where it was refused.
+// answer gives the first available answer, nil if there is none; ok is false if it was refused.
 func (p *testRunner) answer(ctx context.Context, open []engine.Interrupt) (run *weir.Run, ok bool) {
 	for _, i := range open {
 		a, nth := p.answers.find(i)
@@ -168,13 +165,13 @@ func (p *testRunner) answer(ctx context.Context, open []engine.Interrupt) (run *
 	return nil, true
 }
 
-// failAnswer tells of an answer that the run does not take.
+// failAnswer returns the failure for an answer that the run refused.
 func (p *testRunner) failAnswer(a *answer, nth int, i engine.Interrupt, err error) {
 	msg := strings.TrimPrefix(err.Error(), "run "+runID+": "+i.ID+": ")
 	p.fail(Failure{Pos: a.places[nth], Where: "answers." + a.key, Message: msg, Diff: []Line{{' ', interruptText(i)}}})
 }
 
-// maySkipWait lets time pass at once, unless somebody has something to say before.
+// maySkipWait skips a wait, unless an answer is about to be given.
 func (p *testRunner) maySkipWait(ctx context.Context, open []engine.Interrupt) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,8 +191,8 @@ func (p *testRunner) maySkipWait(ctx context.Context, open []engine.Interrupt) b
 	return true
 }
 
-// answerNow gives an answer while the run goes on. One to a run inside may be
-// found answered: it takes a moment until the test's own run knows.
+// answerNow gives an answer while the run continues. An answer to a child run may already be given, because the root
+// run is informed later.
 func (p *testRunner) answerNow(ctx context.Context, a *answer, nth int, i engine.Interrupt) {
 	_, err := p.w.Answer(ctx, runID, i.ID, a.values[nth], "test")
 	switch {
@@ -219,7 +216,7 @@ func (p *testRunner) fail(f Failure) {
 	p.failures = append(p.failures, f)
 }
 
-// check lists what failed.
+// check lists the failures.
 func (p *testRunner) check(o *outcome) []Failure {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,7 +230,7 @@ func (p *testRunner) check(o *outcome) []Failure {
 		out = append(out, Failure{Pos: m.pos, Where: "mocks." + m.key, Message: "the node is mocked and never ran"})
 	}
 	if o.status != p.test.expect.status {
-		return out // what was left over follows from that
+		return out // unused parts are a consequence of that
 	}
 	for _, a := range p.answers.unused(p.test.answers) {
 		n := p.answers.given[a]
@@ -249,15 +246,15 @@ func (p *testRunner) check(o *outcome) []Failure {
 	return out
 }
 
-// network is how nodes reach the network: not at all, unless the test says so.
+// network returns the network access of nodes: none, unless the test enables it.
 func (p *testRunner) network(o *Options) node.HTTPDoer {
 	if p.test.network {
-		return o.HTTP // nil is the library's own
+		return o.HTTP // nil means the library's default
 	}
 	return offline{p}
 }
 
-// offline refuses requests, and has the test fail that makes one.
+// offline refuses requests, and fails the test that makes one.
 type offline struct{ p *testRunner }
 
 // Do implements node.HTTPDoer.
@@ -296,7 +293,7 @@ func newScriptedModel(s *script, p *runPaths) *scriptedModel {
 	return m
 }
 
-// scriptProvider is the provider of models that are files of fixed texts.
+// scriptProvider is the provider of models "script/FILE".
 const scriptProvider = "script"
 
 // Generate implements weir.Provider.
@@ -343,7 +340,7 @@ func absoluteScript(model, flowPath string) (string, error) {
 	return scriptProvider + "/" + path, err
 }
 
-// problemsIn are the problems of a flow or test file that is not valid.
+// problemsIn returns the problems of an invalid flow or test file.
 func problemsIn(err error) ([]flow.Problem, bool) {
 	if e, ok := errors.AsType[*flow.Invalid](err); ok {
 		return e.Problems, true

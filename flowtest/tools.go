@@ -18,16 +18,16 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// toolMock is a tool that answers what the test says.
+// toolMock is a tool with the results of a test.
 type toolMock struct {
 	spec    tool.Tool
 	pos     flow.Pos
-	results []toolResult // in the order of the calls; the last stays
+	results []toolResult // in the order of the calls; the last one repeats
 }
 
-// toolResult is what one call returns.
+// toolResult is the result of one call.
 type toolResult struct {
-	when *flow.FileValue // what the arguments have to be; nil is anything
+	when *flow.FileValue // the required arguments; nil matches any
 	text string
 	fail bool
 }
@@ -57,7 +57,7 @@ func (r *fileReader) toolMocks(l testKeys) []*toolMock {
 	return out
 }
 
-// toolMock reads a result, a list of them, or an object with more to say.
+// toolMock reads a result, a list of results, or an object with more keys.
 func (r *fileReader) toolMock(m *toolMock, d *flow.FileValue) {
 	described := d.IsObject() && (d.Get("results") != nil || d.Get("description") != nil || d.Get("parameters") != nil ||
 		d.Get("approve") != nil || d.Get("ends") != nil || d.Get("readOnly") != nil)
@@ -113,7 +113,7 @@ func (r *fileReader) toolResult(d *flow.FileValue, checked bool) toolResult {
 	return out
 }
 
-// textOf is a result as the model is told it: text as it is, the rest as JSON.
+// textOf returns a result as it is sent to the model: text unchanged, other values as JSON.
 func textOf(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -125,7 +125,7 @@ func textOf(v any) string {
 	return string(b)
 }
 
-// toolRecorder offers the tools of a test and notes how they are called.
+// toolRecorder offers the tools of a test and records their calls.
 type toolRecorder struct {
 	places *runPaths
 	mu     sync.Mutex
@@ -146,7 +146,7 @@ func (b *toolRecorder) tools(mocks []*toolMock) []*weir.Tool {
 	return out
 }
 
-// tool makes the tool; b notes its calls.
+// tool creates the tool; b records its calls.
 func (m *toolMock) tool(b *toolRecorder) *weir.Tool {
 	t := m.spec
 	var mu sync.Mutex
@@ -172,8 +172,8 @@ func (m *toolMock) tool(b *toolRecorder) *weir.Tool {
 	return &t
 }
 
-// pick finds the result of a call: the first that fits the arguments and was not
-// given, else the last that fits.
+// pick returns the result of a call: the first unused one that matches the arguments, otherwise the last one that
+// matches.
 func (m *toolMock) pick(used []bool, arguments any) (int, error) {
 	last := -1
 	for i, res := range m.results {
@@ -198,8 +198,8 @@ func (b *toolRecorder) record(c toolCall) {
 	b.calls = append(b.calls, c)
 }
 
-// called are the calls as {node, tool, arguments}: nodes as they came, the calls
-// of each in the order in which the model asked for them.
+// called returns the calls as {node, tool, arguments}: nodes in order of their first call, the calls of each in the
+// order of the model's answer.
 func (b *toolRecorder) called() []any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -220,7 +220,7 @@ func (b *toolRecorder) called() []any {
 	return out
 }
 
-// ordinal is the number at the end of an effect key.
+// ordinal returns the number at the end of an effect key.
 func ordinal(key string) int {
 	n, _ := strconv.Atoi(key[strings.LastIndexByte(key, '#')+1:])
 	return n

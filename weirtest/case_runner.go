@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// caseRunner runs one flow in a Weir of its own.
+// caseRunner runs one flow in its own Weir.
 type caseRunner struct {
 	tb    testing.TB
 	c     Case
@@ -40,7 +40,7 @@ func newCaseRunner(tb testing.TB, c Case) *caseRunner {
 	return p
 }
 
-// seedHistory says messages in the main context.
+// seedHistory adds messages to the main context.
 func seedHistory(ms []convo.Message) weir.Type {
 	return weir.Func(seedNodeID, func(ctx weir.Ctx, _ struct{}) (struct{}, error) {
 		m, err := ctx.Context()
@@ -51,7 +51,7 @@ func seedHistory(ms []convo.Message) weir.Type {
 	}).WritesContext()
 }
 
-// run starts the flow, answers what it asks, and reads what became of it.
+// run starts the flow, answers its questions, and reads the result.
 func (p *caseRunner) run(f *weir.Flow, single bool) Result {
 	p.tb.Helper()
 	timeout := p.c.Timeout
@@ -75,7 +75,7 @@ func (p *caseRunner) run(f *weir.Flow, single bool) Result {
 	}
 }
 
-// answer gives the answers that there are, and reports whether it gave any.
+// answer gives the available answers, and reports whether it gave any.
 func (p *caseRunner) answer(ctx context.Context, run *weir.Run, open []engine.Interrupt) bool {
 	p.tb.Helper()
 	given := false
@@ -123,7 +123,7 @@ func (p *caseRunner) result(r weir.Result, single bool) Result {
 	return out
 }
 
-// addEvent takes what an event says.
+// addEvent reads an event.
 func (r *Result) addEvent(e engine.Event, single bool) {
 	r.Events = append(r.Events, e)
 	switch e := e.(type) {

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-run/weir/flowtest"
 )
 
-// Files runs files of tests of flows, and those in folders, as subtests: one a
-// file, and below it one a test. See docs/flow-tests.md.
+// Files runs the flow tests in files and folders as subtests: one for each file, and below it one for each test. See
+// docs/flow-tests.md.
 func Files(t *testing.T, o flowtest.Options, paths ...string) {
 	t.Helper()
 	files, err := flowtest.Find(paths...)
@@ -32,7 +32,7 @@ func Files(t *testing.T, o flowtest.Options, paths ...string) {
 	}
 }
 
-// file tells how one test went.
+// file reports the results of a file.
 func file(t *testing.T, r *flowtest.Result) {
 	t.Helper()
 	switch r.Status {

@@ -13,10 +13,10 @@ import (
 	"github.com/weir-run/weir/llm/recorded"
 )
 
-// Turn is one answer of the scripted model; Says, Calls and Fails make them.
+// Turn is one answer of the scripted model; Says, Calls and Fails create turns.
 type Turn = recorded.Turn
 
-// Says is a turn for each text.
+// Says returns a turn for each text.
 func Says(texts ...string) []Turn {
 	turns := make([]Turn, len(texts))
 	for i, s := range texts {
@@ -25,9 +25,8 @@ func Says(texts ...string) []Turn {
 	return turns
 }
 
-// Calls is a turn in which the model calls one tool; arguments are what
-// encoding/json makes of them. It panics where that is an error: a mistake in
-// the test.
+// Calls returns a turn in which the model calls one tool; arguments are encoded with encoding/json. It panics if they
+// cannot be encoded, which is a mistake in the test.
 func Calls(tool string, arguments any) Turn {
 	b, err := json.Marshal(arguments)
 	if err != nil {
@@ -36,14 +35,12 @@ func Calls(tool string, arguments any) Turn {
 	return Turn{Message: convo.Message{Calls: []convo.Call{{Name: tool, Arguments: string(b)}}}}
 }
 
-// Fails is a turn that fails for good with that code, of those that llm.Error
-// lists.
+// Fails returns a turn that fails permanently with a code, one of those that llm.Error lists.
 func Fails(code string) Turn {
 	return Turn{Error: &llm.Error{Code: code, Message: "the script says so"}}
 }
 
-// modelRecorder is a model that is the test's own, or says its turns in the order it
-// is called.
+// modelRecorder answers with the test's own model, or with the turns in the order of the calls.
 type modelRecorder struct {
 	model weir.Provider
 

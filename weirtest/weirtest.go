@@ -21,79 +21,72 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// Case is what a node or flow is run with. The zero value gives nothing.
+// Case describes how to run a node or flow. The zero value sets nothing.
 type Case struct {
-	// With are the settings of the node; not for flows.
+	// With has the settings of the node; not for flows.
 	With map[string]any
-	// In are the node's inputs by port, or the flow's inputs by name. A port
-	// that takes many edges is given one.
+	// In has the node's inputs by port, or the flow's inputs by name. A port with many edges gets one value.
 	In map[string]any
-	// State is what the state begins with.
+	// State is the initial state.
 	State map[string]any
-	// System and Messages are what the main context of a node begins with; a
-	// flow has its own.
+	// System and Messages are the initial content of a node's main context; a flow has its own.
 	System   string
 	Messages []convo.Message
-	// Answers resolve questions and outside events by the path of the node
-	// that waits ("ask", "talk#2/ask") or by the interrupt's id. A run that
-	// waits for something else is left paused.
+	// Answers are the answers to questions and outside events by the path of the waiting node ("ask", "talk#2/ask")
+	// or by the interrupt's id. A run that waits for something else stays paused.
 	Answers map[string]any
-	// Script is what the model says, in the order it is called, whatever
-	// model is asked for. A call after the last is an error.
+	// Script has the model's answers in the order of its calls, for every model name. A call after the last answer
+	// fails.
 	Script []Turn
-	// Model answers in place of the script.
+	// Model answers instead of the script.
 	Model weir.Provider
-	// Types are node types beside the built-in ones and the one under test.
+	// Types are node types in addition to the built-in ones and the one under test.
 	Types []weir.Type
 	Tools []*weir.Tool
 	// Executors run the code of action and decision nodes.
 	Executors []sandbox.Executor
-	// Secrets resolve secrets.NAME; HTTP performs requests. Without it private
-	// addresses are refused, as always.
+	// Secrets resolves secrets.NAME; HTTP performs requests. Without HTTP private addresses are refused, as always.
 	Secrets map[string]string
 	HTTP    node.HTTPDoer
 	User    string
-	// Files are flow files that the flow uses, by path from its own folder.
+	// Files are the files that the flow uses, by path relative to its folder.
 	Files map[string]string
-	// Timeout bounds the run; 0 is 20 seconds. A run that is not done then
-	// fails the test.
+	// Timeout limits the run; 0 means 20 seconds. Exceeding it fails the test.
 	Timeout time.Duration
 }
 
-// Result is what became of a run.
+// Result is the outcome of a run.
 type Result struct {
-	// Status is Completed, Failed, Cancelled, or Paused where no answer was
-	// given to what Waiting lists.
+	// Status is Completed, Failed, Cancelled, or Paused if an interrupt in Waiting was not answered.
 	Status  weir.Status
 	Waiting []engine.Interrupt
-	// Outputs are the node's by port, or the flow's by name.
+	// Outputs are the outputs of the node by port, or of the flow by name.
 	Outputs map[string]any
-	// State is the state at the end.
+	// State is the final state.
 	State map[string]any
-	// Messages are those of the main context, its newest epoch.
+	// Messages are those of the newest epoch of the main context.
 	Messages []convo.Message
 	// Contexts are all conversation contexts by id.
 	Contexts map[string]convo.Context
-	// Effects are what was done outside, in the order of the journal.
+	// Effects are the effects of the run, in the order of the journal.
 	Effects []Effect
-	// Requests are the requests the model was sent, in order.
+	// Requests are the requests to the model, in order.
 	Requests []*llm.Request
-	// Error is how the run, or the node, failed; nil where it did not.
+	// Error is the failure of the run or node; nil if there is none.
 	Error *weir.Error
 	Usage engine.Usage
 	// Events is the whole journal.
 	Events []engine.Event
 }
 
-// Effect is one thing done outside, as the journal keeps it.
+// Effect is one recorded effect.
 type Effect struct {
 	Key    string // "node/tool#1"
 	Result any
 	Error  *weir.Error
 }
 
-// Output is an output as a T; the test fails where it is missing or something
-// else.
+// Output returns an output as a T; the test fails if it is missing or has another type.
 func Output[T any](tb testing.TB, r Result, name string) T {
 	tb.Helper()
 	var out T
@@ -114,14 +107,13 @@ func Output[T any](tb testing.TB, r Result, name string) T {
 	return out
 }
 
-// The id of the node under test, and of the one that fills its context.
+// The id of the node under test, and of the node that fills its context.
 const (
 	nodeID     = "node"
 	seedNodeID = "before"
 )
 
-// Node runs one node of a type, built in or not, as the node "node" of a flow
-// of its own.
+// Node runs one node of a type, built-in or not, as the node "node" of a flow of its own.
 func Node(tb testing.TB, typ weir.Type, c Case) Result {
 	tb.Helper()
 	spec := typ.Spec()
@@ -152,7 +144,7 @@ func Node(tb testing.TB, typ weir.Type, c Case) Result {
 	return p.run(f, true)
 }
 
-// Flow runs a flow that is given as the text of a flow file.
+// Flow runs a flow from the text of a flow file.
 func Flow(tb testing.TB, text string, c Case) Result {
 	tb.Helper()
 	p := newCaseRunner(tb, c)
@@ -163,7 +155,7 @@ func Flow(tb testing.TB, text string, c Case) Result {
 	return p.run(f, false)
 }
 
-// File runs a flow file, with the files that it uses.
+// File runs a flow file, including the files that it uses.
 func File(tb testing.TB, path string, c Case) Result {
 	tb.Helper()
 	p := newCaseRunner(tb, c)

@@ -17,20 +17,19 @@ import (
 )
 
 const (
-	// requestTime bounds one request that runs no code, as the public clients do.
+	// requestTime limits a request that runs no code; public clients use the same value.
 	requestTime = 60 * time.Second
-	// deleteTime bounds the deletion of a sandbox, which is tried whatever ended
-	// the job.
+	// deleteTime limits the deletion of a sandbox, which is always tried at the end of a job.
 	deleteTime = 15 * time.Second
-	// retries is how often a request is made again after a 429 that says when.
+	// retries is the number of times that a request is repeated after a 429 with Retry-After.
 	retries = 3
-	// sandboxGrace is by how much a sandbox that nobody deletes outlives its job.
+	// sandboxGrace is the time by which an undeleted sandbox outlives its job.
 	sandboxGrace = time.Minute
-	// maxAnswer bounds an answer of the API, in bytes.
+	// maxAnswer limits an answer of the API, in bytes.
 	maxAnswer = 1 << 20
 )
 
-// cloudSandbox is a sandbox, as the API describes a new one.
+// cloudSandbox is the API's description of a new sandbox.
 type cloudSandbox struct {
 	ID           string `json:"sandboxID"`
 	Domain       string `json:"domain"`
@@ -39,7 +38,7 @@ type cloudSandbox struct {
 	TrafficToken string `json:"trafficAccessToken"`
 }
 
-// create makes a sandbox that ends by itself some time after the job would.
+// create creates a sandbox that ends by itself some time after the job's limit.
 func (e *Executor) create(ctx context.Context, jobTime time.Duration) (*cloudSandbox, *sandbox.Error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -57,15 +56,14 @@ func (e *Executor) create(ctx context.Context, jobTime time.Duration) (*cloudSan
 	return &b, nil
 }
 
-// remove deletes a sandbox, also where ctx has ended; one that is gone is
-// deleted.
+// remove deletes a sandbox, even if ctx has ended; a missing one counts as deleted.
 func (e *Executor) remove(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTime)
 	defer cancel()
-	_ = e.callAPI(ctx, http.MethodDelete, "/sandboxes/"+url.PathEscape(id), nil, nil) // it ends by itself
+	_ = e.callAPI(ctx, http.MethodDelete, "/sandboxes/"+url.PathEscape(id), nil, nil) // the sandbox ends by itself
 }
 
-// callAPI calls the API, and again where it asks to wait.
+// callAPI calls the API, and repeats the call when it requests a wait.
 func (e *Executor) callAPI(ctx context.Context, method, path string, body, into any) *sandbox.Error {
 	key, fault := e.key()
 	if fault != nil {
@@ -105,8 +103,7 @@ func (e *Executor) callAPI(ctx context.Context, method, path string, body, into 
 	}
 }
 
-// retryAfter is how long a busy server asks to wait, in whole seconds as the
-// protocol has it.
+// retryAfter returns the wait that a busy server requests, in whole seconds.
 func retryAfter(answer *http.Response) (time.Duration, bool) {
 	if answer.StatusCode != http.StatusTooManyRequests {
 		return 0, false
@@ -156,7 +153,7 @@ func readAnswer(method string, answer *http.Response, text []byte, into any) *sa
 	return err
 }
 
-// serverMessage is the server's message, of an error {code, message} or of its own form.
+// serverMessage returns the server's message: that of an error {code, message}, or the text.
 func serverMessage(answer *http.Response, text []byte) string {
 	var e struct {
 		Message string `json:"message"`
@@ -171,7 +168,7 @@ func serverMessage(answer *http.Response, text []byte) string {
 	return http.StatusText(answer.StatusCode)
 }
 
-// unreachableError is a request that had no answer.
+// unreachableError is the error of a request without an answer.
 func (e *Executor) unreachableError(ctx context.Context, err error) *sandbox.Error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

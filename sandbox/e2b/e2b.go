@@ -10,37 +10,33 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// What the options say where they say nothing.
+// The default options.
 const (
 	DefaultDomain   = "e2b.app"
 	DefaultTemplate = "code-interpreter-v1"
 )
 
-// What a job gets where its limits say nothing.
+// The default limits of jobs.
 const (
 	DefaultTime   = 60 * time.Second
 	DefaultMemory = 512 << 20 // bytes
 	DefaultOutput = 1 << 20   // bytes
 )
 
-// Options say which server makes the sandboxes.
+// Options select the server that creates the sandboxes.
 type Options struct {
-	// Key reads the API key, whenever it is needed. It is sent to API alone.
+	// Key returns the API key each time it is needed. It is sent to API only.
 	Key func() (string, error)
-	// API is the address that makes and deletes sandboxes, api. of the domain
-	// where it is empty.
+	// API is the address for creating and deleting sandboxes; empty means api. of the domain.
 	API string
-	// Sandbox is the one address of all sandboxes; empty, each has its own below
-	// Domain, as with E2B itself.
+	// Sandbox is the one address of all sandboxes; if empty, each has its own below Domain, as with E2B itself.
 	Sandbox string
-	// Domain is that of sandboxes whose answer names none, DefaultDomain where it
-	// is empty.
+	// Domain is the domain of sandboxes if the server names none; empty means DefaultDomain.
 	Domain string
-	// Template is what sandboxes are made from, DefaultTemplate where it is empty.
-	// It must have the code interpreter.
+	// Template is the template of sandboxes; empty means DefaultTemplate. It must have the code interpreter.
 	Template string
-	// HTTP makes the requests, nil for a client of its own. Redirects must not be
-	// followed, since the key would go along.
+	// HTTP makes the requests; nil means a client of its own. It must not follow redirects, because the key would be
+	// sent along.
 	HTTP *http.Client
 }
 
@@ -70,8 +66,7 @@ func (e *Executor) Name() string { return "e2b" }
 // Language is "python".
 func (e *Executor) Language() string { return "python" }
 
-// Probe says whether there is a key. No server is called: whether it takes the
-// key shows with the first job.
+// Probe reports whether there is a key. It calls no server: an invalid key is detected by the first job.
 func (e *Executor) Probe(context.Context) error {
 	if _, fault := e.key(); fault != nil {
 		return fault

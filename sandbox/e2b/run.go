@@ -13,11 +13,10 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// serverGrace is by how much the server may be late with the end of a job that the
-// sandbox itself should have ended.
+// serverGrace is how long to wait for the server to end a job that the sandbox should have ended.
 const serverGrace = 20 * time.Second
 
-// Run runs the job's code in a sandbox of its own.
+// Run runs the job's code in its own sandbox.
 func (e *Executor) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, error) {
 	limits := withDefaults(job.Limits)
 	out, err := e.runInSandbox(ctx, job, limits, sandbox.HarnessPython(), "run")
@@ -29,8 +28,7 @@ func (e *Executor) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, 
 	return result, err
 }
 
-// Check finds what is wrong with the job's code. It has a sandbox of its own for
-// that, where there is a Python to ask.
+// Check finds problems in the job's code, in its own sandbox with a Python interpreter.
 func (e *Executor) Check(ctx context.Context, job *sandbox.Job) ([]sandbox.Problem, error) {
 	limits := withDefaults(job.Limits)
 	out, err := e.runInSandbox(ctx, job, limits, sandbox.CheckPython(), "check")
@@ -48,7 +46,7 @@ func (e *Executor) Check(ctx context.Context, job *sandbox.Job) ([]sandbox.Probl
 	return list, nil
 }
 
-// outcome is what came out of a sandbox.
+// outcome is the result of a sandbox.
 type outcome struct {
 	sandbox        string
 	end            endFile
@@ -56,8 +54,8 @@ type outcome struct {
 	took           time.Duration
 }
 
-// runInSandbox makes a sandbox, has it run a program over the job, and deletes it. There
-// is an outcome where the program began; the error is a *sandbox.Error.
+// runInSandbox creates a sandbox, runs a program with the job, and deletes it. There is an outcome if the program
+// started; the error is a *sandbox.Error.
 func (e *Executor) runInSandbox(ctx context.Context, job *sandbox.Job, limits sandbox.Limits, program, function string) (*outcome, error) {
 	if err := e.Probe(ctx); err != nil {
 		return nil, err
@@ -80,8 +78,7 @@ func (e *Executor) runInSandbox(ctx context.Context, job *sandbox.Job, limits sa
 	return e.executeJob(ctx, b, limits, job.OnOutput)
 }
 
-// createOrDelete is create for a caller that may leave before there is an answer: the
-// sandbox that comes after that is deleted.
+// createOrDelete is create for a caller that may stop waiting: a sandbox that is created after that is deleted.
 func (e *Executor) createOrDelete(ctx context.Context, jobTime time.Duration) (*cloudSandbox, *sandbox.Error) {
 	type made struct {
 		box *cloudSandbox
@@ -105,7 +102,7 @@ func (e *Executor) createOrDelete(ctx context.Context, jobTime time.Duration) (*
 	}
 }
 
-// executeJob runs the code in a sandbox that has all it needs.
+// executeJob runs the code in a complete sandbox.
 func (e *Executor) executeJob(ctx context.Context, b *cloudSandbox, limits sandbox.Limits, onOutput func(stdout, stderr string)) (*outcome, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, limits.Time+serverGrace, errTimeout)
 	defer cancel()
@@ -135,10 +132,10 @@ func (e *Executor) executeJob(ctx context.Context, b *cloudSandbox, limits sandb
 	return out, nil
 }
 
-// errTimeout ends a request for an execution that should be over.
+// errTimeout ends a request for an execution that should have ended.
 var errTimeout = errors.New("the execution is late")
 
-// buildResult reads how the code ended. There is a result in any case.
+// buildResult converts the end of the code. It always returns a result.
 func (o *outcome) buildResult(job *sandbox.Job, limits sandbox.Limits, err error) (*sandbox.Result, error) {
 	failed := &sandbox.Result{Stdout: o.stdout, Stderr: o.stderr}
 	switch {
@@ -158,7 +155,7 @@ func (o *outcome) buildResult(job *sandbox.Job, limits sandbox.Limits, err error
 	return report.BuildResult(job, o.stdout, o.stderr)
 }
 
-// missingReportError is a process that ended without a report.
+// missingReportError is the error of a process that ended without a report.
 func (o *outcome) missingReportError() *sandbox.Error {
 	err := &sandbox.Error{Code: engine.CodeCodeKilled, Message: fmt.Sprintf("the code ended its process with the exit code %d", o.end.Exit)}
 	if o.end.Exit < 0 {

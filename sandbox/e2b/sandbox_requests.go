@@ -15,17 +15,16 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// The ports of what answers inside a sandbox: the code interpreter, and the
-// daemon that has the files.
+// The ports of the services in a sandbox: the code interpreter, and the daemon for files.
 const (
 	interpreterPort = 49999
 	daemonPort      = 49983
 )
 
-// user is whose files they are.
+// user is the owner of the files.
 const user = "user"
 
-// address is where a port of the sandbox answers.
+// address returns the address of a port of the sandbox.
 func (e *Executor) address(b *cloudSandbox, port int) string {
 	if e.options.Sandbox != "" {
 		return e.options.Sandbox
@@ -37,8 +36,7 @@ func (e *Executor) address(b *cloudSandbox, port int) string {
 	return "https://" + strconv.Itoa(port) + "-" + b.ID + "." + domain
 }
 
-// requestSandbox makes a request to a port of the sandbox. It has an answer of status 2xx
-// where there is no error.
+// requestSandbox sends a request to a port of the sandbox. Without an error the answer has status 2xx.
 func (e *Executor) requestSandbox(ctx context.Context, b *cloudSandbox, port int, method, path, kind string, body io.Reader) (*http.Response, *sandbox.Error) {
 	r, err := http.NewRequestWithContext(ctx, method, e.address(b, port)+path, body)
 	if err != nil {
@@ -74,14 +72,13 @@ func (e *Executor) requestSandbox(ctx context.Context, b *cloudSandbox, port int
 	return nil, fault
 }
 
-// upload is a file to be.
+// upload is a file to be uploaded.
 type upload struct {
-	path string // relative to the user's home, where code starts too
+	path string // relative to the user's home, which is the working directory of code
 	data []byte
 }
 
-// write puts files into the sandbox, in one request that every version of the
-// daemon understands.
+// write uploads files in one request that every version of the daemon supports.
 func (e *Executor) write(ctx context.Context, b *cloudSandbox, files []upload) *sandbox.Error {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
@@ -108,7 +105,7 @@ func (e *Executor) write(ctx context.Context, b *cloudSandbox, files []upload) *
 	return nil
 }
 
-// read returns a file of the sandbox, up to a bound in bytes.
+// read returns a file of the sandbox, up to a limit in bytes.
 func (e *Executor) read(ctx context.Context, b *cloudSandbox, path string, most int64) ([]byte, *sandbox.Error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -128,10 +125,10 @@ func (e *Executor) read(ctx context.Context, b *cloudSandbox, path string, most 
 	return data, nil
 }
 
-// drainAndClose closes what was read.
+// drainAndClose reads the rest of a body and closes it.
 func drainAndClose(answer *http.Response) { _ = answer.Body.Close() }
 
-// execute runs code in the sandbox's interpreter and reads what it streams.
+// execute runs code in the sandbox's interpreter and reads the stream.
 func (e *Executor) execute(ctx context.Context, b *cloudSandbox, code string, most int64, onOutput func(stdout, stderr string)) (*stream, *sandbox.Error) {
 	body, err := json.Marshal(map[string]string{"code": code, "language": "python"})
 	if err != nil {

@@ -11,20 +11,19 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// maxFrame bounds one line of the stream, in bytes.
+// maxFrame limits one line of the stream, in bytes.
 const maxFrame = 16 << 20
 
-// stream is what an execution streams, as lines of JSON. Text comes in pieces
-// that need not end where lines do.
+// stream is the stream of an execution, as lines of JSON. Text is sent in chunks that need not end at line ends.
 type stream struct {
-	most           int64                       // bytes of stdout and of stderr, each
+	most           int64                       // limit in bytes of stdout and of stderr, each
 	onOutput       func(stdout, stderr string) // or nil
 	stdout, stderr strings.Builder
 	failed         *failure
 	ended          bool
 }
 
-// failure is an error of what was executed, or of what executes.
+// failure is an error of the executed code, or of the executing service.
 type failure struct {
 	Name      string `json:"name"`
 	Value     string `json:"value"`
@@ -37,11 +36,10 @@ type frame struct {
 	failure
 }
 
-// errOutputLimit: the code wrote more than it may.
+// errOutputLimit: the output of the code exceeds its limit.
 var errOutputLimit = errors.New("too much output")
 
-// read reads to the end of the execution. Frames of kinds it does not know, of
-// results and of signs of life say nothing to it.
+// read reads to the end of the execution. It ignores frames of unknown kinds, results and keepalives.
 func (s *stream) read(r io.Reader, id string) *sandbox.Error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxFrame)
@@ -97,9 +95,8 @@ func (s *stream) appendText(to *strings.Builder, text string, emit func(string))
 	return err
 }
 
-// interpreterError says what an error of the interpreter means. The job's code has a process
-// of its own, so none of these is the code's, except that it may have killed the
-// kernel.
+// interpreterError converts an error of the interpreter. The job's code has its own process, so none of these is
+// caused by the code, unless it killed the kernel.
 func (s *stream) interpreterError(id string) *sandbox.Error {
 	if s.failed == nil {
 		return nil

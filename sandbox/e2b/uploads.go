@@ -19,8 +19,7 @@ var programTemplate string
 //go:embed program.py
 var programHead string
 
-// Where things are in the sandbox, from the user's home, where the interpreter
-// is too.
+// Paths in the sandbox, relative to the user's home, which is the interpreter's working directory.
 const (
 	programPath = "weir/program.py"
 	jobPath     = "weir/job.json"
@@ -28,28 +27,27 @@ const (
 	endPath     = "weir/end.json"
 )
 
-// maxFiles bounds what all files of a job hold, maxEnd what the code may leave,
-// in bytes.
+// maxFiles limits the total size of a job's files, maxEnd the size of the result file, in bytes.
 const (
 	maxFiles = 256 << 20
 	maxEnd   = 64 << 20
 )
 
-// defaultDisk bounds a file that code writes, in bytes.
+// defaultDisk limits a file that code writes, in bytes.
 const defaultDisk = 256 << 20
 
-// jobFile is the job as it goes into the sandbox.
+// jobFile is the content of the uploaded job.
 type jobFile struct {
 	Code    string            `json:"code"`
 	Context json.RawMessage   `json:"context"`
 	Inputs  json.RawMessage   `json:"inputs"`
-	Files   map[string]string `json:"files"` // paths from where the code starts
+	Files   map[string]string `json:"files"` // paths relative to the working directory of the code
 	Memory  int64             `json:"memory"`
 	Disk    int64             `json:"disk"`
 	Depth   int               `json:"depth"`
 }
 
-// endFile is how the code's process ended.
+// endFile describes the end of the code's process.
 type endFile struct {
 	End    string  `json:"end"` // "done", "time" or "output"
 	Exit   int     `json:"exit"`
@@ -57,8 +55,8 @@ type endFile struct {
 	Report string  `json:"report"`
 }
 
-// uploadsOf is what is uploaded for a job: the program, the job and its files.
-// Function is what of the harness or the check the program does.
+// uploadsOf returns the uploads of a job: the program, the job and its files. function is the function of the harness
+// or of the check that the program calls.
 func uploadsOf(job *sandbox.Job, limits sandbox.Limits, program, function string) ([]upload, error) {
 	t := jobFile{Code: job.Code, Files: map[string]string{}, Memory: limits.Memory, Disk: limits.Disk, Depth: sandbox.MaxDepth}
 	if t.Disk <= 0 {
@@ -83,7 +81,7 @@ func uploadsOf(job *sandbox.Job, limits sandbox.Limits, program, function string
 			return nil, &sandbox.Error{Code: engine.CodeSandboxFailed, Message: fmt.Sprintf("the file %s: %v", f.Name, err)}
 		}
 		room -= int64(len(data))
-		// The name is the code's to read; the end of it says to libraries what it is.
+		// The name is only for the code; libraries read its extension.
 		path := filesPath + strconv.Itoa(i+1) + plainExtension(filepath.Ext(f.Path))
 		t.Files[f.Name] = "../../" + path
 		uploads = append(uploads, upload{path, data})
@@ -108,7 +106,7 @@ func contents(f sandbox.File, most int64) ([]byte, error) {
 	return os.ReadFile(f.Path)
 }
 
-// plainExtension is the end of a file's name where it is one that needs no quotes.
+// plainExtension returns the extension of a file's name if it needs no quotes.
 func plainExtension(extension string) string {
 	const longest = 12
 	if len(extension) > longest {
@@ -123,7 +121,7 @@ func plainExtension(extension string) string {
 	return extension
 }
 
-// callExpression is the code that the interpreter runs.
+// callExpression returns the code that the interpreter runs.
 func callExpression(limits sandbox.Limits) string {
 	return fmt.Sprintf("%s\n\n_weir_run(%g, %d)\n", programTemplate, limits.Time.Seconds(), limits.Output)
 }

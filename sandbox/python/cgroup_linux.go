@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// cgroupRoot is where cgroups for jobs can be made. They are one bound more, on the
-// memory that the kernel holds for a process too; limits of the process itself
-// hold everywhere.
+// cgroupRoot is the directory in which cgroups for jobs can be created. A cgroup also limits the kernel memory of a
+// process; it adds to the limits of the process itself, which always apply.
 type cgroupRoot struct {
 	version int
-	folder  string // to make groups in
+	folder  string // directory for new groups
 }
 
-// findGroups finds where this process may make cgroups that bound memory; nil where it may not, and why.
+// findGroups finds the directory in which this process may create cgroups that limit memory; nil if there is none,
+// with the reason.
 func findGroups() (*cgroupRoot, string) {
 	mounts := groupMounts()
 	own := ownGroups()
@@ -47,9 +47,8 @@ func findGroups() (*cgroupRoot, string) {
 	return nil, why
 }
 
-// removeStale removes the groups of processes that were killed before they could: old
-// ones, since another process may be about to use a new one. The kernel keeps
-// those with processes in them.
+// removeStale removes old groups of processes that were killed before they could remove them. New ones may belong to
+// another process. The kernel keeps groups with processes in them.
 func (g *cgroupRoot) removeStale() {
 	left, _ := filepath.Glob(filepath.Join(g.folder, sandboxPrefix+"*"))
 	for _, dir := range left {
@@ -59,7 +58,7 @@ func (g *cgroupRoot) removeStale() {
 	}
 }
 
-// prepare makes a group whose own groups bound memory.
+// prepare creates a group whose child groups limit memory.
 func prepare(dir string) (why string) {
 	if err := os.Mkdir(dir, 0o750); err != nil && !os.IsExist(err) {
 		return err.Error()
@@ -81,8 +80,7 @@ func writable(dir string) (why string) {
 	return ""
 }
 
-// groupMounts are the hierarchies that are mounted, by controller; that of
-// version 2 is "".
+// groupMounts returns the mounted hierarchies by controller; that of version 2 has the key "".
 func groupMounts() map[string]string {
 	found := map[string]string{}
 	b, _ := os.ReadFile("/proc/self/mountinfo")
@@ -106,7 +104,7 @@ func groupMounts() map[string]string {
 	return found
 }
 
-// ownGroups are those of this process, by controller.
+// ownGroups returns the groups of this process by controller.
 func ownGroups() map[string]string {
 	found := map[string]string{}
 	b, _ := os.ReadFile("/proc/self/cgroup")
@@ -127,8 +125,8 @@ type cgroup struct {
 	dir     string
 }
 
-// add makes a group that takes so many bytes. One that cannot be made is none:
-// the limits of the process hold without it.
+// add creates a group with a memory limit in bytes. If that fails, the result is nil: the limits of the process still
+// apply.
 func (g *cgroupRoot) add(id string, memory int64) *cgroup {
 	if g == nil {
 		return nil
@@ -143,7 +141,7 @@ func (g *cgroupRoot) add(id string, memory int64) *cgroup {
 		return nil
 	}
 	if g.version == 2 {
-		_ = one.write("memory.swap.max", "0") // absent where there is no swap
+		_ = one.write("memory.swap.max", "0") // absent without swap
 	}
 	return one
 }
@@ -160,8 +158,7 @@ func (g *cgroup) write(file, text string) error {
 	return os.WriteFile(filepath.Join(g.dir, file), []byte(text), 0)
 }
 
-// outOfMemory reports whether the kernel killed something in the group because its
-// memory was used up.
+// outOfMemory reports whether the kernel killed a process of the group for lack of memory.
 func (g *cgroup) outOfMemory() bool {
 	if g == nil {
 		return false

@@ -18,11 +18,11 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// jobNamespaces are those that every job gets for itself.
+// jobNamespaces are the namespaces that are created for each job.
 const jobNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
 	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// setupTimeout bounds how long a sandbox may take to be made.
+// setupTimeout limits the time for creating a sandbox.
 const setupTimeout = 30 * time.Second
 
 // childProcess is the process of a job.
@@ -34,11 +34,11 @@ type childProcess struct {
 	report      *os.File
 	once        sync.Once
 	group       *cgroup
-	cgroupErr   error // why it is not in its cgroup
-	outOfMemory bool  // the memory of its cgroup was used up; known at its end
+	cgroupErr   error // the reason why it is not in its cgroup
+	outOfMemory bool  // the memory of its cgroup was exhausted; set at its end
 }
 
-// setupError is why a sandbox could not be made: a step of it, and the error.
+// setupError is a failed step of creating a sandbox.
 type setupError struct {
 	step string
 	err  error
@@ -47,11 +47,10 @@ type setupError struct {
 // Error names the step.
 func (e *setupError) Error() string { return e.step + ": " + e.err.Error() }
 
-// Unwrap is the error of the step.
+// Unwrap returns the error of the step.
 func (e *setupError) Unwrap() error { return e.err }
 
-// start makes a sandbox and starts the interpreter in it. Whoever calls it has to
-// end with child.end.
+// start creates a sandbox and starts the interpreter in it. The caller must call close on the result.
 func (p *jobPlan) start() (*childProcess, error) {
 	c := &childProcess{}
 	pipes := make([]childPipe, 0, len(p.stdFiles))
@@ -83,7 +82,7 @@ func (p *jobPlan) start() (*childProcess, error) {
 		c.group.remove()
 		return nil, &setupError{"watch the process", err}
 	}
-	// A folder of the outside may be on a disk that does not answer.
+	// A folder may be on a disk that does not respond.
 	guard := time.AfterFunc(setupTimeout, c.kill)
 	defer guard.Stop()
 	if err := p.mapUserAndStart(pid, pipes); err != nil {
@@ -98,7 +97,7 @@ func (p *jobPlan) start() (*childProcess, error) {
 	return c, nil
 }
 
-// mapUserAndStart gives the process its user and has it begin.
+// mapUserAndStart maps the user of the process and lets it start.
 func (p *jobPlan) mapUserAndStart(pid int, pipes []childPipe) error {
 	if err := mapUser(pid, p.dropGroups); err != nil {
 		return err
@@ -109,8 +108,7 @@ func (p *jobPlan) mapUserAndStart(pid int, pipes []childPipe) error {
 	return nil
 }
 
-// waitStarted waits until the interpreter has taken the place of the calls, and says
-// which of them failed if it has not.
+// waitStarted waits until the interpreter has replaced the setup, and returns the failed step if it has not.
 func waitStarted(list *syscallList, status *os.File) error {
 	var b [8]byte
 	n, err := io.ReadFull(status, b[:])
@@ -128,16 +126,16 @@ func waitStarted(list *syscallList, status *os.File) error {
 	return &setupError{list.labels[i], e}
 }
 
-// kill ends all processes of the sandbox: they do not outlive its first.
+// kill ends all processes of the sandbox: they end with its first process.
 func (c *childProcess) kill() { _ = c.process.Kill() }
 
-// close kills what is left and frees what the child holds.
+// close kills the remaining processes and releases the child's resources.
 func (c *childProcess) close() {
 	c.kill()
 	c.wait()
 }
 
-// wait waits for the end, which must be near.
+// wait waits for the end of the process, which must be imminent.
 func (c *childProcess) wait() *os.ProcessState {
 	state, _ := c.process.Wait()
 	c.once.Do(func() {
@@ -152,14 +150,13 @@ func (c *childProcess) wait() *os.ProcessState {
 	return state
 }
 
-// childPipe has an end for the child and one for us.
+// childPipe is a pipe with an end for the child and one for the parent.
 type childPipe struct {
 	childEnd  int
 	parentEnd *os.File
 }
 
-// newPipe makes a pipe that the child reads or writes. The child's end has a
-// number above those it will be given.
+// newPipe creates a pipe that the child reads or writes. The child's end has a number above those that it will get.
 func newPipe(childReads bool) (childPipe, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -188,7 +185,7 @@ func (p *childPipe) closeChildEnd() {
 	}
 }
 
-// takeParentEnd hands over our end.
+// takeParentEnd returns the parent's end and gives up its ownership.
 func (p *childPipe) takeParentEnd() *os.File {
 	f := p.parentEnd
 	p.parentEnd = nil
@@ -202,10 +199,10 @@ func (p *childPipe) close() {
 	}
 }
 
-// jobOutput is what a job's process wrote, up to a limit.
+// jobOutput is the output of a job's process, up to a limit.
 type jobOutput struct {
 	stdout, stderr, report bytes.Buffer
-	over                   string // the stream that went past its limit
+	over                   string // the stream that exceeded its limit
 }
 
 // exchange writes the job's text to the process and reads what it writes until it has
@@ -231,20 +228,20 @@ func (c *childProcess) exchange(text []byte, job *sandbox.Job, output int64) *jo
 	read("stderr", c.stderr, &w.stderr, job.LiveStderr(), output)
 	read("the context", c.report, &w.report, new(sandbox.LiveOutput), maxReport)
 	wait.Go(func() {
-		// The kernel takes milliseconds for it, in which the interpreter starts; the
-		// code does not begin before it is done.
+		// This takes the kernel milliseconds, in which the interpreter starts; the code does not begin before it is
+		// done.
 		if c.cgroupErr = c.group.addProcess(c.process.Pid); c.cgroupErr != nil {
 			c.kill()
 		}
-		_, _ = c.stdin.Write(text) // it may have ended; then nobody misses the rest
+		_, _ = c.stdin.Write(text) // the process may have ended, and then does not need the rest
 		_ = c.stdin.Close()
 	})
 	wait.Wait()
 	return w
 }
 
-// mapUser says who the process is outside: somebody who owns nothing, where we
-// may say so, and else ourselves.
+// mapUser sets the user of the process outside of the sandbox: an unused one if this process may do that, otherwise
+// its own.
 func mapUser(pid int, may bool) error {
 	uid, gid := os.Geteuid(), os.Getegid()
 	if may {
@@ -265,8 +262,8 @@ func writeProc(pid int, name, text string) error {
 	return nil
 }
 
-// unusedID is a user or group that nobody is: far above those that are given
-// out, and another one for each of many jobs that follow one another.
+// unusedID returns a user or group id that no user has: far above the assigned ones, and different for consecutive
+// jobs.
 func unusedID() int {
 	return 0x70000000 + int(time.Now().UnixNano()>>12&0xfffff)
 }

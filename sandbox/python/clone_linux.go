@@ -7,9 +7,8 @@ import (
 	"unsafe"
 )
 
-// clone makes a child process that makes the calls and ends. It must not be
-// split, preempted or watched for races: the child has this one thread and a
-// copy of its stack, and nothing else of Go's runtime.
+// clone creates a child process that makes the system calls and ends. The function must not be split, preempted or
+// instrumented for races: the child has only this thread and a copy of its stack, and no Go runtime.
 //
 //go:nosplit
 //go:norace

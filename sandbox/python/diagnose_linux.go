@@ -14,8 +14,8 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// explainSetupError says which part of the isolation is missing here and how to get it, or
-// that the machine is short of something for the moment.
+// explainSetupError converts the failure of a sandbox to an error that names the missing part of the isolation and
+// how to enable it, or says that a resource is temporarily exhausted.
 func explainSetupError(err error) error {
 	e, ok := errors.AsType[*setupError](err)
 	if !ok || isTemporary(err) {
@@ -27,8 +27,7 @@ func explainSetupError(err error) error {
 	return unavailable(e.Error(), remedy(e, readSetting))
 }
 
-// isTemporary reports whether the error is one of a machine that is short of
-// something, and not of one that lacks it.
+// isTemporary reports whether the error is caused by exhausted resources, as opposed to a missing feature.
 func isTemporary(err error) bool {
 	for _, e := range []error{unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EINTR, unix.EIO} {
 		if errors.Is(err, e) {
@@ -38,7 +37,7 @@ func isTemporary(err error) bool {
 	return false
 }
 
-// readSetting reads one of the kernel's settings, "" where there is none.
+// readSetting reads a setting of the kernel, "" if it does not exist.
 func readSetting(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -47,8 +46,7 @@ func readSetting(path string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// remedy is what to do about a step that failed; read reads settings of the
-// kernel.
+// remedy returns what to do about a failed step; read reads settings of the kernel.
 func remedy(e *setupError, read func(path string) string) string {
 	refused := errors.Is(e.err, unix.EPERM) || errors.Is(e.err, unix.EACCES)
 	switch {
@@ -77,20 +75,19 @@ func remedy(e *setupError, read func(path string) string) string {
 	}
 }
 
-// isSeccompFiltered reports whether a status says that system calls are filtered.
+// isSeccompFiltered reports whether a process status shows that system calls are filtered.
 func isSeccompFiltered(status string) bool {
 	_, rest, ok := strings.Cut(status, "\nSeccomp:")
 	return ok && strings.HasPrefix(strings.TrimSpace(rest), "2")
 }
 
-// Probe makes a sandbox and runs a piece of code in it.
+// Probe creates a sandbox and runs code in it.
 func (e *Executor) Probe(ctx context.Context) error {
 	_, err := e.Run(ctx, &sandbox.Job{Code: ""})
 	return err
 }
 
-// Examine says how code is isolated here, part by part, and what is missing. It
-// runs a piece of code in a sandbox.
+// Examine describes each part of the isolation, and what is missing. It runs code in a sandbox.
 func (e *Executor) Examine(ctx context.Context) []Fact {
 	in, err := e.installation(ctx)
 	if err != nil {
@@ -137,7 +134,7 @@ func (in *installation) groupFact() Fact {
 	return Fact{Subject: "cgroup", State: StateGood, Detail: fmt.Sprintf("version %d, memory, below %s", in.groups.version, in.groups.folder)}
 }
 
-// factOfError is the fact that an error tells.
+// factOfError converts an error to a fact.
 func factOfError(about string, err error) Fact {
 	f := Fact{Subject: about, State: StateBad, Detail: err.Error()}
 	if e, ok := errors.AsType[*sandbox.Error](err); ok {

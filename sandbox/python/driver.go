@@ -1,14 +1,12 @@
 package python
 
-// first bytes on stdin: the length of the compiled harness on a line, the
-// harness, and the job as JSON. The report goes to file 3, which only the
-// harness is told of.
+// The program reads from stdin: the length of the compiled harness on a line, the harness, and the job as JSON. The
+// report is written to descriptor 3, which only the harness knows.
 
-// bootProgram is what the interpreter is started with.
+// bootProgram is the program with which the interpreter is started.
 const bootProgram = `import sys,marshal;_=sys.stdin.buffer;exec(marshal.loads(_.read(int(_.readline()))),{"__name__":"weir","source":_})`
 
-// driverHead reads the job without the module json, whose import would cost
-// several milliseconds.
+// driverHead reads the job without the module json, because importing it would take several milliseconds.
 const driverHead = `
 def job_and_send():
     import posix, sys

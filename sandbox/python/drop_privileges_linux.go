@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lastCapability is the highest that is dropped; the kernel knows fewer.
+// lastCapability is the highest one that is dropped; the kernel has fewer.
 const lastCapability = 63
 
-// dropPrivileges gives up what a program could gain by starting another.
+// dropPrivileges prevents the process from gaining privileges by executing another program.
 func (p *jobPlan) dropPrivileges(c *syscallList) {
 	for i := range lastCapability + 1 {
 		c.add("drop a capability", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, i, 0, 0, 0).optional = i > unix.CAP_LAST_CAP
@@ -21,13 +21,12 @@ func (p *jobPlan) dropPrivileges(c *syscallList) {
 	c.add("leave the session", unix.SYS_SETSID)
 }
 
-// dropCapabilities gives up all capabilities.
+// dropCapabilities drops all capabilities.
 func (p *jobPlan) dropCapabilities(c *syscallList) {
 	c.add("drop all capabilities", unix.SYS_CAPSET, addressOf(c, &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}), addressOf(c, &[2]unix.CapUserData{}))
 }
 
-// resetSignals sets every signal to what it does in a new program, and lets them
-// through again.
+// resetSignals restores the default action of every signal and unblocks all.
 func (p *jobPlan) resetSignals(c *syscallList) {
 	plain := addressOf(c, &[4]uint64{})
 	for s := 1; s <= 64; s++ {
@@ -39,14 +38,13 @@ func (p *jobPlan) resetSignals(c *syscallList) {
 	c.add("let signals through", unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, plain, nil, 8)
 }
 
-// disableCoreDumps has no core written when the process crashes. 1 is the value at which
-// the kernel does not start the program that would take it, either; at 0 it does.
+// disableCoreDumps prevents core dumps. With limit 1 the kernel does not start a core dump program either; with limit
+// 0 it does.
 func (p *jobPlan) disableCoreDumps(c *syscallList) {
 	c.add("set a limit", unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE, addressOf(c, &unix.Rlimit{Cur: 1, Max: 1}), nil)
 }
 
-// rlimits are set last: the process is still a program in Go, which may need
-// more than it is allowed afterwards.
+// rlimits are set last: until then the process is a Go program, which may need more than these limits.
 func (p *jobPlan) rlimits(c *syscallList) {
 	seconds := uint64((p.time+time.Second-1)/time.Second)*uint64(max(1, p.tasks)) + 1
 	for _, l := range []struct {
@@ -69,9 +67,8 @@ func (p *jobPlan) rlimits(c *syscallList) {
 	}
 }
 
-// interpreterAddressSpace is what the interpreter takes of the address space for itself, in
-// bytes.
+// interpreterAddressSpace is the address space that the interpreter needs for itself, in bytes.
 const interpreterAddressSpace = 64 << 20
 
-// rlimitMemlock bounds memory that is kept from being paged out.
+// rlimitMemlock limits locked memory.
 const rlimitMemlock = 8

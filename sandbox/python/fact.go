@@ -1,18 +1,18 @@
 package python
 
-// Fact is a part of how code is isolated.
+// Fact describes a part of the isolation.
 type Fact struct {
 	Subject string // "landlock"
 	// State is Good, Note or Bad.
 	State  string
 	Detail string
-	// Remedy says what to do where the state is not Good.
+	// Remedy says what to do if the state is not Good.
 	Remedy string
 }
 
-// What a fact means.
+// The states of a fact.
 const (
 	StateGood = "ok"
-	StateNote = "note" // worth knowing; code is isolated all the same
-	StateBad  = "bad"  // no code is run
+	StateNote = "note" // worth knowing; code is still isolated
+	StateBad  = "bad"  // code is refused
 )

@@ -17,19 +17,19 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// installation is a CPython with what it needs of the file system.
+// installation is a CPython and the files that it needs.
 type installation struct {
 	Version    string      // "3.11.2"
-	Executable string      // where it is, links resolved
-	loader     string      // the program that loads it, "" where it is linked statically
-	binds      []bindMount // what a sandbox shows of the file system, read-only
+	Executable string      // its path with links resolved
+	loader     string      // the program that loads it, "" if it is linked statically
+	binds      []bindMount // the part of the file system that sandboxes show, read-only
 	path       []string
-	// run and check are the compiled harnesses, as marshal reads them.
+	// run and check are the compiled harnesses in marshal's format.
 	run, check []byte
 	system
 }
 
-// bindMount is a file or folder of the outside that a sandbox shows under to.
+// bindMount is a file or folder outside the sandbox that is visible at to.
 type bindMount struct {
 	from, to string
 	folder   bool
@@ -37,11 +37,11 @@ type bindMount struct {
 	device   bool
 }
 
-// describeTimeout bounds how long an interpreter may take to say what it is.
+// describeTimeout limits the time for describing an interpreter.
 const describeTimeout = 20 * time.Second
 
-// describeProgram has an interpreter say what it is and what it has loaded, and compile
-// the harnesses. It runs outside a sandbox: whoever starts Weir chose it.
+// describeProgram is a Python program that describes the interpreter and its loaded libraries, and compiles the
+// harnesses. It runs outside a sandbox, with an interpreter that the user of Weir chose.
 const describeProgram = `
 import base64, json, marshal, os, sys
 run, check = json.loads(sys.stdin.read())
@@ -60,7 +60,7 @@ print(json.dumps({
 }))
 `
 
-// description is what describe prints.
+// description is the output of describeProgram.
 type description struct {
 	Implementation string   `json:"implementation"`
 	Version        []int    `json:"version"`
@@ -71,8 +71,7 @@ type description struct {
 	Check          []byte   `json:"check"`
 }
 
-// installation is the interpreter that jobs run on; it is looked for once, and
-// again a while after it was not found.
+// installation returns the interpreter for jobs. It is searched once, and after a failure again some time later.
 func (e *Executor) installation(ctx context.Context) (*installation, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -86,8 +85,8 @@ func (e *Executor) installation(ctx context.Context) (*installation, error) {
 	return e.found, e.failed
 }
 
-// forget has the interpreter looked for again where a part of it is gone, as
-// after an upgrade of the system.
+// forget makes the next call search again if a part of the installation has disappeared, for example in a system
+// upgrade.
 func (e *Executor) forget(in *installation, err error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return
@@ -101,7 +100,7 @@ func (e *Executor) forget(in *installation, err error) {
 
 const interpreterHint = "install Python 3.8 or later (Debian, Ubuntu: apt install python3), or name one in the configuration: sandbox.python.interpreter"
 
-// findInstallation looks for the interpreter and what it needs.
+// findInstallation finds the interpreter and the files that it needs.
 func findInstallation(ctx context.Context, o Options) (*installation, error) {
 	candidates := []string{o.Interpreter}
 	if o.Interpreter == "" {
@@ -125,7 +124,7 @@ func findInstallation(ctx context.Context, o Options) (*installation, error) {
 	return nil, unavailable("there is no Python 3 that runs: "+errors.Join(errs...).Error(), interpreterHint)
 }
 
-// describeInterpreter starts an interpreter to learn what it is.
+// describeInterpreter starts an interpreter to describe itself.
 func describeInterpreter(ctx context.Context, path string) (*description, error) {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
@@ -160,7 +159,7 @@ func lastLine(s string) string {
 	return ": " + s[strings.LastIndexByte(s, '\n')+1:]
 }
 
-// installation is what a sandbox needs of the file system for the interpreter.
+// installation returns the files that a sandbox needs for the interpreter.
 func (d *description) installation(o Options) (*installation, error) {
 	in := &installation{
 		Version: fmt.Sprintf("%d.%d.%d", d.Version[0], d.Version[1], d.Version[2]), Executable: d.Executable, run: d.Run, check: d.Check,
@@ -169,7 +168,7 @@ func (d *description) installation(o Options) (*installation, error) {
 	if err != nil {
 		return nil, unavailable("the interpreter is no program that can be shown to a sandbox: "+err.Error(), interpreterHint)
 	}
-	defer f.Close() //nolint:errcheck // it is only read
+	defer f.Close() //nolint:errcheck // the file was only read
 	if in.system, err = newSystem(); err != nil {
 		return nil, failed("look at the system", err)
 	}
@@ -208,15 +207,14 @@ func (d *description) installation(o Options) (*installation, error) {
 	return in, nil
 }
 
-// addPath shows a file or folder, if it is there.
+// addPath shows a file or folder if it exists.
 func (in *installation) addPath(p string) {
 	if info, err := os.Stat(p); err == nil {
 		in.add(bindMount{from: p, folder: info.IsDir()})
 	}
 }
 
-// add shows b, under its own path unless it says otherwise, if no folder that is
-// shown has it already.
+// add shows b, by default under its own path, unless a folder that is already shown contains it.
 func (in *installation) add(b bindMount) {
 	if b.to == "" {
 		b.to = b.from
@@ -232,7 +230,7 @@ func (in *installation) add(b bindMount) {
 	in.binds = append(in.binds, b)
 }
 
-// loader is the program that an executable names to load it.
+// loader returns the program that an executable names as its loader.
 func loader(f *elf.File) string {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP && p.Filesz < 4096 {
@@ -245,7 +243,7 @@ func loader(f *elf.File) string {
 	return ""
 }
 
-// resolveFolder is path with the links of its folder resolved, and not its own.
+// resolveFolder resolves the links of path's folder, but not of its last element.
 func resolveFolder(path string) string {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
@@ -254,8 +252,7 @@ func resolveFolder(path string) string {
 	return filepath.Join(dir, filepath.Base(path))
 }
 
-// systemFolder reports whether a folder holds the system's shared libraries and
-// may be shown as a whole.
+// systemFolder reports whether a folder contains the system's shared libraries and may be shown completely.
 func systemFolder(dir string) bool {
 	for _, root := range []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"} {
 		if dir == root || strings.HasPrefix(dir, root+"/") {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rights that Landlock grants, beneath a path.
+// Landlock's access rights beneath a path.
 const (
 	readFile   = unix.LANDLOCK_ACCESS_FS_READ_FILE
 	readFolder = readFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
@@ -16,7 +16,7 @@ const (
 		unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 )
 
-// landlockABI is the version of Landlock that the kernel has, 0 for none.
+// landlockABI returns the kernel's version of Landlock, 0 for none.
 func landlockABI() int {
 	v, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if e != 0 {
@@ -25,7 +25,7 @@ func landlockABI() int {
 	return int(v)
 }
 
-// landlockRights are the rights that the kernel's Landlock can refuse: all it knows.
+// landlockRights returns all rights that the kernel's Landlock knows.
 func landlockRights(abi int) *unix.LandlockRulesetAttr {
 	files := uint64(unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1)
 	if abi >= 2 {
@@ -47,7 +47,7 @@ func landlockRights(abi int) *unix.LandlockRulesetAttr {
 	return a
 }
 
-// size is that of the attributes that the kernel's Landlock knows.
+// size is the size of the attributes that the kernel's Landlock knows.
 func size(abi int) int {
 	switch {
 	case abi >= 6:
@@ -59,8 +59,7 @@ func size(abi int) int {
 	}
 }
 
-// landlock allows what the mounts allow and nothing else: a second wall, that
-// also stands where a way around the first is found.
+// landlock allows what the mounts allow and nothing else. It is a second barrier in case the first can be bypassed.
 func (p *jobPlan) landlock(c *syscallList) {
 	rules := landlockRights(p.installation.abi)
 	ruleset := c.open("make Landlock rules", unix.SYS_LANDLOCK_CREATE_RULESET, addressOf(c, rules), size(p.installation.abi), 0)

@@ -13,46 +13,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The files of a job's process. The last two are closed when the interpreter
-// starts.
+// The file descriptors of a job's process. The last two are closed when the interpreter starts.
 const (
 	fdReport = 3
 	fdStatus = 4
-	fdGo     = 5 // readable once the process may begin
-	fdFirst  = 6 // the first that is free
+	fdGo     = 5 // readable when the process may begin
+	fdFirst  = 6 // the first free one
 )
 
-// sandboxUserID is what the process's user and group are called in its namespace.
+// sandboxUserID is the user and group id in the process's namespace.
 const sandboxUserID = 65534
 
-// jobPlan is all that a job's process is to be.
+// jobPlan describes a job's process.
 type jobPlan struct {
 	installation *installation
-	id           string // of the sandbox; it is seen in the process's command line
+	id           string // id of the sandbox; visible in the process's command line
 	files        []inputFile
 	memory       int64
 	disk         int64
 	tasks        int
 	time         time.Duration
-	root         string      // a folder of the outside to mount the new root on
-	cgroups      *cgroupRoot // where its cgroup is made; nil for nowhere
+	root         string      // a folder outside the sandbox on which the new root is mounted
+	cgroups      *cgroupRoot // where its cgroup is created; nil for no cgroup
 	dropGroups   bool        // supplementary groups can be dropped
-	stdFiles     [6]int      // the files that become 0 to 5
+	stdFiles     [6]int      // the files that become descriptors 0 to 5
 }
 
 // inputFile is a file that the code may read.
 type inputFile struct {
 	from string
 	name string
-	// size of a file that has to be copied in, because the process's user may not
-	// read it; -1 where it is shown as it is.
+	// size of a file that has to be copied because the process's user may not read it; -1 for a file that is mounted.
 	size int64
 }
 
-// sandboxPath is where the code finds it.
+// sandboxPath is the path in the sandbox.
 func (g inputFile) sandboxPath() string { return "/files/" + g.name }
 
-// calls are those that make the sandbox, in the order they have to be in.
+// calls returns the system calls that create the sandbox, in their required order.
 func (p *jobPlan) calls() *syscallList {
 	c := &syscallList{}
 	for want, fd := range p.stdFiles {
@@ -81,13 +79,12 @@ func (p *jobPlan) calls() *syscallList {
 	return c
 }
 
-// waitForParent has the process wait until the other side has done its part.
+// waitForParent makes the process wait until the parent has done its part.
 func (p *jobPlan) waitForParent(c *syscallList) {
 	c.add("wait to begin", unix.SYS_READ, fdGo, string(make([]byte, 8)), 1).want = 1
 }
 
-// openTrees takes hold of what is shown of the outside, while the process is
-// still the user who may.
+// openTrees opens the mounted files and folders while the process still has the user that may do so.
 func (p *jobPlan) openTrees(c *syscallList) (trees []uintptr) {
 	cloneTree := unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_RECURSIVE
 	for _, b := range p.binds() {
@@ -107,10 +104,10 @@ func (p *jobPlan) openTrees(c *syscallList) (trees []uintptr) {
 	return trees
 }
 
-// currentFolder is AT_FDCWD as a register holds it.
+// currentFolder is AT_FDCWD as a register value.
 const currentFolder = ^uintptr(-unix.AT_FDCWD - 1)
 
-// binds are what is shown of the outside, folders before what is in them.
+// binds returns the mounts, folders before their contents.
 func (p *jobPlan) binds() []bindMount {
 	list := slices.Clone(p.installation.binds)
 	for _, g := range p.files {
@@ -133,7 +130,7 @@ func (p *jobPlan) setUser(c *syscallList) {
 	c.add("set the umask", unix.SYS_UMASK, 0o22)
 }
 
-// newRoot puts an empty file system in the place of the outside's.
+// newRoot replaces the file system with an empty one.
 func (p *jobPlan) newRoot(c *syscallList) {
 	c.add("part from the outside's mounts", unix.SYS_MOUNT, nil, "/", nil, unix.MS_REC|unix.MS_PRIVATE, nil)
 	size := int64(1 << 20)
@@ -142,8 +139,8 @@ func (p *jobPlan) newRoot(c *syscallList) {
 	}
 	options := fmt.Sprintf("mode=0755,size=%d,nr_inodes=%d", size, 4096+len(p.files))
 	c.add("mount a root", unix.SYS_MOUNT, "weir", p.root, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options)
-	// While the outside's is there to compare: a container that hides parts of its
-	// own does not allow a new one. Python does without.
+	// This is mounted while the outer one still exists for comparison: a container that hides parts of its own does
+	// not allow a new one. Python works without it.
 	c.add("make /proc", unix.SYS_MKDIRAT, currentFolder, p.root+"/proc", 0o555)
 	flags := unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	c.add("mount /proc", unix.SYS_MOUNT, "proc", p.root+"/proc", "proc", flags, "hidepid=invisible,subset=pid").optional = true
@@ -153,7 +150,7 @@ func (p *jobPlan) newRoot(c *syscallList) {
 	c.add("go to the root", unix.SYS_CHDIR, "/")
 }
 
-// mountTrees makes the folders of the new root and mounts in them what is shown.
+// mountTrees creates the folders of the new root and mounts files and folders in them.
 func (p *jobPlan) mountTrees(c *syscallList, trees []uintptr) {
 	made := map[string]bool{"/": true, ".": true}
 	for _, name := range []string{"/bin", "/lib", "/lib32", "/lib64"} {
@@ -186,7 +183,7 @@ func (p *jobPlan) mountTrees(c *syscallList, trees []uintptr) {
 	p.copyFiles(c, trees[len(list):])
 }
 
-// copyFiles writes the files that cannot be shown as they are.
+// copyFiles writes the files that cannot be mounted.
 func (p *jobPlan) copyFiles(c *syscallList, sources []uintptr) {
 	i := 0
 	for _, g := range p.files {
@@ -199,7 +196,7 @@ func (p *jobPlan) copyFiles(c *syscallList, sources []uintptr) {
 	}
 }
 
-// makeFolder appends the calls that make a folder and those above it.
+// makeFolder appends the calls that create a folder and its parents.
 func makeFolder(c *syscallList, made map[string]bool, dir string) {
 	if made[dir] {
 		return
@@ -209,7 +206,7 @@ func makeFolder(c *syscallList, made map[string]bool, dir string) {
 	c.add("make "+dir, unix.SYS_MKDIRAT, currentFolder, dir, 0o755)
 }
 
-// finishRoot adds what is not shown of the outside, and locks the root.
+// finishRoot adds the parts of the root that are not mounted from outside, and makes it read-only.
 func (p *jobPlan) finishRoot(c *syscallList) {
 	c.closeFrom(fdFirst)
 	c.add("protect the root", unix.SYS_MOUNT_SETATTR, currentFolder, "/", 0, addressOf(c, &unix.MountAttr{

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// What a job gets where neither it nor the options say anything.
+// The default limits of jobs.
 const (
 	DefaultTime    = 60 * time.Second
 	DefaultMemory  = 512 << 20 // bytes
@@ -24,27 +24,26 @@ const (
 	DefaultThreads = 64
 )
 
-// maxReport bounds what a job may leave in the context, in bytes of JSON.
+// maxReport limits the context that a job leaves, in bytes of JSON.
 const maxReport = 64 << 20
 
-// Options are what New may be told; the zero value works.
+// Options configure an Executor; the zero value works.
 type Options struct {
-	// Interpreter is the path of CPython 3.8 or later; empty looks for python3 in
-	// the PATH and in the usual places.
+	// Interpreter is the path of CPython 3.8 or later; if empty, python3 is searched in the PATH and in common
+	// places.
 	Interpreter string
-	// Packages are folders that code may import from, beside the standard library;
-	// they are read-only. Packages that are installed for the interpreter are not
-	// seen otherwise.
+	// Packages are folders from which code may import, besides the standard library; they are read-only. Other
+	// packages that are installed for the interpreter are not visible.
 	Packages []string
-	// Limits are those of jobs that say nothing.
+	// Limits are the defaults for jobs.
 	Limits sandbox.Limits
-	// Concurrent is how many jobs run at once; others wait, and the wait is not
-	// counted as their time. 0 is the number of cores.
+	// Concurrent is the maximum number of concurrent jobs; the time that further jobs wait is not counted. 0 means
+	// the number of cores.
 	Concurrent int
 }
 
-// Executor runs Python. Each job has a process and a sandbox of its own; nothing
-// is left of either. It may be used by many goroutines at once.
+// Executor runs Python. Each job has its own process and sandbox, of which nothing remains. It is safe for concurrent
+// use.
 type Executor struct {
 	options Options
 	slots   chan struct{}
@@ -52,10 +51,10 @@ type Executor struct {
 	mu         sync.Mutex
 	found      *installation
 	failed     error     // why there is no installation
-	retryAfter time.Time // when to look again after a failure
+	retryAfter time.Time // when to search again after a failure
 }
 
-// New returns an executor; nothing is looked for before it is used.
+// New returns an executor; the interpreter is searched at its first use.
 func New(o Options) *Executor {
 	if o.Concurrent <= 0 {
 		o.Concurrent = runtime.GOMAXPROCS(0)
@@ -69,14 +68,14 @@ func (e *Executor) Name() string { return "python" }
 // Language is "python".
 func (e *Executor) Language() string { return "python" }
 
-// limits fills in what the job leaves open.
+// limits adds the defaults.
 func (e *Executor) limits(l sandbox.Limits) sandbox.Limits {
 	return l.WithDefaults(e.options.Limits).WithDefaults(sandbox.Limits{
 		Time: DefaultTime, Memory: DefaultMemory, Output: DefaultOutput, Disk: DefaultDisk, Processes: DefaultThreads,
 	})
 }
 
-// acquireSlot waits for a place among the jobs that run at once.
+// acquireSlot waits for one of the slots of concurrent jobs.
 func (e *Executor) acquireSlot(ctx context.Context) (leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, cancelled(err)

@@ -20,9 +20,8 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// Run runs the job's code. What the code itself reports is taken for what it
-// says, since it can do no more by that than by changing its context; a report
-// is asked for only where its process ended by itself and well.
+// Run runs the job's code. The report is trusted, because code that forges it can do no more than change its context;
+// it is required only if the process ended by itself and without an error.
 func (e *Executor) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, error) {
 	o, err := e.execute(ctx, job, false)
 	if err != nil {
@@ -36,7 +35,7 @@ func (e *Executor) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, 
 	return r, err
 }
 
-// Check finds what is wrong with the code, in a sandbox like that of Run.
+// Check finds problems in the code, in a sandbox like that of Run.
 func (e *Executor) Check(ctx context.Context, job *sandbox.Job) ([]sandbox.Problem, error) {
 	o, err := e.execute(ctx, job, true)
 	if err != nil {
@@ -52,16 +51,16 @@ func (e *Executor) Check(ctx context.Context, job *sandbox.Job) ([]sandbox.Probl
 	return list, nil
 }
 
-// outcome is how a job's process ended.
+// outcome describes the end of a job's process.
 type outcome struct {
 	*jobOutput
 	id          string
 	took        time.Duration
 	limits      sandbox.Limits
 	state       *os.ProcessState
-	timedOut    bool  // its time was up
-	cancelCause error // why its caller gave it up
-	outOfMemory bool  // the cgroup's memory was used up
+	timedOut    bool  // the time limit was reached
+	cancelCause error // the cause if the context ended
+	outOfMemory bool  // the memory of the cgroup was exhausted
 }
 
 func (e *Executor) execute(ctx context.Context, job *sandbox.Job, check bool) (*outcome, error) {
@@ -104,13 +103,13 @@ func (e *Executor) execute(ctx context.Context, job *sandbox.Job, check bool) (*
 	return o, nil
 }
 
-// sandboxPrefix begins the ids of sandboxes.
+// sandboxPrefix is the prefix of sandbox ids.
 const sandboxPrefix = "py-"
 
-// newSandboxID is the id of a sandbox, for the record.
+// newSandboxID returns an id for the record.
 func newSandboxID() string { return sandboxPrefix + strings.ToLower(rand.Text()) }
 
-// plan is what the job's process is to be.
+// plan returns the description of the job's process.
 func (e *Executor) plan(in *installation, job *sandbox.Job, l sandbox.Limits) (*jobPlan, error) {
 	p := &jobPlan{
 		installation: in, id: newSandboxID(), memory: l.Memory, disk: l.Disk, tasks: l.Processes, time: l.Time,
@@ -131,7 +130,7 @@ func (e *Executor) plan(in *installation, job *sandbox.Job, l sandbox.Limits) (*
 
 const landlockHint = "Linux 5.13 or later with landlock among the security modules that are started (lsm= on the kernel's command line)"
 
-// mountpoint is a folder that is there; what is in it stays as it is.
+// mountpoint returns an existing folder; its content is not changed.
 func mountpoint() string {
 	for _, dir := range []string{"/tmp", "/var", "/usr"} {
 		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
@@ -141,8 +140,8 @@ func mountpoint() string {
 	return "/dev"
 }
 
-// openInputFile makes sure of a file that the code may read. As root, whose sandboxes are
-// somebody else, a file that is not for everybody is copied in.
+// openInputFile opens a file for the code. If this process is root, whose sandboxes have another user, a file that
+// not everybody may read is copied.
 func openInputFile(f sandbox.File, root bool) (inputFile, error) {
 	refuse := func(err error) (inputFile, error) {
 		return inputFile{}, &sandbox.Error{Code: engine.CodeSandboxFailed, Message: fmt.Sprintf("the file %s cannot be given to the code: %v", f.Name, err)}
@@ -154,7 +153,7 @@ func openInputFile(f sandbox.File, root bool) (inputFile, error) {
 	if err != nil {
 		return refuse(err)
 	}
-	defer file.Close() //nolint:errcheck // it is only read
+	defer file.Close() //nolint:errcheck // the file was only read
 	info, err := file.Stat()
 	if err != nil {
 		return refuse(err)
@@ -169,7 +168,7 @@ func openInputFile(f sandbox.File, root bool) (inputFile, error) {
 	return g, nil
 }
 
-// message is what the process reads: the harness, and the job as JSON.
+// message returns the input of the process: the harness, and the job as JSON.
 func (p *jobPlan) message(job *sandbox.Job, check bool) ([]byte, error) {
 	code := p.installation.run
 	if check {
@@ -198,7 +197,7 @@ func (p *jobPlan) message(job *sandbox.Job, check bool) ([]byte, error) {
 	return text, nil
 }
 
-// failure is why the process did not come to its end by itself and well.
+// failure returns why the process did not end by itself and without an error.
 func (o *outcome) failure() error {
 	e := &sandbox.Error{}
 	status, _ := o.state.Sys().(syscall.WaitStatus)
@@ -230,7 +229,7 @@ func (o *outcome) failure() error {
 	return e
 }
 
-// buildResult is what the job brought.
+// buildResult returns the result of the job.
 func (o *outcome) buildResult(job *sandbox.Job) (*sandbox.Result, error) {
 	if err := o.failure(); err != nil {
 		return nil, err

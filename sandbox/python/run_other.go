@@ -9,20 +9,20 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// Run refuses: there is nothing here to isolate code with.
+// Run fails: code cannot be isolated on this system.
 func (e *Executor) Run(context.Context, *sandbox.Job) (*sandbox.Result, error) {
 	return nil, errUnsupportedSystem()
 }
 
-// Check refuses too.
+// Check fails too.
 func (e *Executor) Check(context.Context, *sandbox.Job) ([]sandbox.Problem, error) {
 	return nil, errUnsupportedSystem()
 }
 
-// Probe says that code is isolated on Linux only.
+// Probe returns the error that code is isolated on Linux only.
 func (e *Executor) Probe(context.Context) error { return errUnsupportedSystem() }
 
-// Examine says the same.
+// Examine returns the same error as a fact.
 func (e *Executor) Examine(context.Context) []Fact {
 	return []Fact{{Subject: "isolation", State: StateBad, Detail: errUnsupportedSystem().Error(), Remedy: "run Weir on Linux, or use the executor starlark or e2b"}}
 }

@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowedSyscalls are the system calls that Python makes in code that computes, reads
-// and writes files in /tmp, and has threads. All others are refused: processes,
-// sockets but for pairs, mounts, namespaces, keys, tracing, BPF, io_uring, memory
-// files, and whatever a later kernel has.
+// allowedSyscalls are the system calls of Python code that computes, reads and writes files in /tmp, and uses
+// threads. All others are refused: processes, sockets except pairs, mounts, namespaces, keys, tracing, BPF, io_uring,
+// memory files, and those of later kernels.
 func allowedSyscalls() []string {
 	return []string{
 		// files
@@ -35,9 +34,9 @@ func allowedSyscalls() []string {
 		"select", "pselect6", "poll", "ppoll", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait",
 		"eventfd", "eventfd2", "timerfd_create", "timerfd_settime", "timerfd_gettime",
 		"nanosleep", "clock_nanosleep", "sched_yield", "futex", "set_robust_list", "get_robust_list", "rseq", "membarrier",
-		// asyncio wakes itself by a pair of sockets
+		// asyncio uses a socket pair for wakeups
 		"sendto", "recvfrom", "sendmsg", "recvmsg", "shutdown", "getsockname", "getpeername", "getsockopt", "setsockopt",
-		// time and who it is
+		// time and identity
 		"clock_gettime", "clock_getres", "gettimeofday", "time", "times", "getpid", "getppid", "gettid",
 		"getuid", "geteuid", "getgid", "getegid", "getresuid", "getresgid", "getgroups", "getpgrp", "getpgid", "getsid",
 		"uname", "sysinfo", "getrusage", "getrlimit", "getrandom", "getcpu", "getpriority",
@@ -47,8 +46,7 @@ func allowedSyscalls() []string {
 	}
 }
 
-// hiddenSyscalls are those that are said not to exist, so that libraries use what is
-// allowed in their place.
+// hiddenSyscalls are reported as missing, so that libraries use allowed ones instead.
 func hiddenSyscalls() []string {
 	return []string{
 		"clone3", "openat2", "fchmodat2", "epoll_pwait2", "futex_waitv", "futex_wake", "futex_wait", "futex_requeue",
@@ -62,7 +60,7 @@ const (
 	fionread, fionbio, fioclex, fionclex, tcgets, tiocgwinsz = 0x541b, 0x5421, 0x5451, 0x5450, 0x5401, 0x5413
 )
 
-// restrictedSyscalls are those that are allowed with some arguments only.
+// restrictedSyscalls are allowed with some arguments only.
 func restrictedSyscalls() []seccomp.NameWithConditions {
 	equal := func(name string, arg uint32, values ...uint64) (list []seccomp.NameWithConditions) {
 		for _, v := range values {
@@ -75,7 +73,7 @@ func restrictedSyscalls() []seccomp.NameWithConditions {
 	list := equal("ioctl", 1, fionread, fionbio, fioclex, fionclex, tcgets, tiocgwinsz)
 	list = append(list, equal("socketpair", 0, unix.AF_UNIX)...)
 	list = append(list, equal("prctl", 0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE)...)
-	// Limits may be asked for, and lowered but for that of cores: see noCore.
+	// Limits may be read, and lowered except that of core dumps: see noCore.
 	list = append(list,
 		seccomp.NameWithConditions{Name: "setrlimit", Conditions: seccomp.ArgumentConditions{{Argument: 0, Operation: seccomp.NotEqual, Value: unix.RLIMIT_CORE}}},
 		seccomp.NameWithConditions{Name: "prlimit64", Conditions: seccomp.ArgumentConditions{{Argument: 1, Operation: seccomp.NotEqual, Value: unix.RLIMIT_CORE}}},
@@ -86,7 +84,7 @@ func restrictedSyscalls() []seccomp.NameWithConditions {
 	}})
 }
 
-// filter is the list as a program for the kernel.
+// filter returns the list as a BPF program for the kernel.
 func filter() (*unix.SockFprog, error) {
 	info, err := arch.GetInfo("")
 	if err != nil {

@@ -10,33 +10,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syscallList is a list of system calls that a new process makes between its birth and
-// the interpreter. It is written out beforehand, down to the memory that the
-// arguments point to, because a process that was cloned out of a program in Go
-// may not use Go's runtime: no memory, no stack that grows, no other thread. It
-// is also why no program has to be started in between, which would cost more
-// than the interpreter itself.
+// syscallList is the list of system calls that a new process makes between clone and the start of the interpreter.
+// The list and the memory of its arguments are prepared in advance, because a process that was cloned from a Go
+// program cannot use Go's runtime: it has no allocator, no growing stack and no other threads. It also avoids an
+// intermediate program, which would take longer to start than the interpreter.
 type syscallList struct {
 	list   []syscallEntry
-	labels []string // what each is for, to tell which has failed
-	kept   []any    // what the arguments point to
-	fd     uintptr  // the number that the next file to be opened gets
+	labels []string // the purpose of each call, for errors
+	kept   []any    // keeps the memory of arguments reachable
+	fd     uintptr  // the descriptor of the next opened file
 }
 
 // syscallEntry is one system call.
 type syscallEntry struct {
 	number uintptr
 	args   [6]uintptr
-	// want is the result it must have; -1 is any that is no error. A call that is
-	// optional may fail.
+	// want is the required result; -1 means any result except an error. An optional call may fail.
 	want     int
 	optional bool
 }
 
-// anyResult that is no error is the result a call wants.
+// anyResult is the want of a call that may return anything except an error.
 const anyResult = -1
 
-// add appends a call. Text in args becomes the address of memory that is kept.
+// add appends a call. Text in args becomes the address of retained memory.
 func (c *syscallList) add(what string, number uintptr, args ...any) *syscallEntry {
 	one := syscallEntry{number: number, want: anyResult}
 	for i, a := range args {
@@ -47,7 +44,7 @@ func (c *syscallList) add(what string, number uintptr, args ...any) *syscallEntr
 	return &c.list[len(c.list)-1]
 }
 
-// address is an argument as the kernel takes it.
+// address converts an argument for the kernel.
 func (c *syscallList) address(a any) uintptr {
 	switch t := a.(type) {
 	case int:
@@ -71,14 +68,14 @@ func (c *syscallList) address(a any) uintptr {
 	}
 }
 
-// addressOf is the address of p, which is kept where it is.
+// addressOf returns the address of p, which is retained and not moved.
 func addressOf[T any](c *syscallList, p *T) uintptr {
 	c.kept = append(c.kept, p)
 	return uintptr(unsafe.Pointer(p)) //nolint:gosec // G103: an argument of a system call
 }
 
-// open appends a call that opens a file, and returns its number: files are
-// numbered upwards from the first free one, which is known.
+// open appends a call that opens a file, and returns its descriptor: the numbers of descriptors increase from the
+// first free one, which is known.
 func (c *syscallList) open(what string, number uintptr, args ...any) uintptr {
 	one := c.add(what, number, args...)
 	one.want = int(c.fd)
@@ -86,20 +83,19 @@ func (c *syscallList) open(what string, number uintptr, args ...any) uintptr {
 	return c.fd - 1
 }
 
-// closeFrom appends a call that closes all files from n on.
+// closeFrom appends a call that closes all descriptors from n on.
 func (c *syscallList) closeFrom(n uintptr) {
 	c.add("close what is open", unix.SYS_CLOSE_RANGE, n, uintptr(^uint32(0)), 0)
 	c.fd = n
 }
 
-// begin clones the process and, in the child, makes the calls; the last of them
-// does not return. What fails is written to the file status as two 32-bit
-// numbers, the index of the call and its error. Nothing of the child's returns.
+// begin clones the process and makes the calls in the child; the last of them does not return. A failure is written
+// to the file status as two 32-bit numbers, the index of the call and its error. The child never returns from begin.
 func (c *syscallList) begin(flags uintptr, status uintptr) (pid int, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// No signal may be handled in the child before the interpreter has replaced
-	// the program: its handlers need Go's runtime.
+	// The child must not handle signals before the interpreter has replaced the program, because the handlers need
+	// Go's runtime.
 	var all, before uint64
 	all = ^all
 	if err := setSignalMask(&all, &before); err != nil {
@@ -114,7 +110,7 @@ func (c *syscallList) begin(flags uintptr, status uintptr) (pid int, err error) 
 	return int(r), err
 }
 
-// setSignalMask says which signals are held back from this thread.
+// setSignalMask sets the blocked signals of this thread.
 func setSignalMask(set, before *uint64) error {
 	//nolint:gosec // G103: arguments of a system call
 	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(before)), 8, 0, 0); e != 0 {

@@ -4,12 +4,11 @@ package python
 
 import "golang.org/x/sys/unix"
 
-// system is what the machine has to isolate with; it does not change while the
-// process runs.
+// system describes the isolation features of the machine; it does not change while the process runs.
 type system struct {
-	groups   *cgroupRoot // nil where no cgroups can be made
-	noGroups string      // why
-	abi      int         // of Landlock, 0 for none
+	groups   *cgroupRoot // nil if cgroups cannot be created
+	noGroups string      // the reason for nil
+	abi      int         // version of Landlock, 0 for none
 	filter   *unix.SockFprog
 }
 

@@ -2,7 +2,7 @@
 
 package python
 
-// system is what the machine has to isolate with: nothing.
+// system describes the isolation features of the machine: none.
 type system struct{}
 
 func newSystem() (system, error) { return system{}, nil }

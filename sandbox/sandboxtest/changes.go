@@ -93,7 +93,7 @@ func (s *suite) changes(t *testing.T) {
 	}
 }
 
-// equalValues compares as the journal would.
+// equalValues compares values as the journal would.
 func equalValues(a, b any) bool {
 	x, err := engine.AppendValue(nil, a)
 	y, other := engine.AppendValue(nil, b)

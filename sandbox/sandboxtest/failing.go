@@ -22,7 +22,7 @@ func (s *suite) failures(t *testing.T) {
 	s.abnormalExits(t)
 }
 
-// raisedErrors is an error that the code raises itself.
+// raisedErrors tests errors that the code raises.
 func (s *suite) raisedErrors(t *testing.T) {
 	e := s.runFailing(t, &sandbox.Job{Code: s.Fail}, engine.CodeCodeFailed)
 	if !strings.Contains(e.Message, "no such customer") {
@@ -46,7 +46,7 @@ func (s *suite) raisedErrors(t *testing.T) {
 	}
 }
 
-// abnormalExits are other ways in which code does not come to its end.
+// abnormalExits tests other ways in which code ends early.
 func (s *suite) abnormalExits(t *testing.T) {
 	t.Run("an error wins over an update that was printed before", func(t *testing.T) {
 		_ = s.runFailing(t, &sandbox.Job{Code: printStatement(`{"status": "success", "context_updates": {"a": 1}}`) + s.Fail}, engine.CodeCodeFailed)

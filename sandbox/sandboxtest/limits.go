@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// grace is by how much a job may outlive its limit on a busy machine.
+// grace is the time by which a job may exceed its limit on a busy machine.
 const grace = 25 * time.Second
 
 func (s *suite) limits(t *testing.T) {
@@ -91,7 +91,7 @@ func (s *suite) concurrentJobs(t *testing.T) {
 	s.cancelling(t)
 }
 
-// repeatedJobs are jobs one after the other.
+// repeatedJobs tests consecutive jobs.
 func (s *suite) repeatedJobs(t *testing.T) {
 	t.Run("a job leaves nothing to the next", func(t *testing.T) {
 		e := s.open(t)
@@ -118,7 +118,7 @@ func (s *suite) repeatedJobs(t *testing.T) {
 	})
 }
 
-// cancelling are jobs that somebody ends.
+// cancelling tests jobs that are cancelled.
 func (s *suite) cancelling(t *testing.T) {
 	t.Run("a job ends with its context", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

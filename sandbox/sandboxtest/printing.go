@@ -10,12 +10,12 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// printStatement is a statement that prints a text, the same in every language.
+// printStatement returns a statement that prints a text, valid in every language.
 func printStatement(text string) string {
 	return "print('" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(text) + "')\n"
 }
 
-// dumps is an expression of an expression's value as JSON.
+// dumps returns an expression for the JSON of an expression's value.
 func (s *suite) dumps(expr string) string { return fmt.Sprintf(s.Dumps, expr) }
 
 func (s *suite) printing(t *testing.T) {
@@ -62,7 +62,7 @@ func (s *suite) printing(t *testing.T) {
 	s.statuses(t)
 }
 
-// output is what code writes beside its update.
+// output tests output besides the update.
 func (s *suite) output(t *testing.T) {
 	t.Run("what else is printed is kept in order", func(t *testing.T) {
 		r := s.run(t, &sandbox.Job{Code: printStatement("one") + printStatement(`{"context_updates": {"a": 1}}`) + printStatement("two ü")})
@@ -112,7 +112,7 @@ func (s *suite) output(t *testing.T) {
 	})
 }
 
-// statuses are updates that fail the job.
+// statuses tests updates that fail the job.
 func (s *suite) statuses(t *testing.T) {
 	const change = "context['assigned'] = 1\n"
 	t.Run("status error fails with the message", func(t *testing.T) {

@@ -17,26 +17,25 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// Dialect is how a language says what is not said alike in all of them.
+// Dialect has the language-specific parts of the suite's code.
 type Dialect struct {
-	// Dumps is the call that writes a value as JSON, with %s for the value.
+	// Dumps is the call that encodes a value as JSON, with %s for the value.
 	Dumps string
-	// ReadFile is an expression of the text of the file called "note".
+	// ReadFile is an expression for the text of the file "note".
 	ReadFile string
-	// Fail raises an error on line 3, below a function that it is in, with the
-	// text "no such customer".
+	// Fail raises an error on line 3, inside a function, with the text "no such customer".
 	Fail string
-	// Exit ends the code at once, as if it had come to its end; ExitWith ends it
-	// with an exit code that is none of success. Empty where there is none.
+	// Exit ends the code at once, as if it had reached its end; ExitWith ends it with a failing exit code. Empty if
+	// the language has none.
 	Exit, ExitWith string
-	// Stderr writes "careful" to standard error, empty where there is none.
+	// Stderr writes "careful" to standard error; empty if the language cannot.
 	Stderr string
-	// NaN and Infinity are expressions; Alien is one of a value that JSON does not have.
+	// NaN and Infinity are expressions; Alien is an expression for a value that JSON does not have.
 	NaN, Infinity, Unencodable string
-	// LoopForever never ends; Flood writes without end; Hoard takes 4 GB of memory
-	// bit by bit, Double by doubling a list.
+	// LoopForever never ends; Flood writes without end; Hoard allocates 4 GB of memory in small steps, Double by
+	// doubling a list.
 	LoopForever, WriteForever, AllocateSlowly, AllocateDoubling string
-	// SyntaxError does not parse, on line 2.
+	// SyntaxError has a syntax error on line 2.
 	SyntaxError string
 }
 
@@ -73,8 +72,7 @@ func Starlark() Dialect {
 	}
 }
 
-// Suite runs all tests; open returns an executor that is ready to run code, and
-// has its end seen to.
+// Suite runs all tests; open returns an executor and registers its cleanup.
 func Suite(t *testing.T, open func(t *testing.T) sandbox.Executor, d Dialect) {
 	s := &suite{open: open, Dialect: d}
 	for _, group := range []struct {
@@ -100,11 +98,10 @@ type suite struct {
 	open func(t *testing.T) sandbox.Executor
 }
 
-// jobTimeout is longer than any job of the suite takes that is not meant to be
-// cut short.
+// jobTimeout is longer than any job of the suite that is not meant to time out.
 const jobTimeout = 30 * time.Second
 
-// run runs a job that has to succeed.
+// run runs a job that must succeed.
 func (s *suite) run(t *testing.T, job *sandbox.Job) *sandbox.Result {
 	t.Helper()
 	r, err := s.runChecked(t.Context(), t, job)
@@ -114,7 +111,7 @@ func (s *suite) run(t *testing.T, job *sandbox.Job) *sandbox.Result {
 	return r
 }
 
-// runChecked runs a job; what it answers must hang together.
+// runChecked runs a job and checks that its result and error are consistent.
 func (s *suite) runChecked(ctx context.Context, t *testing.T, job *sandbox.Job) (*sandbox.Result, error) {
 	t.Helper()
 	if job.Limits.Time == 0 {
@@ -132,7 +129,7 @@ func (s *suite) runChecked(ctx context.Context, t *testing.T, job *sandbox.Job) 
 	return r, err
 }
 
-// runFailing runs a job that has to fail with a code.
+// runFailing runs a job that must fail with a code.
 func (s *suite) runFailing(t *testing.T, job *sandbox.Job, code string) *sandbox.Error {
 	t.Helper()
 	r, err := s.runChecked(t.Context(), t, job)
@@ -149,7 +146,7 @@ func (s *suite) runFailing(t *testing.T, job *sandbox.Job, code string) *sandbox
 	return e
 }
 
-// update is what a result sets and deletes, deletions as the value gone.
+// update returns the keys that a result sets and deletes; deleted ones have the value deleted.
 func update(r *sandbox.Result) map[string]any {
 	m := make(map[string]any, len(r.Set)+len(r.Delete))
 	maps.Copy(m, r.Set)
@@ -159,7 +156,7 @@ func update(r *sandbox.Result) map[string]any {
 	return m
 }
 
-// deleted stands for a deletion in what update returns.
+// deleted represents a deletion in the result of update.
 const deleted = "(deleted)"
 
 func expect(t *testing.T, r *sandbox.Result, want map[string]any) {
@@ -177,7 +174,7 @@ func traceback(err error) string {
 	return e.Traceback
 }
 
-// write makes a file that a job may read.
+// write creates a file for a job.
 func write(t *testing.T, name, text string) sandbox.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "outside-"+name)

@@ -11,7 +11,7 @@ import (
 	"go.starlark.net/syntax"
 )
 
-// check finds what is wrong with the code without running it.
+// check finds problems in the code without running it.
 func check(r *request) *report {
 	w, err := newEnvironment(r)
 	if err != nil {
@@ -33,19 +33,19 @@ func check(r *request) *report {
 	return &report{Kind: kindProblems, Problems: list}
 }
 
-// keyReads is what a piece of code does with the keys of one of its dicts.
+// keyReads describes the accesses of code to the keys of one of its dicts.
 type keyReads struct {
 	name string
 	lang *lang.Dict
-	// firstReads are the keys it reads, with the line of the first reading.
+	// firstReads are the keys that it reads, with the line of the first access.
 	firstReads map[string]int
-	// known are keys it sets or asks for; free: it does what may set any.
+	// known are keys that it sets or tests for; free means that it may set any key.
 	known     map[string]bool
 	anyKeySet bool
 }
 
-// missingKeys finds keys that are read by name and that nothing sets. Where the
-// code gives the dict away, or looks before it reads, it finds nothing.
+// missingKeys finds keys that are read by name and never set. If the code passes the dict on, or tests for keys, it
+// finds nothing.
 func missingKeys(f *syntax.File, names lang.StringDict) []problem {
 	var list []problem
 	for _, name := range []string{"context", "inputs", "files"} {
@@ -84,7 +84,7 @@ func (r *keyReads) missing(key string) string {
 	return fmt.Sprintf("%s has no key %q; it has %s%s", r.name, key, strings.Join(keys, ", "), more)
 }
 
-// visit looks at one node of the syntax; false: its parts are seen to.
+// visit visits one node of the syntax tree; false means that its children were visited.
 func (r *keyReads) visit(n syntax.Node) bool {
 	switch t := n.(type) {
 	case *syntax.AssignStmt:
@@ -98,7 +98,7 @@ func (r *keyReads) visit(n syntax.Node) bool {
 			return false
 		}
 		syntax.Walk(t.Y, r.visit)
-		return false // a key that is computed says nothing of the others
+		return false // a computed key says nothing about others
 	case *syntax.BinaryExpr:
 		if (t.Op == syntax.IN || t.Op == syntax.NOT_IN) && r.isDict(t.Y) {
 			r.markKnown(t.X)
@@ -108,7 +108,7 @@ func (r *keyReads) visit(n syntax.Node) bool {
 		return r.call(t)
 	case *syntax.Ident:
 		if t.Name == r.name {
-			r.anyKeySet = true // given away, or made another
+			r.anyKeySet = true // passed on, or reassigned
 		}
 	}
 	return true
@@ -132,7 +132,7 @@ func (r *keyReads) assignment(s *syntax.AssignStmt) bool {
 	return false
 }
 
-// call looks at methods of the dict; len(context) and the like only look.
+// call handles methods of the dict; len(context) and similar calls only read.
 func (r *keyReads) call(c *syntax.CallExpr) bool {
 	dot, ok := c.Fn.(*syntax.DotExpr)
 	if ok && r.isDict(dot.X) {

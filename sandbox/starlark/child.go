@@ -11,24 +11,23 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// roleName is the child's.
+// roleName is the name of the child's role.
 const roleName = "starlark"
 
-// reportFD is the descriptor that the child's report goes to.
+// reportFD is the descriptor to which the child writes its report.
 const reportFD = 3
 
-// exitMemory is the child's exit code where it saw itself past its memory.
+// exitMemory is the child's exit code when it detected that it exceeds its memory limit.
 const exitMemory = 3
 
-// maxStack bounds the interpreter's own stack, in bytes: it goes as deep as
-// values and code nest.
+// maxStack limits the interpreter's own stack, in bytes; its depth follows the nesting of values and code.
 const maxStack = 16 << 20
 
-// Role is what a program must offer to sandbox.Begin for New to work.
+// Role must be passed to sandbox.RunChildRole by a program that calls New.
 func Role() sandbox.ChildRole { return sandbox.ChildRole{Name: roleName, Main: childMain} }
 
-// childMain reads a request from standard input and writes its report to descriptor
-// 3; what the code prints goes to standard output.
+// childMain reads a request from standard input and writes its report to descriptor 3; the output of the code goes to
+// standard output.
 func childMain([]string) int {
 	out := os.NewFile(reportFD, "report")
 	var r request
@@ -54,7 +53,7 @@ func childMain([]string) int {
 
 func handleRequest(r *request, stdout io.Writer) (rep *report) {
 	defer func() {
-		if x := recover(); x != nil { // the interpreter's fault, not the program's
+		if x := recover(); x != nil { // the fault is the interpreter's, not the code's
 			rep = &report{Kind: kindFailed, Message: fmt.Sprint("the interpreter failed: ", x)}
 		}
 	}()
@@ -64,9 +63,8 @@ func handleRequest(r *request, stdout io.Writer) (rep *report) {
 	return execute(r, func(line string) { _, _ = io.WriteString(stdout, line+"\n") })
 }
 
-// limitProcess takes from the process what code could take too much of. The
-// interpreter's values are collected early, so that what it holds is what the
-// code holds. The channel is closed when that is too much.
+// limitProcess sets limits for the process. Garbage is collected early, so that the process's memory is close to that
+// of the code's values. The channel is closed when the memory limit is exceeded.
 func limitProcess(memory int64) <-chan struct{} {
 	over := make(chan struct{})
 	debug.SetMaxStack(maxStack)

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowedSyscalls are the system calls of Go's runtime once a program is under way: to
-// read and write what is open, for memory, threads, time and signals to itself.
+// allowedSyscalls are the system calls of a running Go program: reading and writing open files, memory, threads, time
+// and signals to itself.
 func allowedSyscalls() []string {
 	return []string{
 		"read", "write", "close", "fcntl", "pread64", "lseek", "fstat", "newfstatat",
@@ -23,13 +23,13 @@ func allowedSyscalls() []string {
 	}
 }
 
-// newNamespaces are flags that a thread has not.
+// newNamespaces are flags that clone must not have.
 const newNamespaces = unix.CLONE_NEWCGROUP | unix.CLONE_NEWIPC | unix.CLONE_NEWNET | unix.CLONE_NEWNS |
 	unix.CLONE_NEWPID | unix.CLONE_NEWTIME | unix.CLONE_NEWUSER | unix.CLONE_NEWUTS
 
-// dropSyscalls gives up all other system calls, files and the network among them, for
-// all threads. The language reaches none of them; this is for a fault in its
-// interpreter, and where the kernel has no such filters there is none.
+// dropSyscalls forbids all other system calls, including files and the network, for all threads. The language cannot
+// make system calls; this protects against a fault in the interpreter. It does nothing if the kernel has no such
+// filters.
 func dropSyscalls() {
 	info, err := arch.GetInfo("")
 	if err != nil {
@@ -49,7 +49,7 @@ func dropSyscalls() {
 		NoNewPrivs: true, Flag: seccomp.FilterFlagTSync,
 		Policy: seccomp.Policy{DefaultAction: seccomp.ActionErrno, Syscalls: []seccomp.SyscallGroup{
 			{Names: names, NamesWithCondtions: []seccomp.NameWithConditions{thread}, Action: seccomp.ActionAllow},
-			// Its flags cannot be seen; without it the C library makes threads with clone.
+			// Its flags are not visible to the filter; without it the C library creates threads with clone.
 			{Names: []string{"clone3"}, Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)},
 		}},
 	})

@@ -2,5 +2,5 @@
 
 package starlark
 
-// dropSyscalls gives up nothing here.
+// dropSyscalls does nothing on this system.
 func dropSyscalls() {}

@@ -9,15 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runtimeReserve is what the runtime takes beside the values of the code: it takes
-// addresses in pieces of 64 MB, and with the C library 8 MB for each thread's
-// stack.
+// runtimeReserve is the address space of the runtime besides the code's values: it reserves addresses in units of 64
+// MB, and with the C library 8 MB for each thread's stack.
 const runtimeReserve = 160 << 20
 
-// limitMemory has the kernel refuse a single allocation that goes past the
-// limit, which the process could not see coming. What the runtime has reserved
-// when it begins comes on top. (RLIMIT_DATA would not do: the kernel takes what
-// is reserved for what is there when the runtime maps over it.)
+// limitMemory makes the kernel refuse a single allocation beyond the limit, which the process could not detect in
+// time. The address space that the runtime has reserved at the start is added. (RLIMIT_DATA does not work: the kernel
+// counts reserved memory as used when the runtime maps over it.)
 func limitMemory(limit int64) {
 	most := uint64(reservedAddressSpace() + limit + runtimeReserve)
 	_ = unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: most, Max: most})
@@ -25,7 +23,7 @@ func limitMemory(limit int64) {
 	_ = unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{})
 }
 
-// reservedAddressSpace is how many bytes of addresses the process has.
+// reservedAddressSpace returns the size of the process's address space.
 func reservedAddressSpace() int64 {
 	data, err := os.ReadFile("/proc/self/statm")
 	if err == nil {
@@ -38,7 +36,7 @@ func reservedAddressSpace() int64 {
 	return usual
 }
 
-// childAttributes starts the child in a group of its own that ends with its parent.
+// childAttributes starts the child in its own process group and ends it with its parent.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,7 +4,7 @@ package starlark
 
 import "syscall"
 
-// limitMemory does nothing here: the child sees what it takes soon after.
+// limitMemory does nothing on this system: the child detects its memory use soon after.
 func limitMemory(int64) {}
 
 func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }

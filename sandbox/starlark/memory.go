@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// watchEvery is how often the child looks at its own memory.
+// watchEvery is the interval at which the child checks its memory.
 const watchEvery = 10 * time.Millisecond
 
-// watchMemory calls over when what is held is past the limit, in bytes. It
-// never returns otherwise.
+// watchMemory calls over when the memory exceeds the limit, in bytes. Otherwise it never returns.
 func watchMemory(limit int64, over func()) {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	for range time.Tick(watchEvery) {

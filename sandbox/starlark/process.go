@@ -17,10 +17,10 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// maxReport bounds what the child may report, in bytes.
+// maxReport limits the size of the child's report, in bytes.
 const maxReport = 64 << 20
 
-// childResult is what became of a child.
+// childResult describes the end of a child.
 type childResult struct {
 	report         *report
 	raw            []byte // the report as it was sent
@@ -29,8 +29,8 @@ type childResult struct {
 	pid            int
 }
 
-// runChild runs a child over a request until it reports, breaks a limit or ctx
-// ends; then it is dead. The error is a *sandbox.Error.
+// runChild runs a child for a request until it reports, exceeds a limit or ctx ends; the child has then ended. The
+// error is a *sandbox.Error.
 func (e *Executor) runChild(ctx context.Context, r *request, job *sandbox.Job, limits sandbox.Limits) (*childResult, error) {
 	line := e.self.Command(roleName)
 	if line == nil {
@@ -44,7 +44,7 @@ func (e *Executor) runChild(ctx context.Context, r *request, job *sandbox.Job, l
 	if err != nil {
 		return nil, internalError("make a pipe", err)
 	}
-	defer reportRead.Close() //nolint:errcheck // it was read
+	defer reportRead.Close() //nolint:errcheck // the file was only read
 	limited, cancel := context.WithTimeoutCause(ctx, limits.Time, errTime)
 	defer cancel()
 	cmd := exec.CommandContext(limited, line[0], line[1:]...) //nolint:gosec // this program
@@ -52,10 +52,10 @@ func (e *Executor) runChild(ctx context.Context, r *request, job *sandbox.Job, l
 	stdout, stderr := &cappedBuffer{most: limits.Output, stop: cancel, live: live}, &cappedBuffer{most: limits.Output, stop: cancel}
 	reported := &cappedBuffer{most: maxReport, stop: cancel}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), stdout, stderr
-	// Neither is the code's to see. Without the first the runtime would watch how
-	// many processors there are, for which it reads files.
+	// The code must not see either. Without the first variable the runtime would observe the number of processors,
+	// for which it reads files.
 	cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}
-	if race := os.Getenv("GORACE"); raceEnabled && race != "" { // how long it waits for reports before it ends
+	if race := os.Getenv("GORACE"); raceEnabled && race != "" { // how long it waits for race reports before it exits
 		cmd.Env = append(cmd.Env, "GORACE="+race)
 	}
 	cmd.Dir, cmd.ExtraFiles = string(os.PathSeparator), []*os.File{reportWrite}
@@ -94,19 +94,18 @@ func (e *Executor) runChild(ctx context.Context, r *request, job *sandbox.Job, l
 	return done, nil
 }
 
-// errTime ends a child that took too long.
+// errTime ends a child that exceeded its time.
 var errTime = errors.New("out of time")
 
-// missingReportError says why a child ended without a report.
+// missingReportError returns why a child ended without a report.
 func missingReportError(waited error, stderr string, memory int64) *sandbox.Error {
 	exit, ok := errors.AsType[*exec.ExitError](waited)
 	says := func(what string) bool { return strings.Contains(stderr, what) }
 	switch {
 	case ok && says("stack exceeds"):
 		return &sandbox.Error{Code: engine.CodeCodeFailed, Message: "the code, or a value in it, is nested too deep"}
-	// What the kernel refuses ends Go's runtime in ways of its own: it says that
-	// memory is out, or steps on what it did not get. Other faults of the
-	// interpreter are panics, which the child reports.
+	// If the kernel refuses memory, Go's runtime ends with an out-of-memory message or a memory fault. Other faults
+	// of the interpreter are panics, which the child reports.
 	case ok && (exit.ExitCode() == exitMemory || says("out of memory") || says("cannot allocate") || says("pthread_create failed") || says("SIGSEGV")):
 		return &sandbox.Error{
 			Code: engine.CodeCodeMemory, Message: fmt.Sprintf("the code took more than %d MB of memory", memory>>20),
@@ -125,7 +124,7 @@ func internalError(what string, err error) *sandbox.Error {
 	return &sandbox.Error{Code: engine.CodeSandboxFailed, Message: what + ": " + err.Error(), Retry: true}
 }
 
-// cappedBuffer keeps what is written up to a bound, and stops the writer past it.
+// cappedBuffer stores output up to a limit, and stops the writer beyond it.
 type cappedBuffer struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer
@@ -135,7 +134,7 @@ type cappedBuffer struct {
 	live *sandbox.LiveOutput // or nil
 }
 
-// Write never fails: the writer is stopped from outside.
+// Write never fails: the writer is stopped by its process.
 func (c *cappedBuffer) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +151,7 @@ func (c *cappedBuffer) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// String is what was kept.
+// String returns the stored output.
 func (c *cappedBuffer) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

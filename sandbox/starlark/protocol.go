@@ -6,7 +6,7 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// request is what the child is told, on its standard input.
+// request is the input of the child, on its standard input.
 type request struct {
 	Check   bool              `json:"check,omitempty"`
 	Code    string            `json:"code"`
@@ -17,9 +17,8 @@ type request struct {
 	Memory  int64             `json:"memory"` // bytes
 }
 
-// report is what the child says when it is done, on its descriptor 3: what
-// sandbox.ReadReport reads, or in its place problems, or that it took too many
-// steps.
+// report is the result of the child, on descriptor 3: the format of sandbox.ReadReport, or problems, or an exceeded
+// step limit.
 type report struct {
 	Kind      string                     `json:"kind"`
 	Message   string                     `json:"message,omitempty"`
@@ -30,11 +29,11 @@ type report struct {
 	Problems  []problem                  `json:"problems,omitempty"`
 }
 
-// Kinds of report beside those of sandbox.Report.
+// Kinds of report besides those of sandbox.Report.
 const (
 	kindSteps    = "steps"
 	kindProblems = "problems"
-	kindFailed   = "failed" // the interpreter did, and not the code
+	kindFailed   = "failed" // a fault of the interpreter, not of the code
 )
 
 // problem is a sandbox.Problem.

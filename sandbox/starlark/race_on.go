@@ -2,6 +2,6 @@
 
 package starlark
 
-// raceEnabled: the program was built to find data races, and its child takes many
-// times the memory that the kernel would allow it.
+// raceEnabled: the program was built with the race detector, so its child needs many times the memory that the kernel
+// would allow.
 const raceEnabled = true

@@ -15,15 +15,15 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// fileName is what the language calls the code in tracebacks.
+// fileName is the name of the code in tracebacks.
 const fileName = "code"
 
-// options make a dialect in which a short script reads as it would in Python.
+// options allow the statements that short Python scripts use.
 func options() *syntax.FileOptions {
 	return &syntax.FileOptions{Set: true, While: true, TopLevelControl: true, GlobalReassign: true}
 }
 
-// environment is what the code finds.
+// environment has the names that are predeclared for the code.
 type environment struct {
 	names   lang.StringDict
 	context *lang.Dict
@@ -48,7 +48,7 @@ func newEnvironment(r *request) (*environment, error) {
 	}}, nil
 }
 
-// execute runs the code; say receives what it prints, a line a call.
+// execute runs the code; say receives each line that it prints.
 func execute(r *request, say func(line string)) *report {
 	w, err := newEnvironment(r)
 	if err != nil {
@@ -79,9 +79,8 @@ func execute(r *request, say func(line string)) *report {
 	return w.contextReport()
 }
 
-// contextAssignment is where the code assigns the name context, 0 for nowhere. The update is
-// what the code does to the dict it is given; another one under the name would
-// delete every key that it does not have.
+// contextAssignment returns the line on which the code assigns the name context, 0 for none. The update is computed
+// from the dict that the code receives; a new dict under the name would delete all keys that it does not have.
 func contextAssignment(f *syntax.File) int {
 	module, ok := f.Module.(*resolve.Module)
 	if !ok {
@@ -95,7 +94,7 @@ func contextAssignment(f *syntax.File) int {
 	return 0
 }
 
-// contextReport says what the code made of the context.
+// contextReport reports the context that the code left.
 func (w *environment) contextReport() *report {
 	final := w.context
 	rep, values := &report{Kind: "left"}, make(map[string]any, final.Len())
@@ -121,7 +120,7 @@ func (w *environment) contextReport() *report {
 	return rep
 }
 
-// faultOf reads what the interpreter says.
+// faultOf converts an error of the interpreter.
 func faultOf(err error) *report {
 	if e, ok := errors.AsType[*lang.EvalError](err); ok {
 		rep := &report{Kind: "exception", Message: e.Msg, Traceback: e.Backtrace()}
@@ -136,14 +135,14 @@ func faultOf(err error) *report {
 	if len(problems) == 0 {
 		return &report{Kind: "exception", Message: err.Error()}
 	}
-	lines := []string{problems[0].Message} // whose line is the report's
+	lines := []string{problems[0].Message} // its line is the report's
 	for _, p := range problems[1:] {
 		lines = append(lines, fmt.Sprintf("line %d: %s", p.Line, p.Message))
 	}
 	return &report{Kind: "syntax", Message: strings.Join(lines, "; "), Line: problems[0].Line}
 }
 
-// problemsOf reads the errors of code that cannot be run.
+// problemsOf converts the errors of code that cannot be run.
 func problemsOf(err error) []problem {
 	if e, ok := errors.AsType[syntax.Error](err); ok {
 		return []problem{{int(e.Pos.Line), e.Msg}}

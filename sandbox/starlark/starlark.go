@@ -12,21 +12,21 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// What a job gets where its limits say nothing.
+// The default limits of jobs.
 const (
 	DefaultTime   = 60 * time.Second
 	DefaultMemory = 256 << 20 // bytes
 	DefaultOutput = 1 << 20   // bytes
-	// DefaultSteps are those of the interpreter, a few for each line it runs.
+	// DefaultSteps is the default number of interpreter steps; a line takes a few.
 	DefaultSteps = 2_000_000_000
 )
 
-// maxFiles bounds what all files of a job hold, in bytes.
+// maxFiles limits the total size of a job's files, in bytes.
 const maxFiles = 32 << 20
 
-// Options are what New may be told; the zero value works.
+// Options configure an Executor; the zero value works.
 type Options struct {
-	// Steps bounds what one job may do, DefaultSteps where it is 0.
+	// Steps is the maximum number of interpreter steps of a job; 0 means DefaultSteps.
 	Steps uint64
 }
 
@@ -36,8 +36,7 @@ type Executor struct {
 	steps uint64
 }
 
-// New returns the executor of a program that handed Role to sandbox.Begin, whose
-// result self is.
+// New returns the executor of a program that passed Role to sandbox.RunChildRole, which returned self.
 func New(self sandbox.SelfCommand, o Options) *Executor {
 	if o.Steps == 0 {
 		o.Steps = DefaultSteps
@@ -51,7 +50,7 @@ func (e *Executor) Name() string { return "starlark" }
 // Language is "starlark".
 func (e *Executor) Language() string { return "starlark" }
 
-// Probe fails where the program cannot start itself again.
+// Probe fails if the program cannot start itself as a child.
 func (e *Executor) Probe(context.Context) error {
 	if e.self.Command(roleName) == nil {
 		return unavailable()
@@ -66,8 +65,7 @@ func unavailable() *sandbox.Error {
 	}
 }
 
-// Check finds errors of syntax, names that nothing defines, and keys of context,
-// inputs and files that are read by name and not there.
+// Check finds syntax errors, undefined names, and missing keys of context, inputs and files that are read by name.
 func (e *Executor) Check(ctx context.Context, job *sandbox.Job) ([]sandbox.Problem, error) {
 	r, err := e.request(job)
 	if err != nil {
@@ -88,7 +86,7 @@ func (e *Executor) Check(ctx context.Context, job *sandbox.Job) ([]sandbox.Probl
 	return list, nil
 }
 
-// Run runs the job's code in a child of its own.
+// Run runs the job's code in a child process.
 func (e *Executor) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, cancelledError(ctx)
@@ -106,7 +104,7 @@ func (e *Executor) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, 
 	return result, err
 }
 
-// buildResult reads how a child ended. There is a result in any case.
+// buildResult converts the end of a child. It always returns a result.
 func buildResult(job *sandbox.Job, done *childResult, err error) (*sandbox.Result, error) {
 	if err != nil {
 		return &sandbox.Result{Stdout: done.stdout}, err
@@ -127,7 +125,7 @@ func buildResult(job *sandbox.Job, done *childResult, err error) (*sandbox.Resul
 	return read.BuildResult(job, done.stdout, "")
 }
 
-// request is what the child is told of the job.
+// request returns the child's input for the job.
 func (e *Executor) request(job *sandbox.Job) (*request, error) {
 	r := &request{Code: job.Code, Steps: e.steps, Memory: withDefaults(job.Limits).Memory}
 	var err error
@@ -167,7 +165,7 @@ func read(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it is only read
+	defer f.Close() //nolint:errcheck // the file was only read
 	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// toStarlark makes the language's value of an engine.Value.
+// toStarlark converts an engine.Value to a Starlark value.
 func toStarlark(v engine.Value) (lang.Value, error) {
 	switch t := v.(type) {
 	case nil:
@@ -45,7 +45,7 @@ func toStarlark(v engine.Value) (lang.Value, error) {
 	return nil, fmt.Errorf("a value of type %T cannot be given to code", v)
 }
 
-// toDict makes a dict with its keys in alphabetical order.
+// toDict creates a dict with its keys in alphabetical order.
 func toDict(m map[string]any) (*lang.Dict, error) {
 	d := lang.NewDict(len(m))
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -68,16 +68,16 @@ func fileValues(files map[string][]byte) *lang.Dict {
 		if utf8.Valid(files[name]) {
 			v = lang.String(files[name])
 		}
-		_ = d.SetKey(lang.String(name), v) // a text is always a key
+		_ = d.SetKey(lang.String(name), v) // a string is always a valid key
 	}
 	return d
 }
 
-// errTooDeep: a list or dict holds itself, or nests past all use.
+// errTooDeep: a list or dict contains itself, or is nested too deeply.
 var errTooDeep = errors.New("is nested deeper than " + strconv.Itoa(sandbox.MaxDepth) + " lists and objects")
 
-// fromStarlark makes an engine.Value, tuples as lists. The error says where
-// within v and what is not JSON, as "['a'][3] is a function".
+// fromStarlark converts to an engine.Value, tuples to lists. The error gives the position within v and the invalid
+// value, such as "['a'][3] is a function".
 func fromStarlark(v lang.Value, depth int) (engine.Value, error) {
 	if depth > sandbox.MaxDepth {
 		return nil, errTooDeep
@@ -139,13 +139,13 @@ func fromSequence(s lang.Indexable, depth int) (engine.Value, error) {
 	return list, nil
 }
 
-// valueError is an error at a place within a value.
+// valueError is an error with its position within a value.
 type valueError struct {
 	path string
 	err  error
 }
 
-// Error is the place and what is wrong there.
+// Error returns the position and the problem.
 func (p *valueError) Error() string { return p.path + " " + p.err.Error() }
 
 func atStep(step string, err error) error {
@@ -153,12 +153,12 @@ func atStep(step string, err error) error {
 		return &valueError{step + inner.path, inner.err}
 	}
 	if errors.Is(err, errTooDeep) {
-		return err // the way there says nothing
+		return err // the path adds nothing
 	}
 	return &valueError{step, err}
 }
 
-// unencodableValue is an error of fromStarlark as a value that JSON does not have.
+// unencodableValue converts an error of fromStarlark.
 func unencodableValue(key string, err error) sandbox.UnencodableValue {
 	if p, ok := errors.AsType[*valueError](err); ok {
 		return sandbox.UnencodableValue{Key: key, Path: p.path, Why: p.err.Error()}
@@ -177,7 +177,7 @@ func notFinite(f float64) string {
 	}
 }
 
-// withArticle is the name of a type behind its article.
+// withArticle returns the name of a type with its article.
 func withArticle(name string) string {
 	if strings.ContainsAny(name[:1], "aeiouN") { // NoneType is None
 		if name == "NoneType" {
