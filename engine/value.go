@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -96,7 +98,7 @@ func DecodeValue(data []byte) (Value, error) {
 }
 
 // ParseValue reads JSON from outside: nothing in it becomes a Handle. Data after the value
-// is an error.
+// is an error, and so is a whole number of which neither int64 nor float64 keeps all digits.
 func ParseValue(data []byte) (Value, error) {
 	return parse(data, normalizer{depth: MaxDepth, bytesLeft: MaxSize})
 }
@@ -153,7 +155,8 @@ const (
 // Normalize converts decoded JSON and plain Go data to a Value and copies every list and
 // object: integers of any width become int64, json.Number int64 or float64, structs their
 // JSON. It refuses values that JSON cannot represent, that are nested deeper than MaxDepth,
-// contain themselves, or are larger than MaxSize.
+// contain themselves, or are larger than MaxSize, and whole numbers of which neither int64
+// nor float64 keeps all digits.
 func Normalize(x any) (Value, error) {
 	n := normalizer{depth: MaxDepth, bytesLeft: MaxSize}
 	return n.value(x)
@@ -235,7 +238,18 @@ func number(n json.Number) (Value, error) {
 	if err != nil {
 		return nil, fmt.Errorf("number %s is out of range", n)
 	}
+	if s := n.String(); !strings.ContainsAny(s, ".eE") && strconv.FormatFloat(f, 'f', -1, 64) != s {
+		return nil, fmt.Errorf("the whole number %s does not fit 64 bits and would lose digits; pass it as text", shortNumber(s))
+	}
 	return f, nil
+}
+
+// shortNumber returns a number as it is or, if it is long, its beginning.
+func shortNumber(s string) string {
+	if len(s) > 40 {
+		return s[:37] + "..."
+	}
+	return s
 }
 
 func (n *normalizer) list(l []any) (Value, error) {

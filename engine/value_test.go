@@ -174,3 +174,37 @@ func TestErrorNamesThePlaceThroughChildRuns(t *testing.T) {
 		}
 	}
 }
+
+// TestWholeNumbersKeepTheirDigitsOrAreRefused reads numbers around the bounds of int64 and
+// float64, as JSON and as Go values.
+func TestWholeNumbersKeepTheirDigitsOrAreRefused(t *testing.T) {
+	for text, want := range map[string]engine.Value{
+		"9223372036854775807": int64(math.MaxInt64), "-9223372036854775808": int64(math.MinInt64), "-0": int64(0),
+		"10000000000000000000": 1e19, "-18446744073709552000": -18446744073709552000.0, "1e19": 1e19, "18446744073709551615.0": 18446744073709551615.0,
+		"9223372036854775808": nil, "-9223372036854775809": nil, "18446744073709551615": nil, "123456789012345678901234567890": nil,
+	} {
+		got, err := engine.ParseValue([]byte(`{"a":[` + text + `]}`))
+		if want == nil {
+			if err == nil || !strings.Contains(err.Error(), "the whole number "+text+" does not fit 64 bits") {
+				t.Errorf("%s: %v, %v", text, got, err)
+			}
+			continue
+		}
+		if err != nil || !reflect.DeepEqual(got, map[string]any{"a": []any{want}}) {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+		// What a journal holds is read as it was.
+		stored, err := engine.EncodeValue(nil, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := engine.DecodeValue(stored); err != nil || again != want {
+			t.Errorf("%s: stored as %s and read as %v, %v", text, stored, again, err)
+		}
+	}
+	for _, v := range []any{uint64(math.MaxUint64), struct{ ID uint64 }{1 << 63}} {
+		if got, err := engine.Normalize(v); err == nil {
+			t.Errorf("%v became %v", v, got)
+		}
+	}
+}
