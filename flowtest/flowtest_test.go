@@ -108,9 +108,9 @@ tests:
     mocks: {first: one}
     script: {first: one, second: two}
 `,
-		"failed too few\nf.test.yaml:3:5: status: expected completed, got failed: second: the script has 1 turn and the model is called once more, by second",
+		"failed too few\nf.test.yaml:3:5: status: expected completed, got failed: second: the script has 1 turn but the model was called again, by second",
 		"f.test.yaml:6:13: script: the script has 4 turns and the model was called 2 times",
-		"the script says nothing at second; it has first (replay_divergence)",
+		"the script has no turn for second; it has first (replay_divergence)",
 		"first calls the model, and the test says nothing of what it answers: add script: or replay:, or mock the node",
 		"f.test.yaml:12:13: script: the script has a turn for first, which called no model",
 	)

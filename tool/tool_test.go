@@ -40,9 +40,9 @@ func TestASetRefusesToolsThatCannotBeOffered(t *testing.T) {
 	}
 	for want, tools := range map[string][]*tool.Tool{
 		"use 1 to 64 letters":         {with(func(t *tool.Tool) { t.Name = "a b" })},
-		"two tools are named":         {answering(""), answering("")},
+		"two tools have the name":     {answering(""), answering("")},
 		`named "x:y"`:                 {with(func(t *tool.Tool) { t.Alias = "x:y" }), with(func(t *tool.Tool) { t.Name, t.Alias = "b", "x:y" })},
-		`named "look"`:                {answering(""), with(func(t *tool.Tool) { t.Name, t.Alias = "b", "look" })},
+		`have the name "look"`:        {answering(""), with(func(t *tool.Tool) { t.Name, t.Alias = "b", "look" })},
 		"has no Call":                 {with(func(t *tool.Tool) { t.Call = nil })},
 		"holds spaces":                {with(func(t *tool.Tool) { t.Alias = "mcp:a\nb" })},
 		`approve is "sometimes"`:      {with(func(t *tool.Tool) { t.Approve = "sometimes" })},
