@@ -24,6 +24,8 @@ type (
 	ReplyState = session.ReplyState
 	// QueuedMessage is a message to a session that no round has taken.
 	QueuedMessage = session.QueuedMessage
+	// StateEdit changes the state of a session by hand.
+	StateEdit = session.StateEdit
 	// StalledError reports that a session cannot continue in this process for now.
 	StalledError = session.StalledError
 	// WaitingError reports that a round waits for something that a message does not answer.
@@ -68,6 +70,17 @@ func (w *Weir) DeleteSession(ctx context.Context, id string, e store.DeleteOptio
 // QueuedMessages is Session.QueuedMessages by id.
 func (w *Weir) QueuedMessages(ctx context.Context, session string) ([]QueuedMessage, error) {
 	return w.sessions.QueuedMessages(ctx, session)
+}
+
+// SessionState is Session.State by id.
+func (w *Weir) SessionState(ctx context.Context, id string) ([]store.StateValue, error) {
+	return w.sessions.State(ctx, id)
+}
+
+// EditSessionState is Session.EditState by id: it sets and removes values that the session
+// keeps between its rounds.
+func (w *Weir) EditSessionState(ctx context.Context, id string, e StateEdit) error {
+	return w.sessions.EditState(ctx, id, e)
 }
 
 // Unqueue removes a message that no round has taken yet, by its id, and returns the

@@ -275,6 +275,9 @@ func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, notice := range runner.RunScopeNotices(f) {
+		w.logger.Info("weir: state without a session", "run", b.ID, "notice", notice)
+	}
 	x, err := w.local.Start(ctx, p, b)
 	if err != nil {
 		return nil, err

@@ -43,6 +43,7 @@ func TestImportedRunEqualsTheOriginal(t *testing.T) {
 		bringOver(t, from, to, r)
 		weirkit.ChainRows(t, w, r.ID)
 	}
+	compareSessionStates(t, from, to)
 	for _, r := range all {
 		if r.Session == "" && r.Parent == "" && r.Events > 12 {
 			fork, _, err := w.Fork(t.Context(), r.ID, weir.ForkOptions{At: 5})
@@ -53,6 +54,25 @@ func TestImportedRunEqualsTheOriginal(t *testing.T) {
 				t.Errorf("the fork is %s: %v", got.Status, got.Error)
 			}
 			break
+		}
+	}
+}
+
+// compareSessionStates compares what the sessions keep between rounds.
+func compareSessionStates(t *testing.T, from, to *sqlite.Store) {
+	t.Helper()
+	sessions, err := from.Sessions(t.Context(), store.SessionFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range sessions {
+		want, err := from.SessionState(t.Context(), x.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := to.SessionState(t.Context(), x.ID)
+		if err != nil || len(want) == 0 || !reflect.DeepEqual(got, want) {
+			t.Errorf("session %s keeps %+v, expected %+v (%v)", x.ID, got, want, err)
 		}
 	}
 }

@@ -272,7 +272,7 @@ func (x *verifier) verifyChain(c store.Chain) error {
 			break
 		}
 		x.addFindings(w.Verify(&l)...)
-		facts.Add(l.Seq, l.Events)
+		facts.Add(l.Seq, l.At, l.Events)
 		if w.Head == kept {
 			r.At = w.Seq
 		}

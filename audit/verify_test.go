@@ -44,20 +44,14 @@ func archiveDatabase(t *testing.T) string {
 			at = weirkit.AnswerAll(t, w, fork).Run
 		}
 	}
-	f, err := w.Parse("talk.yaml", []byte(strings.ReplaceAll(weirkit.TalkFlow, "echo/m", "p/m")))
+	f, err := w.Parse("talk.yaml", []byte(strings.NewReplacer("echo/m", "p/m", "nodes:\n", rememberingState).Replace(weirkit.TalkFlow)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, user := range []string{"anna", "bea", "cleo"} {
-		session, err := w.Session(t.Context(), f, weir.SessionOptions{User: user})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range 4 {
-			weirkit.SendAndWait(t, session, strings.Repeat(user+" says ", 1+200*(i%2)), weir.SendOptions{})
-		}
+		session := talkAndFork(t, w, f, user)
 		if user == "bea" {
-			if _, err := s.DeleteSession(t.Context(), session.ID, store.DeleteOptions{Now: time.Now(), Force: true}); err != nil {
+			if _, err := s.DeleteSession(t.Context(), session, store.DeleteOptions{Now: time.Now(), Force: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -67,6 +61,38 @@ func archiveDatabase(t *testing.T) string {
 	}
 	return path
 }
+
+// talkAndFork has a conversation of four rounds and forks it, and sets values of its state by
+// hand. It returns the id of the session.
+func talkAndFork(t *testing.T, w *weir.Weir, f *weir.Flow, user string) string {
+	t.Helper()
+	session, err := w.Session(t.Context(), f, weir.SessionOptions{User: user})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		weirkit.SendAndWait(t, session, strings.Repeat(user+" says ", 1+200*(i%2)), weir.SendOptions{})
+		if i == 1 {
+			if err := session.EditState(t.Context(), weir.StateEdit{Set: map[string]any{"rounds": 10}, Reset: []string{"said"}, By: user}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fork, err := session.Fork(t.Context(), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weirkit.SendAndWait(t, fork, "aside", weir.SendOptions{})
+	return session.ID
+}
+
+// rememberingState, in the place of "nodes:", has each round change the state of its session.
+const rememberingState = `state:
+  rounds: {scope: session, initial: 0, reducer: sum}
+  said: {scope: session}
+nodes:
+  remember: {type: transform, with: {state: {rounds: "1", said: run.inputs.message}}}
+`
 
 func verifyDatabase(t *testing.T, path string, v audit.Options) *audit.Report {
 	t.Helper()
@@ -89,7 +115,7 @@ func TestEveryKindOfRecordVerifies(t *testing.T) {
 	for _, f := range out.Findings {
 		t.Errorf("%+v", f)
 	}
-	if out.Erased != 4 || out.ErasedCommits == 0 {
+	if out.Erased != 5 || out.ErasedCommits == 0 {
 		t.Errorf("%d runs with %d commits were erased", out.Erased, out.ErasedCommits)
 	}
 	t.Log(len(out.Runs), out.Digest)

@@ -172,6 +172,7 @@ func (c *coder) rareFields(e Event) {
 	case *RunCompleted:
 		c.values("outputs", &v.Outputs)
 		c.values("absent", &v.Absent)
+		objects(c, "session", &v.Session, (*coder).sessionChange)
 	case *RunFailed:
 		pointer(c, "error", &v.Error, (*coder).failure)
 	case *RunCancelled:
@@ -341,6 +342,13 @@ func (c *coder) stateChange(v *StateChange) {
 	c.str("key", &v.Key)
 	c.value("value", &v.Value)
 	c.bool("delete", &v.Delete)
+}
+
+func (c *coder) sessionChange(v *SessionChange) {
+	c.str("key", &v.Key)
+	c.value("value", &v.Value)
+	c.bool("delete", &v.Delete)
+	c.str("reducer", &v.Reducer)
 }
 
 func (c *coder) contextChange(v *ContextChange) {

@@ -340,6 +340,19 @@ type RunCompleted struct {
 	Outputs Values `json:"outputs,omitempty"`
 	// Absent are the declared outputs without a value, each with the reason.
 	Absent Values `json:"absent,omitempty"`
+	// Session are the values that the session of the round receives: those of its keys that
+	// the round changed, sorted by key. Empty for a run that is no round.
+	Session []SessionChange `json:"session,omitempty"`
+}
+
+// SessionChange gives a key of a session's state another value, or removes its value, so
+// that the next round starts with the key's initial value.
+type SessionChange struct {
+	Key    string `json:"key"`
+	Value  Value  `json:"value,omitempty"`
+	Delete bool   `json:"delete,omitempty"`
+	// Reducer is the ReducerName of the key's declaration; "" with Delete.
+	Reducer string `json:"reducer,omitempty"`
 }
 
 // RunFailed ends a run with an unhandled error.

@@ -176,12 +176,25 @@ type Input struct {
 
 // StateKey declares how concurrent writes to one key of the state combine.
 type StateKey struct {
-	Name    string
+	Name string
+	// Scope says how long the value lives: ScopeRun (also "") or ScopeSession.
+	Scope   string
 	Reducer Reducer
 	Initial any // nil for none
 	Schema  map[string]any
 	Pos     Pos
 }
+
+// How long the value of a state key lives. A session's rounds read a key with ScopeSession
+// as the completed rounds before them left it.
+const (
+	ScopeRun     = "run"
+	ScopeSession = "session"
+)
+
+// MaxScopedBytes is the maximum size of the values that a session keeps between its
+// rounds, measured as the state of a run is.
+const MaxScopedBytes = 64 << 10
 
 // Reducer says how a write combines with the present value.
 type Reducer string

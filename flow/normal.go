@@ -209,6 +209,7 @@ func (w *writer) state(keys []StateKey) {
 	for _, k := range sortedBy(keys, func(k StateKey) string { return k.Name }) {
 		w.key(k.Name)
 		w.open('{')
+		w.text("scope", k.Scope)
 		w.text("reducer", string(k.Reducer))
 		if k.Initial != nil {
 			w.field("initial", k.Initial)

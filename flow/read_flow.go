@@ -232,8 +232,11 @@ func (l *loader) stateKey(m *member) {
 	if !ok {
 		return
 	}
-	f.rejectUnknown("reducer", "initial", "schema")
+	f.rejectUnknown("scope", "reducer", "initial", "schema")
 	k := StateKey{Name: m.key, Schema: f.schema("schema"), Pos: l.pos(int(m.line), int(m.col))}
+	if k.Scope = f.choice("scope", ScopeRun, ScopeSession); k.Scope == ScopeRun {
+		k.Scope = ""
+	}
 	if v := m.val.get("initial"); v != nil {
 		k.Initial = v.any()
 	}

@@ -124,12 +124,21 @@ func (m *machine) collectOutputs() engine.Event {
 			Node: scope.Owner(), Message: path + ": " + err.Error(), Permanent: true,
 		}}
 	case path == "":
-		return &engine.RunCompleted{Outputs: out, Absent: absent}
+		return m.completedEvent(out, absent)
 	}
 	for i := range out {
 		out[i].Value = unmapLaneHandles(out[i].Value, "@"+path)
 	}
 	return &engine.IterationCompleted{Path: path, Outputs: out}
+}
+
+// completedEvent ends the run with its outputs.
+func (m *machine) completedEvent(out, absent engine.Values) engine.Event {
+	changes, err := m.run.SessionChanges()
+	if err != nil {
+		return &engine.RunFailed{Error: err}
+	}
+	return &engine.RunCompleted{Outputs: out, Absent: absent, Session: changes}
 }
 
 // unmapLaneHandles gives handles of a lane's own contexts the names that those have

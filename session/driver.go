@@ -332,7 +332,14 @@ func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *stor
 	if err != nil {
 		return false, err
 	}
-	n := store.NewRun{ID: roundID(q.ID), Flow: f.Name, Fingerprint: p.Fingerprint, User: row.User, Origin: said.origin, At: time.Now()}
+	changes, err := c.m.checkState(ctx, p, row)
+	if isUnfit(err) && t != nil && !t.recovered {
+		return true, c.reject(t, err, c.m.store.RemoveQueued(ctx, q.ID))
+	}
+	if err != nil {
+		return false, err
+	}
+	n := store.NewRun{ID: roundID(q.ID), Flow: f.Name, Fingerprint: p.Fingerprint, User: row.User, Origin: said.origin, At: time.Now(), StateChanges: changes}
 	if n.Origin == "" {
 		n.Origin = "session:" + row.ID
 	}
@@ -342,8 +349,8 @@ func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *stor
 		now, _, err = c.m.store.StartRound(ctx, q.ID, n)
 	}
 	switch {
-	case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNotFound):
-		return true, nil // another process was faster
+	case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrSessionAdvanced):
+		return true, nil // another process was faster, or the state was changed
 	case err != nil:
 		return false, err
 	}

@@ -284,6 +284,9 @@ func (m *Manager) roundBeginning(ctx context.Context, f *flow.Flow, row *store.S
 	if _, ok := messageInput(f); !ok { // kept to answer the first question
 		b.Inputs = append(b.Inputs, engine.Named{Name: messageName, Value: said.message})
 	}
+	if b.State, err = m.stateForRound(ctx, f, row); err != nil {
+		return b, err
+	}
 	b.Round = &runner.Round{
 		Session: row.ID, Number: row.Rounds, At: row.Length, Main: row.Carryover,
 		MaxMessages: f.Session.MaxMessages, MaxTokens: f.Session.MaxTokens,

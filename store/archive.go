@@ -45,6 +45,20 @@ type ArchivedSession struct {
 	ParentLength int    `json:"at,omitempty"`
 	// Carryover is what its last round left, nil where that is not known.
 	Carryover []byte `json:"main,omitempty"`
+	// State are the changes of the session's state that no round of it made, in order: what
+	// it began with and what was set by hand.
+	State []ArchivedState `json:"state,omitempty"`
+}
+
+// ArchivedState is a change of a session's state that no round of the session made.
+type ArchivedState struct {
+	// Round is the number of the last round before the change.
+	Round   int       `json:"round,omitempty"`
+	Key     string    `json:"key"`
+	Value   string    `json:"value,omitempty"` // as JSON; "" if the change removes the value
+	Reducer string    `json:"reducer,omitempty"`
+	By      string    `json:"by,omitempty"`
+	At      time.Time `json:"at"`
 }
 
 // RunToRestore is a run to restore with its own commits.

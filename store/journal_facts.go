@@ -15,6 +15,10 @@ type JournalFacts struct {
 	// end, Pending else; Error is the failure that ended it.
 	Ended engine.Status
 	Error *engine.Error
+	// Session are the changes that the run made to the state of its session when it
+	// completed, and SessionAt is the time of that commit in Unix milliseconds.
+	Session   []engine.SessionChange
+	SessionAt int64
 	// Changes are those to contexts, in order.
 	Changes []CommittedChange
 }
@@ -26,8 +30,8 @@ type CommittedChange struct {
 	Messages int // how many it appends
 }
 
-// Add takes in the events of the next commit.
-func (f *JournalFacts) Add(seq int64, events []engine.Event) {
+// Add takes in the events of the next commit, made at a time in Unix milliseconds.
+func (f *JournalFacts) Add(seq, at int64, events []engine.Event) {
 	for _, e := range events {
 		switch e := e.(type) {
 		case *engine.RunStarted:
@@ -36,7 +40,7 @@ func (f *JournalFacts) Add(seq int64, events []engine.Event) {
 			f.Forked = e
 			f.Ended, f.Error = engine.Pending, nil
 		case *engine.RunCompleted:
-			f.Ended = engine.Completed
+			f.Ended, f.Session, f.SessionAt = engine.Completed, e.Session, at
 		case *engine.RunFailed:
 			f.Ended, f.Error = engine.Failed, e.Error
 		case *engine.RunCancelled:

@@ -41,6 +41,34 @@ type Session struct {
 	Carryover []byte `json:"-"`
 	// Expires is when Prune may delete the session; zero is never.
 	Expires time.Time `json:"expires,omitzero"`
+	// StateChanges is how many changes of its state the session has kept. It grows with
+	// each.
+	StateChanges int64 `json:"stateChanges,omitempty"`
+}
+
+// StateValue is the value that a session keeps under a key of its state.
+type StateValue struct {
+	Key   string
+	Value engine.Value
+	// Reducer is the engine.ReducerName of the declaration under which a round wrote the
+	// value; "" if the value was set by hand.
+	Reducer string
+	// Round is the number of the round after which the value holds: that of the round that
+	// wrote it, of the last round before it was set by hand, or 0 if it comes from the
+	// session's parent. Run is the round that wrote it, "" if none of this session did.
+	Round int
+	Run   string
+	// By is who set it by hand.
+	By string
+	At time.Time
+}
+
+// StateEdit changes the state of a session by hand.
+type StateEdit struct {
+	Session string
+	Changes []engine.SessionChange
+	By      string
+	At      time.Time
 }
 
 // NewSession makes a session. One with a Parent begins with the first At

@@ -189,6 +189,9 @@ type NewRun struct {
 	ID, Flow, Fingerprint, User, Parent, Origin string
 	At                                          time.Time
 	Base                                        *Base
+	// StateChanges, in a round, is Session.StateChanges as its starter has read it with the
+	// session's state; nil if it has not. See SessionStore.StartRound.
+	StateChanges *int64
 }
 
 // Filter narrows a listing; zero is everything, newest first.

@@ -147,6 +147,15 @@ type SessionStore interface {
 	SessionHistory(ctx context.Context, id string, from, to int) ([]convo.Message, error)
 	// ActivateSession makes a session the active one of its user and flow. ErrNotFound.
 	ActivateSession(ctx context.Context, id string) error
+	// SessionState returns the values that the session keeps between rounds, sorted by key.
+	// A commit with a RunCompleted of a round changes them in its transaction. A session
+	// with a parent has those that the parent had at the last end of a round that is not
+	// behind ParentLength, and keeps its own from then on. ErrNotFound.
+	SessionState(ctx context.Context, id string) ([]StateValue, error)
+	// SetSessionState changes the values by hand, all or none. ErrNotFound; ErrBusy if the
+	// session has a round that has not ended. A failed round that is continued after it is
+	// refused with ErrSessionAdvanced.
+	SetSessionState(ctx context.Context, e StateEdit) error
 	// ExpireSession sets when PruneSessions may delete a session; zero is never.
 	ExpireSession(ctx context.Context, id string, at time.Time) error
 	// PendingSessions returns at most limit ids above after, sorted, of sessions in which a
@@ -176,7 +185,8 @@ type SessionStore interface {
 	// holder of the session, in one transaction. It returns the session as it is then.
 	// ErrBusy if the session has a round that has not ended or another message waits
 	// before this one; ErrExists if a round has taken the message or the run exists;
-	// ErrNotFound if there is no such message; ErrRoundBase if the run has a base.
+	// ErrNotFound if there is no such message; ErrRoundBase if the run has a base;
+	// ErrSessionAdvanced if NewRun.StateChanges is not that of the session.
 	StartRound(ctx context.Context, queued string, n NewRun) (Session, QueuedMessage, error)
 	// RoundMessage returns the message that started a round, with its value until the
 	// round's first commit. ErrNotFound if the run is no round.

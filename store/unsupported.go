@@ -67,6 +67,14 @@ func (x noSessions) ActivateSession(context.Context, string) error {
 	return x.err()
 }
 
+func (x noSessions) SessionState(context.Context, string) ([]StateValue, error) {
+	return nil, x.err()
+}
+
+func (x noSessions) SetSessionState(context.Context, StateEdit) error {
+	return x.err()
+}
+
 func (x noSessions) ExpireSession(context.Context, string, time.Time) error {
 	return x.err()
 }

@@ -143,7 +143,7 @@ func (p *cli) planFork(ctx context.Context, desk *application, id string, change
 	if w.Inputs, err = p.changedInputs(f, o.file, o.inputs); err != nil {
 		return nil, err
 	}
-	if w.State, err = p.stateValues(o.state); err != nil {
+	if w.State, err = p.assignments("--state ", o.state); err != nil {
 		return nil, err
 	}
 	if changed != nil && w.Model == "" && strings.HasPrefix(changed.Context.Model, app.ScriptProvider+"/") {
@@ -212,17 +212,18 @@ func (p *cli) changedInputs(f *weir.Flow, file string, flags []string) (map[stri
 	return nil, nil
 }
 
-// stateValues reads --state flags: JSON where it is, else text.
-func (p *cli) stateValues(flags []string) (map[string]any, error) {
-	out := make(map[string]any, len(flags))
-	for _, arg := range flags {
+// assignments reads arguments of the form KEY=VALUE, each JSON where it is, else text. Flag
+// and a blank precede them in errors.
+func (p *cli) assignments(flag string, list []string) (map[string]any, error) {
+	out := make(map[string]any, len(list))
+	for _, arg := range list {
 		key, text, ok := strings.Cut(arg, "=")
 		if !ok || key == "" {
-			return nil, usagef("--state %s: expected KEY=VALUE", arg)
+			return nil, usagef("%s%s: expected KEY=VALUE", flag, arg)
 		}
 		v, err := p.inputValue("any", text)
 		if err != nil {
-			return nil, usagef("--state %s: %w", key, err)
+			return nil, usagef("%s%s: %w", flag, key, err)
 		}
 		out[key] = v
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
 
@@ -104,6 +105,9 @@ func (p *cli) run(ctx context.Context, path string, o *runOptions, d *runDriver)
 	}
 	if err := desk.checkJoinsSameRun(ctx, start); err != nil {
 		return err
+	}
+	for _, notice := range runner.RunScopeNotices(f) {
+		p.notef("%s", notice)
 	}
 	run, err := desk.Start(ctx, f, start)
 	if err != nil {

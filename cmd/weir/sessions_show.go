@@ -38,6 +38,7 @@ type sessionReport struct {
 	sessionRow
 	Runs    []runRow     `json:"runs"`
 	Waiting []queuedRow  `json:"waiting"` // the next first
+	State   []stateRow   `json:"state"`
 	History []messageRow `json:"history,omitempty"`
 }
 
@@ -52,7 +53,7 @@ func (p *cli) showSessionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show SESSION",
 		Short: "Show the rounds and messages of a session",
-		Long: `Show a session: its newest rounds and its waiting messages. With --messages, print the
+		Long: `Show a session: its newest rounds, its waiting messages and its state. With --messages, print the
 whole history, including messages that models are not shown any more. Positions count
 from 0; the position of --to is not included. Messages of failed and cancelled rounds are
 marked.`,
@@ -96,6 +97,10 @@ func (p *cli) showSession(ctx context.Context, desk *application, s *store.Sessi
 	if err != nil {
 		return err
 	}
+	state, err := desk.SessionState(ctx, s.ID)
+	if err != nil {
+		return err
+	}
 	var said []store.SessionMessage
 	if o.messages {
 		if said, err = desk.Store.SessionMessages(ctx, s.ID, o.from, o.to); err != nil {
@@ -103,7 +108,7 @@ func (p *cli) showSession(ctx context.Context, desk *application, s *store.Sessi
 		}
 	}
 	if o.json {
-		shown := sessionReport{sessionRow: sessionRowOf(s), Runs: []runRow{}, Waiting: queuedRows(waiting)}
+		shown := sessionReport{sessionRow: sessionRowOf(s), Runs: []runRow{}, Waiting: queuedRows(waiting), State: stateRows(state)}
 		for i := range rounds {
 			shown.Runs = append(shown.Runs, runRowOf(&rounds[i]))
 		}
@@ -126,6 +131,10 @@ func (p *cli) showSession(ctx context.Context, desk *application, s *store.Sessi
 	if len(waiting) > 0 {
 		fmt.Fprintln(p.out)
 		p.printQueued(waiting)
+	}
+	if len(state) > 0 {
+		fmt.Fprintln(p.out)
+		p.printState(state)
 	}
 	if s.Rounds > 0 && (s.Holder != "" || len(waiting) > 0) {
 		p.notef("continue with: %s", p.commandLine("chat", "--session", s.ID))

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 )
 
@@ -30,7 +32,11 @@ name: talk
 context: {model: parrot/m}
 session: {maxMessages: 6}
 inputs: {message: {type: text, required: true}}
+state:
+  counted: {scope: session, initial: 0, reducer: sum}
+  heard: {scope: session, reducer: append}
 nodes:
+  count: {type: transform, with: {state: {counted: "1", heard: run.inputs.message}}}
   answer: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}
 outputs: {answer: "{{ answer.text }}"}
 `
@@ -166,9 +172,41 @@ func checkSession(t *testing.T, path string, rounds int, speakers ...string) {
 			t.Errorf("%s was heard %d times of %d", who, next[who], rounds)
 		}
 	}
+	checkState(t, s, ms)
 	info, err := s.Info(t.Context())
 	if err != nil || info.Rounds != rounds*len(speakers) || info.Queued != 0 || info.Holder != "" {
 		t.Errorf("%+v %v", info, err)
+	}
+}
+
+// checkState wants the session and its forks to have counted each round once, and to have
+// heard its message.
+func checkState(t *testing.T, s *weir.Session, ms []store.SessionMessage) {
+	t.Helper()
+	for at := len(ms); at >= 0; at -= max(len(ms)/7, 1) {
+		fork, err := s.Fork(t.Context(), at)
+		if at == len(ms) {
+			fork = s
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		values, err := fork.State(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []any
+		for i := 0; i+1 < at; i += 2 {
+			want = append(want, ms[i].Message.Text)
+		}
+		switch {
+		case len(want) == 0:
+			if len(values) != 0 {
+				t.Errorf("a fork before the first round keeps %+v", values)
+			}
+		case len(values) != 2 || values[0].Value != int64(len(want)) || !reflect.DeepEqual(values[1].Value, want):
+			t.Errorf("after %d rounds the session keeps %+v", len(want), values)
+		}
 	}
 }
 

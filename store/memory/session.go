@@ -33,6 +33,7 @@ type session struct {
 	rounds     []*run
 	active     int64 // the highest of (user, flow) is the active one
 	usageAdded bool  // the usage of the last round is in row.Usage
+	changes    []stateChange
 }
 
 // end is how many messages the history has.
@@ -163,7 +164,10 @@ func (s *session) fork(parent *session, at int) error {
 	if at == n {
 		s.row.Carryover = slices.Clone(parent.row.Carryover)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return s.inheritState(at)
 }
 
 func (t *sessions) activate(x *session) {

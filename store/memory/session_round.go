@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
@@ -201,6 +202,8 @@ func (s *Store) startRound(x *session, q *store.QueuedMessage, n store.NewRun) e
 		return fmt.Errorf("run %s took message %s: %w", q.TakenBy, q.ID, store.ErrExists)
 	case x.row.Holder != "":
 		return fmt.Errorf("round %s is going on: %w", x.row.Holder, store.ErrBusy)
+	case n.StateChanges != nil && *n.StateChanges != x.row.StateChanges:
+		return fmt.Errorf("its state has had %d changes, not %d: %w", x.row.StateChanges, *n.StateChanges, store.ErrSessionAdvanced)
 	case t.queue[head] != q:
 		return fmt.Errorf("message %s waits before it: %w", t.queue[head].ID, store.ErrBusy)
 	}
@@ -264,6 +267,10 @@ func (s *Store) appendRound(r *run, a *store.Append) error {
 		return fmt.Errorf("append commit %d of run %s, round %d of session %s, which has had %d: %w",
 			a.Commit.Seq, r.row.ID, r.row.Round, r.row.Session, x.row.Rounds, store.ErrSessionAdvanced)
 	}
+	if x.row.Holder != r.row.ID && x.wasSetSince(r.row.Round) {
+		return fmt.Errorf("append commit %d of run %s: the state of session %s was set after round %d had ended: %w",
+			a.Commit.Seq, r.row.ID, r.row.Session, r.row.Round, store.ErrSessionAdvanced)
+	}
 	before := r.copy().Head.Usage
 	if err := x.checkContinues(r, &a.Commit); err != nil {
 		return err
@@ -280,6 +287,7 @@ func (s *Store) appendRound(r *run, a *store.Append) error {
 	if a.Carryover != nil {
 		x.row.Carryover = slices.Clone(a.Carryover)
 	}
+	x.changeState(store.StateValue{Round: r.row.Round, Run: r.row.ID, At: time.UnixMilli(a.Commit.At)}, engine.CompletedSessionState(a.Commit.Events))
 	if x.row.Holder = r.row.ID; a.Head.Status.Ended() {
 		x.row.Holder, x.usageAdded = "", true
 		x.row.Usage = x.row.Usage.Add(a.Head.Usage)

@@ -95,6 +95,9 @@ func (s *Store) archivedSessions(ctx context.Context, runs []store.ArchivedRun) 
 		if x.Rounds == last[id] {
 			a.Carryover = x.Carryover
 		}
+		if a.State, err = s.archivedState(ctx, id, last[id], x.Rounds == last[id]); err != nil {
+			return nil, err
+		}
 		out = append(out, a)
 	}
 	return out, nil
@@ -104,23 +107,22 @@ func (s *Store) archivedSessions(ctx context.Context, runs []store.ArchivedRun) 
 // or nothing. What is there already is store.ErrExists.
 func (s *Store) Restore(ctx context.Context, sessions []store.ArchivedSession, runs []store.RunToRestore) error {
 	byID := make(map[string]*store.ArchivedSession, len(sessions))
+	rest := make(map[string][]store.ArchivedState, len(sessions))
 	for i := range sessions {
-		byID[sessions[i].ID] = &sessions[i]
+		byID[sessions[i].ID], rest[sessions[i].ID] = &sessions[i], sessions[i].State
 	}
 	err := s.write(ctx, "import", func(ctx context.Context) error {
 		w := &writeTx{s: s, ctx: ctx}
 		for i := range runs {
-			if a := byID[runs[i].Session]; a != nil {
-				if err := w.restoreSession(a, runs[i].Secret); err != nil {
-					return fmt.Errorf("session %s: %w", a.ID, err)
-				}
-			}
-			if err := w.restore(&runs[i]); err != nil {
-				return fmt.Errorf("run %s: %w", runs[i].ID, err)
+			if err := w.restoreRound(byID[runs[i].Session], rest, &runs[i]); err != nil {
+				return err
 			}
 		}
 		for i := range sessions {
 			if _, err := s.conn.ExecContext(ctx, "UPDATE session SET main = coalesce(?, main) WHERE id = ?", sessions[i].Carryover, sessions[i].ID); err != nil {
+				return err
+			}
+			if err := w.restoreState(rest, sessions[i].ID, maxNumber); err != nil {
 				return err
 			}
 		}
@@ -130,6 +132,23 @@ func (s *Store) Restore(ctx context.Context, sessions []store.ArchivedSession, r
 	s.runs = runCache{} // what is remembered may be of what was not kept
 	s.mu.Unlock()
 	return err
+}
+
+// restoreRound makes a run, before it what it needs of its session, which is nil for a run
+// that is no round. Rest are the changes of states that are still to be made.
+func (w *writeTx) restoreRound(a *store.ArchivedSession, rest map[string][]store.ArchivedState, r *store.RunToRestore) error {
+	if a != nil {
+		if err := w.restoreSession(a, r.Secret); err != nil {
+			return fmt.Errorf("session %s: %w", a.ID, err)
+		}
+		if err := w.restoreState(rest, a.ID, r.Round); err != nil {
+			return err
+		}
+	}
+	if err := w.restore(r); err != nil {
+		return fmt.Errorf("run %s: %w", r.ID, err)
+	}
+	return nil
 }
 
 // restoreSession makes a session, unless it is there.

@@ -15,7 +15,7 @@ import (
 func (s *Store) AuditAll(ctx context.Context) ([]store.Finding, error) {
 	a := databaseAudit{lineage: lineage{ctx, s.reader}, s: s}
 	for _, check := range []func() error{
-		a.checkSeals, a.findUnusedPrograms, a.checkRunNumbers, a.findOrphanRows, a.checkSessions, a.checkValues, a.checkDigests, a.findUnreferencedValues, a.checkMessagePages, a.checkIntegrity,
+		a.checkSeals, a.findUnusedPrograms, a.checkRunNumbers, a.findOrphanRows, a.checkSessions, a.checkSessionChanges, a.checkValues, a.checkDigests, a.findUnreferencedValues, a.checkMessagePages, a.checkIntegrity,
 	} {
 		if err := check(); err != nil {
 			return nil, s.wrap("audit", err)
@@ -86,6 +86,8 @@ func (a *databaseAudit) findOrphanRows() error {
 		{"parts of a value", "SELECT id >> 20, count(*) FROM value_part WHERE id >> 20 NOT IN (SELECT id FROM value WHERE body IS NULL) GROUP BY 1"},
 		{"parts out of order, of a value", "SELECT id >> 20, count(*) FROM value_part GROUP BY 1 HAVING max(id) & 0xfffff <> count(*) - 1"},
 		{"copies of what is left of a run", "SELECT min(num), count(*) FROM tombstone GROUP BY origin HAVING count(*) > 1"},
+		{"changes of the state of a session", "SELECT id >> 32, count(*) FROM session_change WHERE id >> 32 NOT IN (SELECT num FROM session) GROUP BY 1"},
+		{"changes of the state by a run", "SELECT run, count(*) FROM session_change WHERE run IS NOT NULL AND run NOT IN (SELECT num FROM run_row) GROUP BY 1"},
 		{"runs of a tree of runs", "SELECT root, count(*) FROM run_row WHERE root NOT IN (SELECT num FROM run_row WHERE root = num UNION SELECT -num FROM session) GROUP BY 1"},
 	} {
 		err := a.query(func(row scanner) error {

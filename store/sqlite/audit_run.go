@@ -28,6 +28,9 @@ func (s *Store) Audit(ctx context.Context, c store.Chain, f *store.JournalFacts)
 	if err := a.checkRow(s); err != nil {
 		return nil, s.wrap("audit run "+c.Run, err)
 	}
+	if err := a.checkSessionState(); err != nil {
+		return nil, s.wrap("audit session state of run "+c.Run, err)
+	}
 	if err := a.checkContexts(); err != nil {
 		return nil, s.wrap("audit contexts of run "+c.Run, err)
 	}

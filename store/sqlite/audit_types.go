@@ -117,8 +117,9 @@ func (a *runAudit) addRunFindings(found []store.Finding) {
 // checkSeals checks the seals of the run and of its session.
 func (a *runAudit) checkSeals() error {
 	for table, where := range map[string]string{
-		"run_row": " WHERE r.num = ?1",
-		"session": " WHERE s.num = (SELECT session FROM run_row WHERE num = ?1)",
+		"run_row":        " WHERE r.num = ?1",
+		"session":        " WHERE s.num = (SELECT session FROM run_row WHERE num = ?1)",
+		"session_change": sessionChangesOfRun,
 	} {
 		err := a.sealedRows(table, where, func(r *sealedRow) error {
 			if r.isBroken() {
@@ -140,6 +141,8 @@ func (r *sealedRow) problem() string {
 		return fmt.Sprintf("the row of run %s is not what was written: its identity, times, place in its session or base were changed", f.ID)
 	case *sessionFacts:
 		return fmt.Sprintf("the row of session %s is not what was written: its identity, times, parent or history were changed", f.ID)
+	case *changeFacts:
+		return fmt.Sprintf("change %d of the state of session number %d, of key %q, is not what was written", f.ID%rowsPerParent, f.ID/rowsPerParent, f.Key)
 	case *tombstoneFacts:
 		return fmt.Sprintf("the tombstone of run number %d is not what was written", f.Num)
 	}

@@ -322,6 +322,8 @@ func (x deleter) deleteRows(roots []int64) (out store.DeleteResult, err error) {
 		{"DELETE FROM run_crash WHERE run IN (SELECT num FROM doomed_run)", nil},
 		{"DELETE FROM inbox WHERE run IN (SELECT num FROM doomed_run)", nil},
 		{"DELETE FROM queue WHERE -session IN (SELECT root FROM doomed)", nil},
+		{`DELETE FROM session_change WHERE id IN (SELECT c.id FROM doomed d JOIN session_change c
+			ON c.id > -d.root << 32 AND c.id < (1 - d.root) << 32 WHERE d.root < 0)`, nil},
 		{"INSERT OR REPLACE INTO gone (name, num) VALUES ('traces', 1)", nil}, // until Scrub
 		{`INSERT OR REPLACE INTO gone (name, num) SELECT 'run', max(n) FROM (SELECT max(num) AS n FROM run
 			UNION SELECT num FROM gone WHERE name = 'run') HAVING max(n) IS NOT NULL`, nil},

@@ -125,6 +125,7 @@ func (r *sealedRow) isBroken() bool {
 func sealedTables() map[string]string {
 	return map[string]string{
 		"run_row": selectRunFacts, "session": selectSessionFacts, "tombstone": selectTombstoneFacts, "gone": selectDeletedFacts,
+		"session_change": selectChangeFacts,
 	}
 }
 
@@ -147,6 +148,10 @@ func (l lineage) sealedRows(table, where string, each func(r *sealedRow) error, 
 			f := &tombstoneFacts{}
 			r.facts = f
 			into = append(into, &f.Num, &f.Origin, &f.Base, &f.BaseSeq, &f.BaseLast, &f.Unchained, &f.Links)
+		case "session_change":
+			f := &changeFacts{}
+			r.facts = f
+			into = append(into, f.columns()...)
 		default:
 			f := &deletedFacts{}
 			r.facts = f
@@ -187,8 +192,11 @@ func (s *Store) seal(ctx context.Context, r *sealedRow) error {
 		return err
 	}
 	key, value := "num", any(r.num)
-	if f, ok := r.facts.(*deletedFacts); ok {
+	switch f := r.facts.(type) {
+	case *deletedFacts:
 		key, value = "name", f.Name
+	case *changeFacts:
+		key = "id"
 	}
 	_, err = s.conn.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET seal = ? WHERE %s = ?", r.table, key), seal, value)
 	return err

@@ -21,7 +21,11 @@ import (
 func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
 	return s.write(ctx, "create session "+n.ID, func(ctx context.Context) error {
 		w := writeTx{s: s, ctx: ctx}
-		if err := w.createSession(n); err != nil || n.FirstMessage == nil {
+		err := w.createSession(n)
+		if err == nil && n.Parent != "" {
+			err = w.inheritState(n.ID, n.Parent, int64(n.ParentLength), n.Now)
+		}
+		if err != nil || n.FirstMessage == nil {
 			return err
 		}
 		value, err := encodeValue(n.FirstMessage.Value)
@@ -115,20 +119,20 @@ func (w *writeTx) parentOf(n store.NewSession) (p parentSession, err error) {
 // sessionState is what the writer needs of a session.
 type sessionState struct {
 	num, rounds, holder, context, length int64
+	parent, start                        int64 // start is the position of its first own message
 	id, usage                            string
 }
 
 // session reads a session by its id or num; store.ErrNotFound where there is
 // none.
 func (w *writeTx) session(column string, value any) (x sessionState, err error) {
-	var start int64
-	err = w.prepared().QueryRowContext(w.ctx, `SELECT s.num, s.rounds, coalesce(s.holder, 0), s.context, c.start, s.id, coalesce(s.usage, '')
+	err = w.prepared().QueryRowContext(w.ctx, `SELECT s.num, s.rounds, coalesce(s.holder, 0), s.context, c.start, s.id, coalesce(s.usage, ''), coalesce(s.parent, 0)
 		FROM session s JOIN context c ON c.id = s.context WHERE s.`+column+" = ?", value,
-	).Scan(&x.num, &x.rounds, &x.holder, &x.context, &start, &x.id, &x.usage)
+	).Scan(&x.num, &x.rounds, &x.holder, &x.context, &x.start, &x.id, &x.usage, &x.parent)
 	if err != nil {
 		return x, wrap(fmt.Sprintf("session %v", value), err)
 	}
-	x.length, err = w.lineage().nextPosition(x.context, start)
+	x.length, err = w.lineage().nextPosition(x.context, x.start)
 	return x, err
 }
 
@@ -163,7 +167,7 @@ const selectSession = `SELECT s.id, s.user, s.flow, s.thread, coalesce((SELECT i
 	s.parent_round, c.start, s.created, ` + lastSaid + `, s.rounds,
 	coalesce((SELECT max(m.id) & 0xffffffff FROM message m WHERE m.id >= s.context << 32 AND m.id < (s.context + 1) << 32) + 1, c.start),
 	s.fence, coalesce((SELECT id FROM run r WHERE r.num = s.holder), ''),
-	(SELECT count(*) FROM queue q WHERE q.session = s.num AND q.run IS NULL), coalesce(s.usage, ''), s.main, coalesce(s.expires, 0)
+	(SELECT count(*) FROM queue q WHERE q.session = s.num AND q.run IS NULL), coalesce(s.usage, ''), s.main, coalesce(s.expires, 0), coalesce(s.changes, 0)
 	FROM session s JOIN context c ON c.id = s.context`
 
 // Session returns a session; store.ErrNotFound where there is none.
@@ -220,7 +224,7 @@ func scanSession(row scanner) (store.Session, error) {
 	var created, updated, expires int64
 	var usage string
 	err := row.Scan(&x.ID, &x.User, &x.Flow, &x.Thread, &x.Parent, &x.ParentRound, &x.ParentLength, &created, &updated,
-		&x.Rounds, &x.Length, &x.Fence, &x.Holder, &x.Queued, &usage, &x.Carryover, &expires)
+		&x.Rounds, &x.Length, &x.Fence, &x.Holder, &x.Queued, &usage, &x.Carryover, &expires, &x.StateChanges)
 	if err != nil {
 		return store.Session{}, err
 	}

@@ -53,6 +53,9 @@ func (w *writeTx) startRound(q *store.QueuedMessage, n store.NewRun) error {
 	if x.holder != 0 {
 		return fmt.Errorf("session %s has a round that is going on: %w", q.Session, store.ErrBusy)
 	}
+	if err := w.checkStateRead(&x, n.StateChanges); err != nil {
+		return err
+	}
 	var head string
 	err = w.prepared().QueryRowContext(w.ctx, "SELECT id FROM queue WHERE session = ? AND run IS NULL ORDER BY num LIMIT 1", x.num).Scan(&head)
 	if err == nil && head != q.ID {
@@ -75,6 +78,19 @@ func (w *writeTx) startRound(q *store.QueuedMessage, n store.NewRun) error {
 	return err
 }
 
+// checkStateRead checks that the state of a session is as the starter of a round has read it.
+func (w *writeTx) checkStateRead(x *sessionState, read *int64) error {
+	if read == nil {
+		return nil
+	}
+	var changes int64
+	err := w.prepared().QueryRowContext(w.ctx, "SELECT coalesce(changes, 0) FROM session WHERE num = ?", x.num).Scan(&changes)
+	if err == nil && changes != *read {
+		err = fmt.Errorf("the state of session %s has had %d changes, not %d: %w", x.id, changes, *read, store.ErrSessionAdvanced)
+	}
+	return err
+}
+
 // checkHoldsSession checks that a run that is a round may append: it holds its session, or
 // takes it back because it has ended and nobody went on. Then again is what it
 // had cost when it ended.
@@ -89,6 +105,12 @@ func (w *writeTx) checkHoldsSession(r *runState) (again *engine.Usage, refused, 
 	}
 	if x.rounds != r.round.number { // so that another holds it, or held it
 		return nil, fmt.Errorf("round %d of session %s, which has had %d: %w", r.round.number, x.id, x.rounds, store.ErrSessionAdvanced), nil
+	}
+	switch set, err := w.wasSetSince(r.round.session, r.round.number); {
+	case err != nil:
+		return nil, nil, err
+	case set:
+		return nil, fmt.Errorf("the state of session %s was set after round %d had ended: %w", x.id, r.round.number, store.ErrSessionAdvanced), nil
 	}
 	var before string
 	if err := w.prepared().QueryRowContext(w.ctx, "SELECT coalesce(usage, '') FROM run WHERE num = ?", r.num).Scan(&before); err != nil {
@@ -110,6 +132,12 @@ func (w *writeTx) updateSession(r *runState, a *store.Append, again *engine.Usag
 	}
 	if a.Carryover != nil {
 		if _, err := c.ExecContext(w.ctx, "UPDATE session SET main = ? WHERE num = ?", a.Carryover, r.round.session); err != nil {
+			return err
+		}
+	}
+	if changes := engine.CompletedSessionState(a.Commit.Events); len(changes) > 0 {
+		origin := changeFacts{Round: r.round.number, Run: r.num, At: a.Commit.At}
+		if err := w.changeSessionState(r.round.session, origin, changes); err != nil {
 			return err
 		}
 	}

@@ -128,9 +128,11 @@ func recordTables() []Table {
 		{Name: "program", Key: "num", Columns: columns(Chained, "num", "i", "flow", "t", "fingerprint", "t")},
 		{Name: "session", Key: "num", Columns: append(
 			columns(Chained, "num", "i", "id", "t", "user", "t", "flow", "t", "thread", "t", "parent", "in+",
-				"parent_round", "i", "salt", "b$", "context", "i", "created", "i", "rounds", "i", "seal", "i"),
+				"parent_round", "i", "salt", "b$", "context", "i", "created", "i", "rounds", "i", "changes", "in+", "seal", "i"),
 			columns(Operational, "updated", "i", "active", "i", "fence", "i", "holder", "in", "usage", "tn",
 				"main", "bn", "expires", "in")...)},
+		{Name: "session_change", Key: "id", Columns: columns(Chained, "id", "i", "key", "t", "value", "tn+", "reducer", "tn+",
+			"round", "i", "run", "in+", "sender", "tn+", "at", "i", "seal", "i")},
 		{Name: "tombstone", Key: "num", Columns: columns(Chained, "num", "i", "origin", "b", "base", "in+",
 			"base_seq", "in+", "base_last", "in+", "unchained", "in+", "links", "b", "seal", "i")},
 		{Name: "gone", Key: "name", Columns: columns(Chained, "name", "t", "num", "i", "seal", "in")},

@@ -88,7 +88,7 @@ func Run(t *testing.T, s Subject) {
 			journalCases(), refusalCases(), valueCases(), messageCases(), leaseCases(), listingCases(), extraCases(), bulkCases(), baseCases(),
 		}},
 		{"recovery", func(c store.Capabilities) bool { return c.Recovery != nil }, [][]testCase{recoveryCases()}},
-		{"sessions", func(c store.Capabilities) bool { return c.Sessions != nil }, [][]testCase{sessionCases(), roundCases(), snapshotCases()}},
+		{"sessions", func(c store.Capabilities) bool { return c.Sessions != nil }, [][]testCase{sessionCases(), roundCases(), sessionStateCases(), snapshotCases()}},
 		{"deletion", func(c store.Capabilities) bool { return c.Deletion != nil }, [][]testCase{erasureCases()}},
 		{"memory", func(c store.Capabilities) bool { return c.Memory != nil }, [][]testCase{memoryCases(), memorySearchCases()}},
 	} {

@@ -1,0 +1,104 @@
+package runner
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/store"
+)
+
+// HasSessionState reports whether the flow declares state keys whose values live as long as
+// the session.
+func (p *Program) HasSessionState() bool { return len(sessionKeys(p.Flow)) > 0 }
+
+func sessionKeys(f *flow.Flow) map[string]flow.StateKey {
+	out := map[string]flow.StateKey{}
+	for _, k := range f.State {
+		if k.Scope == flow.ScopeSession {
+			out[k.Name] = k
+		}
+	}
+	return out
+}
+
+// SessionState returns the values of a session's state that the flow declares, as a round
+// starts with them. The error has the code state_incompatible and lists every value that
+// does not fit its key's schema or reducer.
+func (p *Program) SessionState(session string, kept []store.StateValue) (engine.Values, error) {
+	keys := sessionKeys(p.Flow)
+	var out engine.Values
+	var bad []string
+	for _, v := range kept {
+		k, declared := keys[v.Key]
+		if !declared {
+			continue
+		}
+		if err := checkSessionValue(&k, p.schemas[v.Key], v.Reducer, v.Value); err != nil {
+			bad = append(bad, fmt.Sprintf("state key %q: %v", v.Key, err))
+		}
+		out = append(out, engine.Named{Name: v.Key, Value: v.Value})
+	}
+	if bad == nil {
+		return out, nil
+	}
+	set := engine.CommandLine("sessions", "state", "set", session, "KEY=VALUE")
+	reset := engine.CommandLine("sessions", "state", "reset", session, "KEY")
+	return nil, &engine.Error{
+		Code: engine.CodeStateUnfit, Permanent: true,
+		Message: fmt.Sprintf("the state of session %s does not fit flow %s as it is now: %s", session, p.Flow.Name, strings.Join(bad, "; ")),
+		Hint:    fmt.Sprintf("set another value with `%s`, remove it with `%s`, or restore the declaration under `state:`", set, reset),
+	}
+}
+
+func checkSessionValue(k *flow.StateKey, s *node.Schema, wrote string, v engine.Value) error {
+	if err := engine.CheckSessionValue(k.Reducer, wrote, v); err != nil {
+		return err
+	}
+	if s != nil {
+		return s.Check(v)
+	}
+	return nil
+}
+
+// CheckSessionEdit checks a value that is set by hand against the declaration of its key.
+// The error has the code input_invalid.
+func CheckSessionEdit(f *flow.Flow, key string, v engine.Value) error {
+	k, declared := sessionKeys(f)[key]
+	if !declared {
+		return &engine.Error{
+			Code: engine.CodeInput, Permanent: true,
+			Message: fmt.Sprintf("flow %s declares no state key %q with the scope session", f.Name, key),
+			Hint:    fmt.Sprintf("declare it: `state: {%s: {scope: session}}`, and name the flow's file if it has changed since the last round", key),
+		}
+	}
+	var schema *node.Schema
+	if k.Schema != nil {
+		var err error
+		if schema, err = node.CompileSchema(k.Schema); err != nil {
+			return fmt.Errorf("state key %q: %w", key, err)
+		}
+	}
+	if err := checkSessionValue(&k, schema, "", v); err != nil {
+		return &engine.Error{
+			Code: engine.CodeInput, Permanent: true,
+			Message: fmt.Sprintf("state key %q: %v", key, err),
+			Hint:    "give a value that fits the key's schema and reducer, and name the flow's file if it has changed since the last round",
+		}
+	}
+	return nil
+}
+
+// RunScopeNotices says, for a run without a session, which state keys live only as long as
+// the run although the flow declares a longer life.
+func RunScopeNotices(f *flow.Flow) []string {
+	var out []string
+	for _, k := range f.State {
+		if k.Scope == flow.ScopeSession {
+			out = append(out, fmt.Sprintf("state key %s has the scope session, and this run has no session: its value ends with the run", k.Name))
+		}
+	}
+	return out
+}
