@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"reflect"
 
 	"github.com/weir-run/weir/flow"
 )
@@ -32,7 +31,7 @@ func (r *Run) SessionChanges() ([]SessionChange, *Error) {
 		switch {
 		case !there && kept:
 			out = append(out, SessionChange{Key: k.Name, Delete: true})
-		case there && (!before || !reflect.DeepEqual(was, now)):
+		case there && (!before || !sameValue(was, now)):
 			out = append(out, SessionChange{Key: k.Name, Value: now, Reducer: ReducerName(k.Reducer)})
 		}
 	}
@@ -92,4 +91,37 @@ func StateBytes(values map[string]Value) int {
 		n += len(k) + sizeOf(v)
 	}
 	return n
+}
+
+// sameValue reports whether two values are the same, of the same kinds.
+func sameValue(a, b Value) bool {
+	switch a := a.(type) {
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			if !sameValue(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for k, v := range a { // order: all members must be the same
+			if w, there := b[k]; !there || !sameValue(v, w) {
+				return false
+			}
+		}
+		return true
+	}
+	switch b.(type) {
+	case []any, map[string]any: // which cannot be compared
+		return false
+	}
+	return a == b
 }

@@ -99,7 +99,10 @@ weir: 1
 name: talk
 context: {model: script/script.yaml}
 inputs: {message: {type: text, required: true}}
-nodes: {say: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}}
+state: {heard: {scope: session}}
+nodes:
+  hear: {type: transform, with: {state: {heard: run.inputs.message}}}
+  say: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}
 outputs: {said: "{{ say.text }}"}
 `
 
@@ -155,29 +158,32 @@ func runQuietly(t *testing.T, dir, in string, args ...string) []byte {
 // printingCommands are the commands that print what is in the world, each with arguments for it.
 func printingCommands(session string) map[string][][]string {
 	return map[string][][]string{
-		"run":             {{"evil.yaml", "-i", "message=" + hostileText}, {"fails.yaml"}},
-		"test":            {{}},
-		"validate":        {{"evil.yaml", "wrong.yaml"}},
-		"graph":           {{"evil.yaml"}},
-		"runs":            {{}},
-		"show":            {{"waits"}, {"done"}, {"failed"}, {"done", "--chain"}, {"done", "--node", "say"}, {"done", "--node", "say", "--view"}, {"waits", "--node", "ask"}},
-		"answer":          {{"waits", "ask", hostileText + "!"}},
-		"resume":          {{"waits"}},
-		"cancel":          {{"waits", "--reason", hostileText}},
-		"fork":            {{"done", "--from", "say", "--dry-run"}},
-		"rerun":           {{"done"}},
-		"diff":            {{"done", "forked"}},
-		"sessions":        {{}},
-		"sessions show":   {{session}, {session, "--messages"}},
-		"sessions fork":   {{session}},
-		"sessions delete": {{session, "--dry-run"}},
-		"sessions prune":  {{"--keep", "1", "--dry-run"}},
-		"trajectory":      {{"done"}},
-		"verify":          {{}},
-		"export":          {{"done"}},
-		"retry":           {{"failed", "no"}},
-		"skip":            {{"failed", "no"}},
-		"complete":        {{"failed", "no"}},
+		"run":                  {{"evil.yaml", "-i", "message=" + hostileText}, {"fails.yaml"}},
+		"test":                 {{}},
+		"validate":             {{"evil.yaml", "wrong.yaml"}},
+		"graph":                {{"evil.yaml"}},
+		"runs":                 {{}},
+		"show":                 {{"waits"}, {"done"}, {"failed"}, {"done", "--chain"}, {"done", "--node", "say"}, {"done", "--node", "say", "--view"}, {"waits", "--node", "ask"}},
+		"answer":               {{"waits", "ask", hostileText + "!"}},
+		"resume":               {{"waits"}},
+		"cancel":               {{"waits", "--reason", hostileText}},
+		"fork":                 {{"done", "--from", "say", "--dry-run"}},
+		"rerun":                {{"done"}},
+		"diff":                 {{"done", "forked"}},
+		"sessions":             {{}},
+		"sessions show":        {{session}, {session, "--messages"}},
+		"sessions fork":        {{session}},
+		"sessions state show":  {{session}},
+		"sessions state set":   {{session, "no=" + hostileText}, {session, hostileText + "=1"}},
+		"sessions state reset": {{session, hostileText}},
+		"sessions delete":      {{session, "--dry-run"}},
+		"sessions prune":       {{"--keep", "1", "--dry-run"}},
+		"trajectory":           {{"done"}},
+		"verify":               {{}},
+		"export":               {{"done"}},
+		"retry":                {{"failed", "no"}},
+		"skip":                 {{"failed", "no"}},
+		"complete":             {{"failed", "no"}},
 	}
 }
 
@@ -188,6 +194,7 @@ func commandsWithoutText() map[string]string {
 		"nodes":            "prints the catalogue",
 		"schema":           "prints the schema of flow files",
 		"sessions unqueue": "prints an id, which the guard of every command covers",
+		"sessions state":   "prints its help",
 		"memory":           "tested with the memory commands",
 		"code":             "needs learned code; texts of programs pass the same guard",
 		"import":           "prints counts and ids",
