@@ -63,12 +63,19 @@ func (e *forkEdits) stale() map[string]string {
 
 // addDownstream adds what comes after a stale node.
 func addDownstream(f *flow.Flow, out map[string]string) {
+	if len(out) == 0 {
+		return
+	}
+	into := make(map[string][]*flow.Edge, len(f.Nodes))
+	for _, e := range f.Edges {
+		into[e.To] = append(into[e.To], e)
+	}
 	for _, n := range f.Nodes { // in flow order: what a node comes after is before it
 		if out[n.ID] != "" {
 			continue
 		}
-		for _, e := range f.Edges {
-			if e.To == n.ID && out[e.From] != "" {
+		for _, e := range into[n.ID] {
+			if out[e.From] != "" {
 				out[n.ID] = "comes after " + e.From
 				break
 			}
@@ -214,16 +221,16 @@ func (e *forkEdits) toolChange(name string) string {
 
 // usesContext reports whether the node, or one in it, uses a context.
 func (e *forkEdits) usesContext(n *flow.Node) bool {
-	return e.to.nodeUsesContext(e.to.Plan.Root, n.ID)
+	plan := e.to.Plan.Find(n.ID)
+	return plan != nil && planUsesContext(plan)
 }
 
-func (p *Program) nodeUsesContext(g *engine.GraphPlan, id string) bool {
-	for i := range g.Nodes {
-		n := &g.Nodes[i]
-		if id != "" && n.Def.ID != id {
-			continue
-		}
-		if n.Use != flow.ContextNone || n.Body != nil && p.nodeUsesContext(n.Body, "") {
+func planUsesContext(n *engine.NodePlan) bool {
+	if n.Use != flow.ContextNone {
+		return true
+	}
+	for i := 0; n.Body != nil && i < len(n.Body.Nodes); i++ {
+		if planUsesContext(&n.Body.Nodes[i]) {
 			return true
 		}
 	}

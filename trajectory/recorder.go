@@ -18,11 +18,13 @@ type Recorder struct {
 	// earlier is the latest earlier round with nodes, nil if there is none.
 	earlier *Record
 
-	mu           sync.Mutex
-	record       Record       // mu
-	recordIndex  *recordIndex // mu; of record
-	revision     int          // mu; incremented by each change
-	supersededBy int          // mu; the round that was started after this one, 0 for none
+	mu          sync.Mutex
+	record      Record       // mu
+	recordIndex *recordIndex // mu; of record
+	// currentOutdated: record.Current is not what recordIndex.pointers are; see current.
+	currentOutdated bool // mu
+	revision        int  // mu; incremented by each change
+	supersededBy    int  // mu; the round that was started after this one, 0 for none
 
 	saving sync.Mutex // serializes saves
 	saved  int        // saving and mu; the stored revision
@@ -150,7 +152,7 @@ func (r *Recorder) newEdges(id ID, n NewNode) ([]ID, []Edge, error) {
 	}
 	after := Distinct(n.After)
 	if len(after) == 0 {
-		after = r.record.Current
+		after = r.current()
 	}
 	if len(after) == 0 && len(r.record.Nodes) > 0 {
 		return nil, nil, errors.New("the round has no active branch: give the predecessors")
@@ -204,21 +206,34 @@ func (r *Recorder) movePointers(id ID, n NewNode, after []ID) {
 	if way == PointerKeep {
 		return
 	}
-	current := r.record.Current // returned values are copies
+	pointers := r.recordIndex.pointers
 	switch {
 	case way == PointerAdvance && len(n.After) == 0: // after are the pointers
-		current = nil
+		clear(pointers)
 	case way == PointerAdvance:
 		for _, p := range after {
-			if i, there := slices.BinarySearchFunc(current, p, compareIDs); there {
-				current = slices.Delete(current, i, i+1)
-			}
+			delete(pointers, p)
 		}
 	}
-	if i, there := slices.BinarySearchFunc(current, id, compareIDs); !there {
-		current = slices.Insert(current, i, id)
+	pointers[id] = true
+	r.currentOutdated = true
+}
+
+// current returns the active branch pointers, which callers must not change; mu is held. They
+// are put in order when they are read, because a graph with many branches moves them
+// often.
+func (r *Recorder) current() []ID {
+	if r.currentOutdated {
+		r.record.Current = slices.SortedFunc(maps.Keys(r.recordIndex.pointers), compareIDs)
+		r.currentOutdated = false
 	}
-	r.record.Current = current
+	return r.record.Current
+}
+
+// copyRecord returns the round as it is now; mu is held.
+func (r *Recorder) copyRecord() Record {
+	r.current()
+	return r.record.Clone()
 }
 
 // Link adds an edge between two nodes of the round. An edge that exists already is not an error.
@@ -289,8 +304,12 @@ func (r *Recorder) SetPointers(ids ...ID) error {
 			return fmt.Errorf("point: %w", err)
 		}
 	}
-	if current := Distinct(ids); !slices.Equal(current, r.record.Current) {
+	if current := Distinct(ids); !slices.Equal(current, r.current()) {
 		r.record.Current = current
+		clear(r.recordIndex.pointers)
+		for _, id := range current {
+			r.recordIndex.pointers[id] = true
+		}
 		r.revision++
 	}
 	return nil
@@ -348,7 +367,7 @@ func (r *Recorder) Clear() {
 		return
 	}
 	r.record = newRecord(r.key, r.earlier)
-	r.recordIndex = newIndex(&r.record)
+	r.recordIndex, r.currentOutdated = newIndex(&r.record), false
 	r.revision++
 }
 
@@ -358,14 +377,16 @@ func (r *Recorder) Ancestors(id ID, most int) []Node {
 	defer r.mu.Unlock()
 	var out []Node
 	seen := map[ID]bool{id: true}
-	for near := []ID{id}; len(near) > 0 && len(out) < most; {
-		next := r.recordIndex.sources[near[0]]
-		near = near[1:]
-		for _, from := range next {
-			if !seen[from] && len(out) < most {
-				seen[from] = true
-				out = append(out, r.record.Nodes[r.recordIndex.nodes[from]].clone())
-				near = append(near, from)
+	at, known := r.recordIndex.nodes[id]
+	if !known {
+		return nil
+	}
+	for near := []int{at}; len(near) > 0 && len(out) < most; near = near[1:] {
+		for _, i := range r.recordIndex.links[near[0]].in {
+			if n := r.record.Nodes[i]; !seen[n.ID] && len(out) < most {
+				seen[n.ID] = true
+				out = append(out, n.clone())
+				near = append(near, int(i))
 			}
 		}
 	}
@@ -376,14 +397,14 @@ func (r *Recorder) Ancestors(id ID, most int) []Node {
 func (r *Recorder) Current() []ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return clone(r.record.Current)
+	return clone(r.current())
 }
 
 // Record returns the round as it would be stored now.
 func (r *Recorder) Record() Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.record.Clone()
+	return r.copyRecord()
 }
 
 // Graph returns this round joined to the latest earlier one. LoadGraph joins all stored rounds.
@@ -416,7 +437,7 @@ func (r *Recorder) recordUnlessEmpty() *Record {
 	if len(r.record.Nodes) == 0 {
 		return nil
 	}
-	own := r.record.Clone()
+	own := r.copyRecord()
 	return &own
 }
 

@@ -52,7 +52,7 @@ func (r *Recorder) AddMessages(s MessageOptions, messages ...convo.Message) (Add
 	defer r.mu.Unlock()
 	told := AddedMessages{Ends: clone(s.After)}
 	if len(told.Ends) == 0 {
-		told.Ends = clone(r.record.Current)
+		told.Ends = clone(r.current())
 	}
 	for _, id := range s.After {
 		if err := r.checkOwnNode(id); err != nil {

@@ -250,7 +250,7 @@ func (r *Recorder) Save(ctx context.Context) error {
 	r.mu.Lock()
 	revision, changed, record := r.revision, r.revision != r.saved, Record{}
 	if changed {
-		record = r.record.Clone()
+		record = r.copyRecord()
 	}
 	r.mu.Unlock()
 	if !changed {

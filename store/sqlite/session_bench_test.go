@@ -181,3 +181,20 @@ func TestRoundSizeIsCloseToItsText(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkDeleteSession deletes a session beside one that stays.
+func BenchmarkDeleteSession(b *testing.B) {
+	for _, rounds := range []int{500, 2_500} {
+		b.Run(fmt.Sprint(rounds), func(b *testing.B) {
+			for range b.N {
+				b.StopTimer()
+				c := longChat(b, rounds)
+				b.StartTimer()
+				if _, err := c.s.DeleteSession(b.Context(), "s", store.DeleteOptions{Now: time.UnixMilli(1)}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*rounds), "us/round")
+		})
+	}
+}

@@ -203,28 +203,37 @@ func (f *blockRound) addLines(from, to int, edges []trajectory.Edge) {
 		whole = whole && found
 	}
 	var ties []connector
+	byCard := map[int]int{} // indexes into ties
+	ends := map[connectorEnd]bool{}
 	for _, e := range edges {
 		at := f.places[f.index[e.Source]].card
 		if whole && covered[at] {
 			at = -1
 		}
-		i := slices.IndexFunc(ties, func(t connector) bool { return t.card == at })
-		if i < 0 {
+		i, known := byCard[at]
+		if !known {
 			i = len(ties)
+			byCard[at] = i
 			ties = append(ties, connector{from: from, to: to, relation: e.Relationship, card: at})
 		}
-		ties[i].sources = appendUnique(ties[i].sources, e.Source)
-		ties[i].targets = appendUnique(ties[i].targets, e.Target)
+		t := &ties[i]
+		if end := (connectorEnd{i, true, e.Source}); !ends[end] {
+			ends[end] = true
+			t.sources = append(t.sources, e.Source)
+		}
+		if end := (connectorEnd{i, false, e.Target}); !ends[end] {
+			ends[end] = true
+			t.targets = append(t.targets, e.Target)
+		}
 	}
 	f.connectors = append(f.connectors, ties...)
 }
 
-// appendUnique adds a value to a set.
-func appendUnique(set []trajectory.ID, id trajectory.ID) []trajectory.ID {
-	if slices.Contains(set, id) {
-		return set
-	}
-	return append(set, id)
+// connectorEnd is a source or a target of a connector.
+type connectorEnd struct {
+	connector int
+	source    bool
+	id        trajectory.ID
 }
 
 // lastSteps returns the steps of a block that no other step of it follows.

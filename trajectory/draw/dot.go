@@ -39,13 +39,23 @@ func DOT(g *trajectory.Graph) []byte {
 
 // dotText quotes text; in DOT a backslash starts an escape sequence.
 func dotText(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r == 0 {
-			return -1
+	var b strings.Builder
+	b.Grow(len(s) + 2)
+	b.WriteByte('"')
+	for _, r := range s {
+		switch r {
+		case 0, '\r':
+		case '\\', '"':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case '\n':
+			b.WriteString(`\n`)
+		default:
+			b.WriteRune(r)
 		}
-		return r
-	}, s)
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\r", "", "\n", `\n`).Replace(s) + `"`
+	}
+	b.WriteByte('"')
+	return b.String()
 }
 
 // dotStyle returns the style of a node: the colour of its type, red for a failure, a thick border for the end of an

@@ -49,8 +49,24 @@ func Mermaid(g *trajectory.Graph) []byte {
 
 // mermaidText escapes characters with a meaning in Mermaid or HTML.
 func mermaidText(s string) string {
-	return strings.NewReplacer(
-		"#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "&", "#amp;", "`", "#96;", "\\", "#92;").Replace(s)
+	var b strings.Builder
+	for _, r := range s {
+		switch r {
+		case '#', '`', '\\':
+			fmt.Fprintf(&b, "#%d;", r)
+		case '"':
+			b.WriteString("#quot;")
+		case '<':
+			b.WriteString("#lt;")
+		case '>':
+			b.WriteString("#gt;")
+		case '&':
+			b.WriteString("#amp;")
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // mermaidClass is a node's type, or that it failed.

@@ -1,8 +1,6 @@
 package draw
 
 import (
-	"slices"
-
 	"github.com/weir-run/weir/trajectory"
 )
 
@@ -36,6 +34,7 @@ func Outline(g *trajectory.Graph) []OutlineLine {
 	var out []OutlineLine
 	for _, r := range rounds {
 		f := toBlocks(r, m)
+		into := f.connectorsByTarget()
 		var steps, shelf []int
 		for b := range f.blocks {
 			if f.isHeader[b] {
@@ -46,18 +45,18 @@ func Outline(g *trajectory.Graph) []OutlineLine {
 		}
 		above := -1
 		for _, b := range steps {
-			out = append(out, f.outlineBlock(b, above)...)
+			out = append(out, f.outlineBlock(b, above, into)...)
 			above = b
 		}
 		for _, b := range shelf {
-			out = append(out, f.outlineBlock(b, -1)...)
+			out = append(out, f.outlineBlock(b, -1, into)...)
 		}
 	}
 	return out
 }
 
 // outlineBlock lists the nodes of a block.
-func (f *blockRound) outlineBlock(b, above int) []OutlineLine {
+func (f *blockRound) outlineBlock(b, above int, into map[trajectory.ID][]int) []OutlineLine {
 	cards := f.blocks[b].cards
 	depth := make([]int, len(cards))
 	var out []OutlineLine
@@ -71,7 +70,7 @@ func (f *blockRound) outlineBlock(b, above int) []OutlineLine {
 		if c.parent >= 0 {
 			depth[i] = depth[c.parent] + 1
 		} else {
-			l.After = f.predecessorNames(b, above, n.ID)
+			l.After = f.predecessorNames(above, into[n.ID])
 		}
 		l.Depth = depth[i]
 		for _, p := range c.parts {
@@ -94,14 +93,24 @@ func (f *blockRound) outlineBlock(b, above int) []OutlineLine {
 	return out
 }
 
-// predecessorNames names the predecessors of a step, nothing if that is the whole block above it.
-func (f *blockRound) predecessorNames(b, above int, id trajectory.ID) []string {
+// connectorsByTarget returns the indexes of the connectors that lead to each node.
+func (f *blockRound) connectorsByTarget() map[trajectory.ID][]int {
+	out := make(map[trajectory.ID][]int)
+	for i, t := range f.connectors {
+		for _, id := range t.targets {
+			out[id] = append(out[id], i)
+		}
+	}
+	return out
+}
+
+// predecessorNames names the predecessors of a step, given the connectors that lead to it;
+// nothing if that is the whole block above it.
+func (f *blockRound) predecessorNames(above int, connectors []int) []string {
 	var out []string
 	plainly := true
-	for _, t := range f.connectors {
-		if t.to != b || !slices.Contains(t.targets, id) {
-			continue
-		}
+	for _, i := range connectors {
+		t := f.connectors[i]
 		plainly = plainly && t.from == above && t.card < 0
 		for _, s := range t.sources {
 			out = append(out, f.cardTitle(s))

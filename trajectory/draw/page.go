@@ -187,10 +187,17 @@ func (d *drawing) segment(p *panel, s segment) {
 	}
 }
 
-// connectorLabel describes a connector.
+// maxLabels is how many of the connectors that share a line its tooltip names.
+const maxLabels = 50
+
+// connectorLabel describes the connectors that share a line.
 func connectorLabel(ties []connector) string {
 	var out []string
-	for _, t := range ties {
+	for i, t := range ties {
+		if i == maxLabels && len(ties) > maxLabels+1 {
+			out = append(out, fmt.Sprintf("%d more", len(ties)-maxLabels))
+			break
+		}
 		out = append(out, t.label())
 	}
 	return strings.Join(out, "\n")

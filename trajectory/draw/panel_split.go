@@ -47,13 +47,17 @@ func (f *blockRound) splitPanels() panelSplit {
 
 // crossing counts the connectors that cross the line above each layer.
 func (f *blockRound) crossing(layer []int, layers int) []int {
-	out := make([]int, layers)
+	out := make([]int, layers+1) // at first by how much the number of a layer differs from the one above
 	for _, t := range f.connectors {
-		for l := layer[t.from] + 1; l <= layer[t.to]; l++ {
-			out[l]++
+		if from, to := layer[t.from], layer[t.to]; from < to {
+			out[from+1]++
+			out[to+1]--
 		}
 	}
-	return out
+	for l := 1; l < layers; l++ {
+		out[l] += out[l-1]
+	}
+	return out[:layers]
 }
 
 // splitEvenly divides layers into the smallest number of pieces that are not too high, of similar heights.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -371,8 +372,8 @@ func names(vs engine.Values) []string {
 type iterationEnds struct {
 	// base are the predecessors of new iterations, and reached the ends of those of the newest expansion.
 	base         []trajectory.ID
-	endsByPrefix map[string][]trajectory.ID // by prefix
-	order        []string
+	endsByPrefix map[string]map[trajectory.ID]bool
+	order        []string // prefixes
 }
 
 // nodeExpanded sets the predecessors of a composite's iterations: those of the composite, or the ends of its earlier
@@ -393,23 +394,30 @@ func (f *Follower) nodeExpanded(e *engine.NodeExpanded) {
 	} else if ends := l.ends(); len(ends) > 0 {
 		l.base = ends
 	}
-	l.endsByPrefix, l.order = map[string][]trajectory.ID{}, nil
+	l.endsByPrefix, l.order = map[string]map[trajectory.ID]bool{}, nil
 }
 
 // nodeEnded reads the end of a node in an iteration: its predecessors are no longer ends.
 func (l *iterationEnds) nodeEnded(prefix string, before, ends []trajectory.ID) {
-	if _, known := l.endsByPrefix[prefix]; !known {
+	now := l.endsByPrefix[prefix]
+	if now == nil {
+		now = make(map[trajectory.ID]bool, len(ends))
+		l.endsByPrefix[prefix] = now
 		l.order = append(l.order, prefix)
 	}
-	now := slices.DeleteFunc(slices.Clone(l.endsByPrefix[prefix]), func(id trajectory.ID) bool { return slices.Contains(before, id) })
-	l.endsByPrefix[prefix] = trajectory.Distinct(append(now, ends...))
+	for _, id := range before {
+		delete(now, id)
+	}
+	for _, id := range ends {
+		now[id] = true
+	}
 }
 
 // ends returns the ends of the iterations of the newest expansion.
 func (l *iterationEnds) ends() []trajectory.ID {
 	var out []trajectory.ID
 	for _, prefix := range l.order {
-		out = append(out, l.endsByPrefix[prefix]...)
+		out = slices.AppendSeq(out, maps.Keys(l.endsByPrefix[prefix]))
 	}
 	return trajectory.Distinct(out)
 }
