@@ -1,6 +1,12 @@
 package weir
 
-import "github.com/weir-run/weir/runner"
+import (
+	"fmt"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/runner"
+)
 
 // pinDependencies adds to a program's closure the tools that its flow names, or those of it
 // that this process offers, and what the flows name that it uses. Tools that are
@@ -23,3 +29,26 @@ func (w *Weir) pinDependencies(p *runner.Program) {
 // alphabetical order; all says that it may call whatever is offered. Names that
 // come by a value as the flow runs are not among them.
 func ToolsNamed(f *Flow) (names []string, all bool) { return runner.ToolNames(&f.Graph) }
+
+// checkBranchTools refuses tools that are named in the branches of races and may change
+// something outside the run: the change stays if another branch wins.
+func (w *Weir) checkBranchTools(f *Flow) error {
+	var problems []flow.Problem
+	for _, used := range f.Dependencies() {
+		for _, b := range runner.BranchTools(&used.Graph) {
+			for _, name := range b.Names {
+				if t := w.tools.Get(name); t != nil && !t.ReadOnly {
+					problems = append(problems, flow.Problem{
+						Pos: b.Node.Pos, Code: engine.CodeRaceEffect,
+						Message: fmt.Sprintf("the tool %s, which a branch of %s names, is not read-only; what it changes stays changed if another branch wins", name, b.Node.ID),
+						Hint:    "use only read-only tools in branches, or set " + flow.AllowEffects + ": true",
+					})
+				}
+			}
+		}
+	}
+	if problems != nil {
+		return &flow.Invalid{Problems: problems}
+	}
+	return nil
+}

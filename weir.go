@@ -267,6 +267,9 @@ func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
 	if err := errors.Join(runner.CheckName("run id", s.ID), runner.CheckName("user", s.User)); err != nil {
 		return nil, err
 	}
+	if err := w.checkBranchTools(f); err != nil {
+		return nil, err
+	}
 	p, err := w.program(ctx, f)
 	if err != nil {
 		return nil, err

@@ -95,6 +95,8 @@ func (r *Run) apply(e Event) error {
 		return r.applyIteration(e)
 	case *IterationCompleted:
 		return r.applyIterationDone(e)
+	case *IterationCancelled:
+		return r.applyIterationCancelled(e)
 	case *EffectStarted:
 		return r.applyEffectStarted(e)
 	case *ChildReported:

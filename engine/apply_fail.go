@@ -23,7 +23,9 @@ func (r *Run) applyFailed(e *NodeFailed) error {
 			return nil
 		}
 	case phaseExpanding:
-		if open := r.iterations(n); len(open) > 0 {
+		if n.ext.expansion.race != nil {
+			r.failRace(n, e.Error)
+		} else if open := r.iterations(n); len(open) > 0 {
 			r.cancelScope(open[0], e.Error)
 		}
 		if r.hasLiveWork(n) { // checked again when nothing executes below it
@@ -181,13 +183,13 @@ func (r *Run) closeInterrupts(n *nodeState) {
 
 // cancelScope cancels a scope: no node starts, waiting nodes are cancelled, and when the
 // executing nodes have ended, the composite around the scope (or the run) ends too. For an
-// iteration it cancels the sibling iterations as well.
+// iteration it cancels the sibling iterations as well, unless they are branches of a race.
 func (r *Run) cancelScope(s *scope, err *Error) {
 	if s.cancelled() && (s.owner != nil || s.cancel.err == nil || err != nil) {
 		return
 	}
 	scopes := []*scope{s}
-	if s.owner != nil {
+	if s.owner != nil && s.owner.ext.expansion.race == nil {
 		scopes = r.iterations(s.owner)
 	}
 	for _, t := range scopes {
@@ -356,8 +358,11 @@ func (r *Run) reopenIterations(n, target *nodeState) {
 		return
 	}
 	n.phase, n.status = phaseExpanding, Running
+	r.reopenRace(n)
 	for _, s := range r.iterations(n) {
-		r.reopen(s, target)
+		if s.branch == nil || s.cancel == nil {
+			r.reopen(s, target)
+		}
 	}
 	r.expandable = append(r.expandable, n)
 }

@@ -19,6 +19,7 @@ type expansion struct {
 	next         int // index of the next item to start
 	running      int
 	done         int
+	race         *race // nil unless the iterations are branches that compete
 }
 
 // laneResult is the result of an iteration that its composite commits.
@@ -39,11 +40,17 @@ func (r *Run) applyExpanded(e *NodeExpanded) error {
 	if n.plan.Body == nil {
 		return invalid("%s: node %s has no body", e.Kind(), e.Path)
 	}
+	if err := checkRace(n, e); err != nil {
+		return err
+	}
 	m := n.ensureExt()
 	if m.expansion != nil {
 		m.earlierIterations += len(m.expansion.items)
 	}
 	x := &expansion{items: e.Items, outputs: make([]Values, len(e.Items)), concurrency: max(1, e.Concurrency), fork: e.Fork, fresh: e.Fork && e.Fresh}
+	if e.Race {
+		x.race = &race{errors: make([]*Error, len(e.Items))}
+	}
 	if e.Fork {
 		x.lanes = make([]*laneResult, len(e.Items))
 		x.state, x.bases = r.stateOf(n), r.laneBases(n)
@@ -192,6 +199,9 @@ func (r *Run) applyIterationDone(e *IterationCompleted) error {
 	x.done++
 	r.unlistFinished(s)
 	delete(r.scopes, e.Path)
+	if x.race != nil {
+		r.winRace(n, i)
+	}
 	if x.complete() {
 		r.makeReady(n)
 	} else {
@@ -277,6 +287,7 @@ func (r *Run) dropIterations(n *nodeState) {
 func (r *Run) dropScope(s *scope) {
 	delete(r.scopes, s.name())
 	r.unlistFinished(s)
+	r.cancelling = slices.DeleteFunc(r.cancelling, func(c *scope) bool { return c == s })
 	for i := range s.nodes {
 		n := &s.nodes[i]
 		r.closeInterrupts(n)

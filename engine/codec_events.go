@@ -21,6 +21,8 @@ func newEvent(kind string) Event {
 		return new(IterationStarted)
 	case "iteration.completed":
 		return new(IterationCompleted)
+	case "iteration.cancelled":
+		return new(IterationCancelled)
 	case "node.completed":
 		return new(NodeCompleted)
 	case "node.failed":
@@ -108,6 +110,9 @@ func (c *coder) fields(e Event) {
 	case *IterationCompleted:
 		c.str("scope", &v.Path)
 		c.values("outputs", &v.Outputs)
+	case *IterationCancelled:
+		c.str("scope", &v.Path)
+		pointer(c, "error", &v.Error, (*coder).failure)
 	case *NodeSkipped:
 		c.str("node", &v.Path)
 	case *NodeNotNeeded:
@@ -298,6 +303,7 @@ func (c *coder) nodeExpanded(v *NodeExpanded) {
 	c.int("concurrency", &v.Concurrency)
 	c.bool("fork", &v.Fork)
 	c.bool("fresh", &v.Fresh)
+	c.bool("race", &v.Race)
 }
 
 func (c *coder) failure(v *Error) {

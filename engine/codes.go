@@ -39,6 +39,8 @@ const (
 	CodeBranch        = "branch_unknown"
 	CodeOutputInvalid = "output_invalid"
 	CodeLoopLimit     = "loop_limit"
+	CodeRaceFailed    = "race_failed"
+	CodeRaceEffect    = "race_effect"
 	CodeJSON          = "json_invalid"
 	CodeHTTPRequest   = "http_request_invalid"
 	CodeHTTPBlocked   = "http_blocked"
@@ -173,6 +175,8 @@ func nodeErrorCodes() []CodeInfo {
 		{CodeBranch, "A decision returned a value that is not one of its branches, or no case of a switch matched.", "Add the branch, or a default."},
 		{CodeOutputInvalid, "A value does not fit the schema of an output.", "Correct the node that produces the value, or the schema."},
 		{CodeLoopLimit, "A loop reached `max` before its condition was true.", "Increase `max`, or set atMax: stop."},
+		{CodeRaceFailed, "Every branch of a race failed.", "See the failure of each branch in the message."},
+		{CodeRaceEffect, "A branch of a race started an effect that may change something outside the run, such as a call of a tool that is not read-only.", "Move it behind the race, or set allowEffects: true on the race."},
 		{CodeJSON, "A text that must be JSON is not.", "Correct the node that produces it; increase `maxOutput` if a model's answer was truncated."},
 		{CodeHTTPRequest, "The settings do not make a valid request.", "Correct the setting that the message names."},
 		{CodeHTTPBlocked, "Requests may not reach this address.", "Use a public address, or ask the operator of Weir to allow this one."},

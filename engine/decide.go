@@ -98,8 +98,12 @@ func (r *Run) decideIteration() Event {
 	return nil
 }
 
-// hasFailedIteration reports whether an iteration of the composite failed.
+// hasFailedIteration reports whether an iteration of the composite failed; for a race,
+// whether the race is decided.
 func (r *Run) hasFailedIteration(n *nodeState) bool {
+	if x := n.ext.expansion; x.race != nil {
+		return x.race.decided()
+	}
 	for _, s := range r.cancelling {
 		if s.owner == n {
 			return true
@@ -217,7 +221,16 @@ func (r *Run) decideScopeCancel() Event {
 			}
 			return &RunFailed{Error: s.cancel.err}
 		}
-		if s.owner.scope.cancelled() || r.hasLiveWork(s.owner) {
+		if s.owner.scope.cancelled() {
+			continue
+		}
+		if x := s.owner.ext.expansion; x.race != nil && x.race.failure == nil {
+			if s.live == 0 {
+				return &IterationCancelled{Path: s.name(), Error: s.cancel.err}
+			}
+			continue
+		}
+		if r.hasLiveWork(s.owner) {
 			continue
 		}
 		return &NodeFailed{Path: s.owner.path(), Error: s.cancel.err}

@@ -106,6 +106,10 @@ type NodeExpanded struct {
 	// Fresh, with Fork, starts the lanes' contexts without messages and discards everything
 	// of the lanes except the outputs.
 	Fresh bool `json:"fresh,omitempty"`
+	// Race, with Fork, makes the iterations run the branches of the node, one each, at the
+	// same time. The first iteration that completes wins: the others are cancelled and their
+	// lanes discarded.
+	Race bool `json:"race,omitempty"`
 }
 
 // IterationStarted opens a scope. Path is "refine#2", counted from 1.
@@ -117,6 +121,13 @@ type IterationStarted struct {
 type IterationCompleted struct {
 	Path    string `json:"scope"`
 	Outputs Values `json:"outputs,omitempty"`
+}
+
+// IterationCancelled closes the scope of a branch without outputs: another branch has won
+// or, with Error, the branch has failed.
+type IterationCancelled struct {
+	Path  string `json:"scope"`
+	Error *Error `json:"error,omitempty"`
 }
 
 // NodeCompleted commits a leaf's transaction, or ends a composite.
@@ -372,6 +383,7 @@ func (*NodePulling) Kind() string        { return "node.pulling" }
 func (*NodeExpanded) Kind() string       { return "node.expanded" }
 func (*IterationStarted) Kind() string   { return "iteration.started" }
 func (*IterationCompleted) Kind() string { return "iteration.completed" }
+func (*IterationCancelled) Kind() string { return "iteration.cancelled" }
 func (*NodeCompleted) Kind() string      { return "node.completed" }
 func (*NodeFailed) Kind() string         { return "node.failed" }
 func (*NodeRetrying) Kind() string       { return "node.retrying" }

@@ -231,6 +231,8 @@ func EventPath(e Event) string {
 		return e.Path
 	case *IterationCompleted:
 		return e.Path
+	case *IterationCancelled:
+		return e.Path
 	case *EffectStarted:
 		return effectNode(e.Key)
 	case *EffectCompleted:

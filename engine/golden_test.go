@@ -205,7 +205,8 @@ func (g *golden) collect() engine.Event {
 	}
 	s, _ := g.run.ScopeAt(path)
 	var out engine.Values
-	for _, b := range s.Graph().Def.Outputs {
+	from, to := s.OutputRange()
+	for _, b := range s.Graph().Def.Outputs[from:to] {
 		text, _ := b.Value.(string)
 		id, port, _ := strings.Cut(strings.Trim(text, "{ }"), ".")
 		if vs, ended, ok := s.Outputs(id); ok && ended {
@@ -303,6 +304,7 @@ type noopType struct{}
 func (noopType) Spec() *flow.TypeSpec {
 	return &flow.TypeSpec{
 		Name: "step", Version: 1, Category: "test", Summary: "Does what the scenario says.",
+		ActsOutside: func(map[string]any) bool { return false },
 		Settings: map[string]any{"type": "object", "properties": map[string]any{
 			"say":      map[string]any{"type": "boolean"},
 			"branches": map[string]any{"type": "array"},

@@ -38,7 +38,8 @@ type NodePlan struct {
 	Index int
 	// Use says how the node uses its context.
 	Use flow.ContextUse
-	// Body is the plan of a composite's inner graph.
+	// Body is the plan of a composite's inner graph; of a composite with branches it has the
+	// nodes of all of them.
 	Body *GraphPlan
 	// Host is for the runner; set once, before the first run.
 	Host any
@@ -56,6 +57,7 @@ type NodePlan struct {
 	lazyOnly      bool
 	errorWired    bool
 	firstOut      string // the port that takes the value of onError
+	branches      []branchPlan
 }
 
 // contextInput is a context port that takes its handle from an input of the surrounding
@@ -136,7 +138,7 @@ func compileGraph(g *flow.Graph, c flow.Catalogue) (*GraphPlan, error) {
 			if err != nil {
 				return nil, fmt.Errorf("node %s: %w", n.ID, err)
 			}
-			p.Nodes[i].Body = body
+			p.Nodes[i].Body, p.Nodes[i].branches = body, branchesOf(n)
 		}
 	}
 	if err := p.compileEdges(g); err != nil {

@@ -303,6 +303,7 @@ type scope struct {
 	owner    *nodeState
 	number   int // iteration, from 1; 0 for the root
 	plan     *GraphPlan
+	branch   *branchPlan // the part of the plan that the scope executes, nil for all of it
 	inputs   Values
 	nodes    []nodeState
 	edges    []edgeState
@@ -392,6 +393,9 @@ func (r *Run) openScope(p *GraphPlan, owner *nodeState, number int, inputs Value
 			n.needed = false
 			s.unneeded++
 		}
+	}
+	if owner != nil && owner.plan.branches != nil {
+		s.limitToBranch(&owner.plan.branches[(number-1)%len(owner.plan.branches)])
 	}
 	r.scopes[s.name()] = s
 	return s

@@ -28,6 +28,8 @@ type Entry struct {
 	// number of iterations in earlier expansions of this attempt.
 	Iterations        []Values
 	EarlierIterations int
+	// Race is the outcome of a race, nil if the node's newest expansion is none.
+	Race *RaceOutcome
 }
 
 // Entry returns the entry of the executing node at the path.
@@ -48,7 +50,7 @@ func (r *Run) Entry(path string) (Entry, bool) {
 	if x := n.ext; x != nil {
 		e.Grants, e.Port, e.EarlierIterations = x.grants, x.port, x.earlierIterations-x.earlierAttemptIterations
 		if x.expansion != nil {
-			e.Iterations = x.expansion.outputs
+			e.Iterations, e.Race = x.expansion.outputs, n.raceOutcome()
 		}
 		e.Resumed = x.answers != nil || x.effects != nil || x.startedEffects != nil || x.steps != nil
 	}
@@ -312,6 +314,9 @@ func (r *Run) Nodes() []Node {
 func (r *Run) appendNodes(out []Node, s *scope) []Node {
 	for i := range s.nodes {
 		n := &s.nodes[i]
+		if s.branch != nil && !s.branch.has(i) {
+			continue
+		}
 		v := Node{Path: n.path(), Type: n.plan.Def.Type, Status: n.status, Attempt: int(n.attempt), Outputs: n.outputs}
 		if n.ext != nil {
 			v.Metadata, v.Micros, v.Cached, v.Error = n.ext.metadata, n.ext.micros, n.ext.cached, n.ext.failure

@@ -101,6 +101,9 @@ type TypeSpec struct {
 	NewContext bool
 	// Composite types have a Body graph under `with.body`.
 	Composite bool
+	// Branches: a Composite has several bodies by name under `with.branches` instead. Each of
+	// its iterations runs one of them, in a lane of its own.
+	Branches bool
 	// BodyInputs are what a composite's body may read under inputs.* beside the input ports
 	// of the node and, where its ports are AnyOut, the outputs of the body itself, which
 	// are carried from iteration to iteration; nil means item and index.
@@ -122,6 +125,10 @@ type TypeSpec struct {
 	// InlineFor, if set, decides from the settings which nodes of a type are Inline;
 	// Replays then applies only to those.
 	InlineFor func(with map[string]any) bool
+	// ActsOutside, if set, decides from the settings whether a node of the type itself may
+	// change something outside the run. Tools that models call are not counted. Nil means
+	// that it may, unless it is Pure, Replays, Composite or runs a flow.
+	ActsOutside func(with map[string]any) bool
 	// OnlyWaits: the node only waits for something outside, so that `timeout: {idle: ...}`
 	// would have no meaning.
 	OnlyWaits bool

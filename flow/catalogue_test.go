@@ -111,7 +111,8 @@ func contextTypes() catalogue {
 		},
 		{
 			Name: "llmRequest", Aliases: []string{"chat"}, Version: 1, Context: flow.ContextWrite,
-			PureFor: func(with object) bool { return with["skipHistory"] == true },
+			ActsOutside: func(map[string]any) bool { return false },
+			PureFor:     func(with object) bool { return with["skipHistory"] == true },
 			Ports: flow.Ports{
 				In: []flow.Port{in("message", flow.TypeMessage), in("tools", flow.TypeTools), in("context", flow.TypeContext)},
 				Out: []flow.Port{
@@ -254,6 +255,11 @@ func compositeTypes() catalogue {
 			Name: "forEach", Version: 1, Composite: true,
 			Ports:    flow.Ports{In: []flow.Port{required("items", flow.TypeList)}, AnyIn: true, Out: []flow.Port{out("results", flow.TypeList)}},
 			Settings: settings(object{"concurrency": object{"type": "integer", "minimum": 1}}),
+		},
+		{
+			Name: "race", Version: 1, Composite: true, Branches: true, BodyInputs: []string{},
+			Ports:    flow.Ports{AnyIn: true, AnyOut: true, Out: []flow.Port{out("winner", flow.TypeText)}},
+			Settings: settings(object{"allowEffects": object{"type": "boolean"}, "branches": object{"type": "object"}}, "branches"),
 		},
 	}
 }

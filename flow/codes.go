@@ -13,7 +13,7 @@ const (
 	CodeEmptyFlow         = "empty_flow"         // a flow or body without nodes
 	CodeBadID             = "bad_id"             // an invalid id or name
 	CodeReservedID        = "reserved_id"        // an id that expressions reserve
-	CodeDuplicateID       = "duplicate_id"       // two edges with one id
+	CodeDuplicateID       = "duplicate_id"       // two edges, or two nodes of branches, with one id
 	CodeBadDuration       = "bad_duration"       // not a duration
 	CodeBadReducer        = "bad_reducer"        // not a reducer
 	CodeUnknownType       = "unknown_type"       // no such node type
@@ -29,6 +29,7 @@ const (
 	CodeMissingSetting    = "missing_setting"    // a required setting is absent
 	CodeUnknownSetting    = "unknown_setting"    // the type has no such setting
 	CodeInvalidSetting    = "invalid_setting"    // a setting that the type refuses
+	CodeRaceEffect        = "race_effect"        // a branch that may act outside the run
 	CodeMissingBody       = "missing_body"       // a composite without `with.body`
 	CodePortConflict      = "port_conflict"      // two values for a port that takes one value
 	CodeTypeMismatch      = "type_mismatch"      // incompatible port types
@@ -71,14 +72,15 @@ func Codes() []Code {
 		{CodeBadVersion, "`weir:` does not hold a version number.", "Write weir: 1."},
 		{CodeCycle, "Nodes depend on each other in a cycle.", "Repeat with a loop node, which carries values from one iteration to the next."},
 		{CodeDuplicateEdge, "A connection is listed twice.", "Remove one."},
-		{CodeDuplicateID, "Two edges of one graph have the same id.", "Rename one of them."},
+		{CodeDuplicateID, "Two edges of one graph, or two nodes in the branches of one node, have the same id.", "Rename one of them."},
 		{CodeDuplicateKey, "A key occurs twice in an object.", "Remove or rename one of them."},
 		{CodeDuplicatePortal, "Two portalOut nodes of one scope have the same name.", "Rename one."},
 		{CodeEmptyFlow, "A flow or body has no nodes.", "Add a node under `nodes:`."},
 		{CodeFlowChanged, "`uses` pins a flow to a fingerprint, and the flow that was found has a different one.", "Restore the pinned flow, or remove the entry to accept the present one."},
 		{CodeFlowCycle, "Flows use each other in a cycle.", "Let one flow use itself with flow: self, or repeat with a loop."},
 		{CodeInvalidSetting, "A node type refuses a setting.", "Give the value that the message describes; `weir nodes TYPE` shows the settings."},
-		{CodeMissingBody, "A loop or forEach has no `with.body`.", "Add body: {nodes: ..., outputs: ...}."},
+		{CodeRaceEffect, "A branch of a race may change something outside the run.", "Move the node behind the race, or set allowEffects: true on the race."},
+		{CodeMissingBody, "A composite has no `with.body`, or no `with.branches`.", "Add body: {nodes: ..., outputs: ...}, or branches: {NAME: {nodes: ..., outputs: ...}, ...}."},
 		{CodeMissingInput, "A required input port of a node is not bound.", "Bind it under `in:`."},
 		{CodeMissingKey, "A required key is absent.", "Add it."},
 		{CodeMissingSetting, "A required setting of a node is absent.", "Add it under `with:`."},

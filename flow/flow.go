@@ -94,7 +94,7 @@ func (f *Flow) Dependencies() []*Flow {
 	return out
 }
 
-// Graph is one scope: the root of a flow, or the body of a loop or forEach.
+// Graph is one scope: the root of a flow, or the body of a composite.
 type Graph struct {
 	// Nodes are in flow order: topological, ties by id.
 	Nodes []*Node
@@ -222,6 +222,10 @@ type Node struct {
 	With map[string]any
 	// Body is the inner graph of a composite, nil otherwise. It is not in With.
 	Body *Graph
+	// Branches are the branches of a composite that has several bodies, sorted by name. Body
+	// then is the concatenation of their graphs, which no edge connects and in which node ids
+	// are unique.
+	Branches []Branch
 	// Uses is the flow that a node of a type with Uses runs, nil otherwise.
 	Uses *Flow
 	// Runs are the flows that a node of a type with Flows may run, in the order of its
@@ -264,6 +268,12 @@ func (n *Node) PlaceOf(setting string) Pos {
 		setting = setting[:i]
 	}
 	return n.Pos
+}
+
+// Branch is one of several bodies of a composite.
+type Branch struct {
+	Name string
+	Graph
 }
 
 // Binding binds a name to a value: a literal, or a structure with templates.

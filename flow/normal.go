@@ -306,7 +306,18 @@ func (w *writer) with(n *Node) {
 	for _, k := range slices.Sorted(maps.Keys(n.With)) {
 		w.field(k, n.With[k])
 	}
-	if n.Body != nil {
+	switch {
+	case n.Branches != nil:
+		w.key(branchesKey)
+		w.open('{')
+		for i := range n.Branches {
+			w.key(n.Branches[i].Name)
+			w.open('{')
+			w.graph(&n.Branches[i].Graph)
+			w.close('}')
+		}
+		w.close('}')
+	case n.Body != nil:
 		w.key("body")
 		w.open('{')
 		w.graph(n.Body)

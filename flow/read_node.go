@@ -164,7 +164,7 @@ func (s *scope) bodyInputs() []string {
 		}
 	}
 	names = append(names, s.parent.edgePorts[it.node.ID]...)
-	if it.ports.AnyOut { // its outputs are those of the body, carried from iteration to iteration
+	if it.ports.AnyOut && !it.spec.Branches { // its outputs are those of the body, carried from iteration to iteration
 		for _, b := range s.graph.Outputs {
 			names = append(names, b.Name)
 		}

@@ -204,6 +204,16 @@ func (g *graphReader) node(s *scope, m *member, path string) (*Node, error) {
 			}
 			continue
 		}
+		if with.key == branchesKey && haveNodes(with.val) {
+			for _, b := range members(with.val) {
+				graph, err := g.read(b.val, path)
+				if err != nil {
+					return nil, err
+				}
+				n.addBranch(b.key, &graph)
+			}
+			continue
+		}
 		if n.With == nil {
 			n.With = make(map[string]any)
 		}
@@ -270,7 +280,7 @@ func (g *graphReader) use(n *Node) {
 
 // inferSpec derives a node type from the edges of a node.
 func inferSpec(scope *Graph, n *Node) *NodeSpec {
-	s := &NodeSpec{AnyIn: true, AnyOut: true, Composite: n.Body != nil}
+	s := &NodeSpec{AnyIn: true, AnyOut: true, Composite: n.Body != nil, Branches: n.Branches != nil}
 	for _, e := range scope.Edges {
 		if e.To == n.ID && e.ToPort == "context" {
 			s.Context = "write"

@@ -70,14 +70,23 @@ func schemaOf(sp *TypeSpec) (obj, error) {
 		if p, ok := raw["properties"].(obj); ok {
 			props = p
 		}
-		props["body"] = obj{"$ref": "#/$defs/graph"}
+		props[sp.bodyKey()] = bodySchema(sp)
 		required, _ := raw["required"].([]any)
-		raw["properties"], raw["required"] = props, append(slices.Clone(required), "body")
+		raw["properties"], raw["required"] = props, append(slices.Clone(required), sp.bodyKey())
 	}
 	if sp.Summary != "" {
 		raw["description"] = sp.Summary
 	}
 	return raw, nil
+}
+
+// bodySchema returns the schema of the setting that has the graph, or graphs, of a composite.
+func bodySchema(sp *TypeSpec) obj {
+	graph := obj{"$ref": "#/$defs/graph"}
+	if !sp.Branches {
+		return graph
+	}
+	return obj{"type": "object", "minProperties": minBranches, "propertyNames": nameSchema(), "additionalProperties": graph}
 }
 
 // anchored returns a copy of a schema with references to its root rewritten for its new

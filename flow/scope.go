@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -192,7 +193,9 @@ func (it *nodeDraft) outNames() []string {
 	names := portNames(it.ports.Out)
 	if it.body != nil && it.ports.AnyOut {
 		for _, b := range it.body.graph.Outputs {
-			names = append(names, b.Name)
+			if !slices.Contains(names, b.Name) { // branches may have outputs of one name
+				names = append(names, b.Name)
+			}
 		}
 	}
 	return append(names, "error")

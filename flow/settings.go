@@ -53,20 +53,20 @@ func newSettingsSchema(sp *TypeSpec) (*settingsSchema, error) {
 		raw["additionalProperties"] = false
 	}
 	if sp.Composite {
-		removeBody(raw)
+		removeBody(raw, sp.bodyKey())
 	}
 	return &settingsSchema{raw: raw}, nil
 }
 
-// removeBody removes `body`, which is a graph, from a composite's settings.
-func removeBody(raw map[string]any) {
+// removeBody removes the graph, or graphs, from a composite's settings.
+func removeBody(raw map[string]any, key string) {
 	if p, ok := raw["properties"].(map[string]any); ok {
 		p = maps.Clone(p)
-		delete(p, "body")
+		delete(p, key)
 		raw["properties"] = p
 	}
 	if r, ok := raw["required"].([]any); ok {
-		raw["required"] = slices.DeleteFunc(slices.Clone(r), func(x any) bool { return x == "body" })
+		raw["required"] = slices.DeleteFunc(slices.Clone(r), func(x any) bool { return x == key })
 	}
 }
 
@@ -95,7 +95,7 @@ func (s *scope) readSettings(it *nodeDraft) {
 	r := settingsReader{s: s, it: it}
 	with := make(map[string]any, len(v.members))
 	for _, m := range v.members {
-		if m.key == "body" && it.spec.Composite {
+		if it.spec.Composite && m.key == it.spec.bodyKey() {
 			continue
 		}
 		r.path = append(r.path[:0], m.key)
@@ -137,17 +137,25 @@ func (s *scope) readBody(it *nodeDraft, with *value) {
 	if it.spec == nil || !it.spec.Composite {
 		return
 	}
-	body := with.get("body")
+	body := with.get(it.spec.bodyKey())
 	if body == nil {
 		at := with
 		if at == nil {
 			at = &value{line: it.key.line, col: it.key.col}
 		}
-		s.l.reportAt(at, CodeMissingBody, fmt.Sprintf("%s (%s) has no body", it.node.ID, it.spec.Name), "add with.body: {nodes: ..., outputs: ...}")
+		missing, hint := "body", "add with.body: {nodes: ..., outputs: ...}"
+		if it.spec.Branches {
+			missing, hint = "branches", "add with.branches: {NAME: {nodes: ..., outputs: ...}, NAME: ...}"
+		}
+		s.l.reportAt(at, CodeMissingBody, fmt.Sprintf("%s (%s) has no %s", it.node.ID, it.spec.Name, missing), hint)
 		return
 	}
 	if s.depth+1 > MaxScopes {
 		s.l.reportAt(body, CodeTooBig, fmt.Sprintf("bodies nest deeper than %d", MaxScopes), "")
+		return
+	}
+	if it.spec.Branches {
+		s.readBranches(it, body)
 		return
 	}
 	f, ok := s.l.object(body, "a body")

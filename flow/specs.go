@@ -40,6 +40,7 @@ type NodeSpec struct {
 	// Context is "read" or "write", "" for a node without a context.
 	Context     string `json:"context,omitempty"`
 	Composite   bool   `json:"composite,omitempty"`
+	Branches    bool   `json:"branches,omitempty"`
 	NewContext  bool   `json:"newContext,omitempty"`
 	PassThrough bool   `json:"passThrough,omitempty"`
 	Inline      bool   `json:"inline,omitempty"`
@@ -130,7 +131,7 @@ func specOf(f *Flow, n *Node, t *TypeSpec) *NodeSpec {
 	ports := t.PortsOf(n)
 	s := &NodeSpec{
 		Version: t.Version, In: portSpecs(ports.In), Out: portSpecs(ports.Out), AnyIn: ports.AnyIn, AnyOut: ports.AnyOut,
-		Context: contextUses()[t.ContextOf(n)], Composite: t.Composite, NewContext: t.NewContext, PassThrough: t.PassThrough, Inline: t.Inline,
+		Context: contextUses()[t.ContextOf(n)], Composite: t.Composite, Branches: t.Branches, NewContext: t.NewContext, PassThrough: t.PassThrough, Inline: t.Inline,
 		Uses: n.Uses != nil,
 	}
 	for _, run := range n.Runs {
@@ -174,7 +175,7 @@ func (s *NodeSpec) typeSpec(name string) *TypeSpec {
 		Name: name, Version: s.Version,
 		Ports:     Ports{In: portsFrom(s.In), Out: portsFrom(s.Out), AnyIn: s.AnyIn, AnyOut: s.AnyOut},
 		Context:   ContextUse(max(0, slices.Index(contextUses(), s.Context))),
-		Composite: s.Composite, NewContext: s.NewContext, PassThrough: s.PassThrough, Inline: s.Inline,
+		Composite: s.Composite, Branches: s.Branches, NewContext: s.NewContext, PassThrough: s.PassThrough, Inline: s.Inline,
 	}
 }
 

@@ -47,6 +47,7 @@ func (s *NodeSpec) specChanges(name string, now *NodeSpec) (out []SpecChange) {
 		{"whether it has outputs of any name", s.AnyOut, now.AnyOut},
 		{"how it uses its context", s.Context, now.Context},
 		{"whether it has a body", s.Composite, now.Composite},
+		{"whether it has branches", s.Branches, now.Branches},
 		{"whether it creates a context", s.NewContext, now.NewContext},
 		{"whether it passes its inputs through", s.PassThrough, now.PassThrough},
 		{"whether it runs another flow", s.Uses, now.Uses},

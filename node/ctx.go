@@ -95,6 +95,11 @@ type Graph interface {
 	// Expand requests iterations of the body, one for each item. It always returns
 	// ErrSuspended or an error: the node runs again after they are done.
 	Expand(items []engine.Values, concurrency int) error
+	// Race requests that all branches of the body run at the same time, each with the
+	// inputs. It always returns ErrSuspended or an error. RaceOutcome returns how the race
+	// ended, nil before.
+	Race(inputs engine.Values) error
+	RaceOutcome() *engine.RaceOutcome
 	// Iterations returns the outputs of the newest expansion's iterations, in order;
 	// Iterated the number of iterations in all expansions.
 	Iterations() []engine.Values
@@ -156,6 +161,9 @@ type Effect struct {
 	Digest []byte
 	// Unknown is the policy for an effect in flight at a crash.
 	Unknown UnknownPolicy
+	// ReadOnly: the effect changes nothing outside the run that anything else could notice,
+	// apart from its cost. A branch of a race may start no other effect.
+	ReadOnly bool
 	// Reserve is the maximum spending of a model call, nil for effects that spend nothing.
 	// If a budget leaves less for its answer, the runner lowers Output before Do.
 	Reserve *Reserve
@@ -281,6 +289,12 @@ func (c *Ctx) Pull(port string) (engine.Value, bool, error) { return c.host.Pull
 func (c *Ctx) Expand(items []engine.Values, concurrency int) error {
 	return c.host.Expand(items, concurrency)
 }
+
+// Race requests that all branches of the body run; see Graph.
+func (c *Ctx) Race(inputs engine.Values) error { return c.host.Race(inputs) }
+
+// RaceOutcome returns how the branches ended, nil before Race.
+func (c *Ctx) RaceOutcome() *engine.RaceOutcome { return c.host.RaceOutcome() }
 
 // Iterated returns the number of iterations of the body so far.
 func (c *Ctx) Iterated() int { return c.host.Iterated() }

@@ -22,7 +22,7 @@ func (c *Ctx) Stopwatch() *Stopwatch { return &Stopwatch{c: c, read: time.Now()}
 // Elapsed returns the working time of the node so far. Each reading is an effect, so that a
 // re-entered attempt reads the same values.
 func (s *Stopwatch) Elapsed() (time.Duration, error) {
-	v, err := s.c.Do(Effect{Name: "clock", Do: func(goContext, string) (Outcome, error) {
+	v, err := s.c.Do(Effect{Name: "clock", ReadOnly: true, Do: func(goContext, string) (Outcome, error) {
 		return Outcome{Value: s.elapsed + time.Since(s.read).Microseconds()}, nil
 	}})
 	if err != nil {

@@ -51,7 +51,7 @@ func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult
 		unknown = UnknownRetry
 	}
 	v, err := h.c.Do(Effect{
-		Name: h.prefix + "tool", Index: index, Request: []any{t.Name, call.Arguments}, Unknown: unknown,
+		Name: h.prefix + "tool", Index: index, Request: []any{t.Name, call.Arguments}, Unknown: unknown, ReadOnly: t.ReadOnly,
 		Do: func(ctx context.Context, key string) (Outcome, error) {
 			made := &declaredArtifacts{}
 			text, err := t.Run(ctx, tool.Call{Key: key, Arguments: call.Arguments, Caller: h.c.caller(), OnDeclare: made.add})

@@ -43,6 +43,7 @@ type attempt struct {
 	inputError     *engine.Error // the inputs could not be made
 	hasLaneCommits bool          // a composite whose lanes have something to commit
 	cacheHit       bool          // the outputs came from the cache
+	onlyReads      bool          // in a branch of a race, where effects must be read-only
 
 	manager        *convo.Manager
 	otherManagers  []*convo.Manager
@@ -97,6 +98,7 @@ func (m *machine) initAttempt(a *attempt, e engine.Entry, h *preparedNode) {
 	}
 	a.ctx = node.NewCtx(context.Background(), info, inputs, node.NewState(e.State, m.reducers), a)
 	m.active[e.Path] = a
+	a.onlyReads = slices.ContainsFunc(m.run.RacesAround(e.Path), func(p *engine.NodePlan) bool { return p.Def.With[flow.AllowEffects] != true })
 	a.accounts, a.approvals = nil, m.run.Approvals()
 	if bound := m.run.Accounts(e.Path); bound != nil {
 		a.accounts = m.ledger.register(bound)
@@ -385,6 +387,25 @@ func (a *attempt) Expand(items []engine.Values, concurrency int) error {
 	}
 	return node.ErrSuspended
 }
+
+// Race implements node.Graph.
+func (a *attempt) Race(inputs engine.Values) error {
+	branches := a.Plan.Def.Branches
+	if len(branches) == 0 {
+		return fmt.Errorf("node type %s has no branches to run", a.Plan.Def.Type)
+	}
+	items := make([]engine.Values, len(branches))
+	for i := range items {
+		items[i] = slices.Clone(inputs)
+	}
+	a.expand = &engine.NodeExpanded{
+		Path: a.Path, Items: items, Concurrency: len(items), Fork: true, Fresh: a.Plan.Def.Isolation == "fresh", Race: true,
+	}
+	return node.ErrSuspended
+}
+
+// RaceOutcome implements node.Graph.
+func (a *attempt) RaceOutcome() *engine.RaceOutcome { return a.Entry.Race }
 
 // Iterations implements node.Graph.
 func (a *attempt) Iterations() []engine.Values { return a.Entry.Iterations }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/internal/guard"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
@@ -30,6 +31,13 @@ func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 	}
 	if known := a.completedEffect(key); known != nil {
 		return a.replayEffect(known, digest)
+	}
+	if a.onlyReads && !e.ReadOnly {
+		return nil, &engine.Error{
+			Code: engine.CodeRaceEffect, Key: key, Permanent: true,
+			Message: "the effect " + key + " may change something outside the run, and this branch of a race may lose",
+			Hint:    "move what changes something behind the race, or set " + flow.AllowEffects + ": true on it",
+		}
 	}
 	if a.startedEffects[key] != nil {
 		if v, done, err := a.resolveUnknown(e, key); done || err != nil {

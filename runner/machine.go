@@ -118,6 +118,10 @@ func (m *machine) collectOutputs() engine.Event {
 			Code: engine.CodeOutput, Message: err.Error(),
 			Hint: "correct the flow's outputs and run it again",
 		}}
+	case err != nil && scope.IsBranch():
+		return &engine.IterationCancelled{Path: path, Error: &engine.Error{
+			Code: engine.CodeOutput, Node: scope.Owner(), Message: path + ": " + err.Error(), Permanent: true,
+		}}
 	case err != nil:
 		return &engine.NodeFailed{Path: scope.Owner(), Error: &engine.Error{
 			Code: engine.CodeOutput,
@@ -193,6 +197,10 @@ func (m *machine) afterApply(e engine.Event) error {
 	case *engine.NodeRetrying:
 		m.closeLanes(e.Path)
 		m.dropContextSnapshots(e.Path, false)
+	case *engine.IterationCompleted: // a race that is won cancels the children of its other branches
+		if m.run.Cancelling() {
+			m.checkChildren, m.questionsChanged = true, true
+		}
 	case *engine.NodeErrored:
 		m.checkChildren = true
 		if e.Handled != "" {

@@ -77,7 +77,8 @@ func positionText(p flow.Pos) string {
 // reference is absent where its source gave nothing; absent has these with the
 // reason. In any other template what is read and not there is an error.
 func evalOutputs(v *scopeVars) (out, absent engine.Values, err error) {
-	bs := v.scope.Graph().Host.([]binding)
+	from, to := v.scope.OutputRange()
+	bs := v.scope.Graph().Host.([]binding)[from:to]
 	out = make(engine.Values, 0, len(bs))
 	for i := range bs {
 		b := &bs[i]

@@ -11,7 +11,8 @@ import (
 // How an attempt is stopped when its run is cancelled or fails: no effect
 // starts any more; those in flight have drain to end by themselves, then their
 // context ends, and after grace they are given up as unknown. A function without an
-// effect in flight has drain to return.
+// effect in flight has drain to return. In a branch that has lost a race and may only read,
+// the context ends at once.
 const (
 	drainTimeout = 2 * time.Second
 	stopGrace    = 10 * time.Second
@@ -28,6 +29,11 @@ func (x *Execution) stopUnneeded() {
 		}
 		a.stopping.Store(true)
 		x.cancelToolRunsAt(path)
+		if a.onlyReads && x.m.run.LostRace(path) { // nothing that it does is wanted or matters
+			a.cancel(errAborted)
+			x.stopAfter(a, drainTimeout, stopAbandon)
+			continue
+		}
 		if a.effectsInFlight.Load() == 0 { // its function is all there is to wait for
 			a.cancel(errAborted)
 			x.stopAfter(a, drainTimeout, stopAbandon)

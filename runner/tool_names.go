@@ -93,3 +93,30 @@ func (n *toolNameSet) childFlows(x *flow.Node) {
 		}
 	}
 }
+
+// NodeTools are the tools that the branches of a node name.
+type NodeTools struct {
+	Node  *flow.Node
+	Names []string
+}
+
+// BranchTools lists the nodes of a graph with branches that may only read, and the names
+// of tools in them and in the flows that they run. Names that come by a value as the flow runs are
+// not among them.
+func BranchTools(g *flow.Graph) (out []NodeTools) {
+	for _, n := range g.Nodes {
+		if n.Body == nil {
+			continue
+		}
+		if n.Branches == nil || n.With[flow.AllowEffects] == true {
+			out = append(out, BranchTools(n.Body)...)
+			continue
+		}
+		set := toolNameSet{}
+		set.graph(n.Body)
+		set.childFlows(n)
+		slices.Sort(set.names)
+		out = append(out, NodeTools{n, slices.Compact(set.names)})
+	}
+	return out
+}

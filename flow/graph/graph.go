@@ -63,6 +63,19 @@ func nodeKind(n *flow.Node) string {
 	return n.Type
 }
 
+// drawnBody returns the body of a composite as it is drawn: each branch is a box of its own.
+func drawnBody(n *flow.Node) *flow.Graph {
+	if n.Branches == nil {
+		return n.Body
+	}
+	g := &flow.Graph{}
+	for i := range n.Branches {
+		b := &n.Branches[i]
+		g.Nodes = append(g.Nodes, &flow.Node{ID: b.Name, Type: "branch", Body: &b.Graph})
+	}
+	return g
+}
+
 // Mermaid returns the flow as a Mermaid flowchart. Data is drawn as an arrow, control as a
 // dotted one with the branch as its label, context as a thick one and tools with a circle
 // at its end. A node that runs a flow is a box with double sides and the name of the flow.
@@ -80,7 +93,7 @@ func mermaidScope(b *strings.Builder, g *flow.Graph, prefix, indent string) {
 		switch {
 		case n.Body != nil:
 			b.WriteString(indent + "subgraph " + id + `["` + quote(n.ID) + " · " + quote(n.Type) + "\"]\n")
-			mermaidScope(b, n.Body, id+"_", indent+"  ")
+			mermaidScope(b, drawnBody(n), id+"_", indent+"  ")
 			b.WriteString(indent + "end\n")
 		case n.Uses != nil:
 			b.WriteString(indent + id + `[["` + quote(n.ID) + "<br/>" + quote(nodeKind(n)) + "\"]]\n")
@@ -134,7 +147,7 @@ func dotScope(b *strings.Builder, g *flow.Graph, prefix, indent string) {
 		}
 		b.WriteString(indent + "subgraph cluster_" + id + " {\n")
 		b.WriteString(indent + "  style=rounded;\n" + indent + "  " + id + label + ", style=dashed];\n")
-		dotScope(b, n.Body, id+"_", indent+"  ")
+		dotScope(b, drawnBody(n), id+"_", indent+"  ")
 		b.WriteString(indent + "}\n")
 	}
 	styles := map[flow.EdgeKind]string{flow.EdgeControl: "style=dashed", flow.EdgeContext: "color=\"#2563eb\", penwidth=1.6", flow.EdgeTools: "arrowhead=odot"}

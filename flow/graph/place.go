@@ -46,7 +46,7 @@ func layout(g *flow.Graph) *picture {
 	for i, n := range g.Nodes {
 		sizes[i] = size{max(nodeMin, float64(len(n.ID))*letterID+28, float64(len(nodeKind(n)))*letterType+28), nodeHeight}
 		if n.Body != nil {
-			inner[i] = layout(n.Body)
+			inner[i] = layout(drawnBody(n))
 			sizes[i] = size{max(sizes[i].w, inner[i].w+2*clusterPad), inner[i].h + clusterPad + clusterHead}
 		}
 	}

@@ -110,7 +110,7 @@ func (n *cacheNode) Run(ctx *node.Ctx) error {
 // lookUp is an effect, so that a run that goes on later finds what it found
 // before: a list with the value, or an empty one.
 func (n *cacheNode) lookUp(ctx *node.Ctx, key string) ([]any, error) {
-	v, err := ctx.Do(node.Effect{Name: "lookup", Request: key, Do: func(c context.Context, _ string) (node.Outcome, error) {
+	v, err := ctx.Do(node.Effect{Name: "lookup", Request: key, ReadOnly: true, Do: func(c context.Context, _ string) (node.Outcome, error) {
 		v, ok, err := ctx.Cache().Get(c, node.CacheKey(ctx.Info().User, n.Shared, key))
 		if err != nil {
 			return node.Outcome{}, transientError(CodeCache, "look up %q: %v", shorten(key, maxValueBytes), err)
@@ -132,7 +132,7 @@ func (n *cacheNode) store(ctx *node.Ctx, key string, v engine.Value) error {
 	if n.TTL != nil {
 		ttl = n.TTL.Duration
 	}
-	_, err := ctx.Do(node.Effect{Name: "keep", Request: []any{key, v}, Do: func(c context.Context, _ string) (node.Outcome, error) {
+	_, err := ctx.Do(node.Effect{Name: "keep", Request: []any{key, v}, ReadOnly: true, Do: func(c context.Context, _ string) (node.Outcome, error) {
 		if err := ctx.Cache().Put(c, node.CacheKey(ctx.Info().User, n.Shared, key), v, ttl); err != nil {
 			return node.Outcome{}, transientError(CodeCache, "keep %q: %v", shorten(key, maxValueBytes), err)
 		}

@@ -38,6 +38,7 @@ func Types() []node.Type {
 		waitEventType(),
 		loopType(),
 		forEachType(),
+		raceType(),
 		flowType(),
 		portalInType(),
 		portalOutType(),

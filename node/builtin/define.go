@@ -36,6 +36,9 @@ func define[T any, P interface {
 	if spec.AsksModels == nil && spec.Uses == nil {
 		spec.AsksModels = never
 	}
+	if spec.ActsOutside == nil {
+		spec.ActsOutside = never
+	}
 	return &definedType{spec: spec, prepare: func(with map[string]any) (node.Node, error) {
 		settings, err := decode[T](with)
 		if err != nil {
@@ -58,6 +61,7 @@ func define[T any, P interface {
 // but by the expressions in their settings.
 func readsSettingsOnly(map[string]any) ([]string, bool) { return nil, false }
 
-// always and never are TypeSpec.AsksModels of types whose settings do not matter for it.
+// always and never are TypeSpec.AsksModels and TypeSpec.ActsOutside of types whose settings do
+// not matter for it.
 func always(map[string]any) bool { return true }
 func never(map[string]any) bool  { return false }

@@ -24,6 +24,7 @@ func minimalFlows() map[string]probeFlow {
 		"newContext": {}, "httpRequest": {with: map[string]string{"url": "http://example.com/a"}}, "userInput": {answers: map[string]any{"n:ask#1": "yes"}},
 		"waitEvent": {with: map[string]string{"name": "paid"}, answers: map[string]any{"n:event#1": "yes"}}, "wait": {with: map[string]string{"for": "0.001"}},
 		"loop": {with: map[string]string{"body": bodyOf, "max": "2"}}, "forEach": {with: map[string]string{"body": bodyOf}, in: map[string]string{"items": "[1, 2]"}},
+		"race":  {with: map[string]string{"branches": branchesOf}},
 		"flow":  {with: map[string]string{"flow": "child.yaml"}, files: map[string]string{"child.yaml": childFlow}},
 		"cache": {with: map[string]string{"key": "k"}, in: map[string]string{"value": "1"}}, "fail": {with: map[string]string{"message": "no"}},
 		"injectMessages": {with: map[string]string{"messages": "[{role: user, text: hi}]"}}, "manualInput": {with: map[string]string{"text": "hi"}},
@@ -88,7 +89,7 @@ func except(names ...string) []string {
 	return slices.DeleteFunc(allTypes(), func(n string) bool { return slices.Contains(names, n) })
 }
 
-func composites() []string { return []string{"loop", "forEach"} }
+func composites() []string { return []string{"loop", "forEach", "race"} }
 
 // withIsolation gives composites the lane that some keys need.
 func withIsolation(s probeFlow, typ string) probeFlow {
@@ -124,7 +125,7 @@ func keyProbes() map[string]keyProbe {
 		"timeout.total": {value: "{total: 20ms}", base: "{total: 30ms}", on: func(s probeFlow, _ string) probeFlow { return s.withHangingNode() }},
 		"timeout.idle": {
 			value: "{idle: 20ms}", base: "{total: 30ms}", on: func(s probeFlow, _ string) probeFlow { return s.withHangingNode() },
-			refused: map[string][]string{flow.CodeBadValue: {"loop", "forEach", "flow", "wait", "waitEvent", "userInput"}},
+			refused: map[string][]string{flow.CodeBadValue: {"loop", "forEach", "race", "flow", "wait", "waitEvent", "userInput"}},
 		},
 		"onError": {
 			on: func(s probeFlow, _ string) probeFlow { return s.withFailingNode(5) }, valueOf: func(typ string) string { return "{value: " + literalsByPortType()[firstOut(typ)] + "}" },
@@ -145,12 +146,17 @@ func keyProbes() map[string]keyProbe {
 		"cache.ttl": {
 			value: "{ttl: 5h}", base: "true", on: withIsolation, refused: uncached(),
 		},
-		"isolation": {value: "fork", on: func(s probeFlow, typ string) probeFlow {
+		"isolation": {valueOf: func(typ string) string {
+			if typ == "race" { // fork is its default
+				return "fresh"
+			}
+			return "fork"
+		}, on: func(s probeFlow, typ string) probeFlow {
 			if typ == "flow" {
 				return s.withMessage()
 			}
 			return s
-		}, refused: map[string][]string{flow.CodeNotComposite: except("loop", "forEach", "flow")}},
+		}, refused: map[string][]string{flow.CodeNotComposite: except("loop", "forEach", "race", "flow")}},
 		"budget.maxTokens": {value: "{maxTokens: 1}", on: spending, refused: unasked()},
 		"budget.maxCalls":  {value: "{maxCalls: 1}", base: "{maxCalls: 2}", on: spending, refused: unasked()},
 		"budget.maxCost":   {value: "{maxCost: 0.0001}", on: spending, refused: unasked()},
@@ -171,13 +177,13 @@ func closedIn() []string {
 
 // uncached are the types that cannot be cached.
 func uncached() map[string][]string {
-	pure := []string{"decision", "fail", "merge", "output", "portalIn", "portalOut", "switch", "template", "transform", "categorizer", "extract", "summarize", "loop", "forEach"}
+	pure := []string{"decision", "fail", "merge", "output", "portalIn", "portalOut", "switch", "template", "transform", "categorizer", "extract", "summarize", "loop", "forEach", "race"}
 	return map[string][]string{flow.CodeNeverCompletes: {"fail"}, flow.CodeNotPure: except(pure...)}
 }
 
 // unasked are the types that call no model, under the settings of plainStages.
 func unasked() map[string][]string {
-	return map[string][]string{flow.CodeNoModel: except("llmRequest", "agent", "categorizer", "extract", "summarize", "loop", "forEach", "flow")}
+	return map[string][]string{flow.CodeNoModel: except("llmRequest", "agent", "categorizer", "extract", "summarize", "loop", "forEach", "race", "flow")}
 }
 
 // spending is a stage whose node asks a model, and more than once.
@@ -187,6 +193,8 @@ func spending(s probeFlow, typ string) probeFlow {
 	switch typ {
 	case "loop", "forEach":
 		return s.setting("body", "{nodes: {t: "+two+"}}")
+	case "race":
+		return s.setting("branches", "{a: {nodes: {t: "+two+", u: {type: llmRequest, after: t, in: {message: hello}}}}, b: {nodes: {w: {type: fail, with: {message: no}}}}}")
 	case "flow":
 		s.files = map[string]string{"child.yaml": "weir: 1\nname: child\ncontext: {model: openai/gpt-5-mini}\nnodes:\n  a: " + two + "\n  b: {type: llmRequest, after: a, in: {message: hello}}\n"}
 	case "llmRequest", "agent":

@@ -172,7 +172,7 @@ func settingProbes() map[string]map[string]probe {
 		"llmRequest": llmRequestProbes(), "agent": agentProbes(), "categorizer": categorizerProbes(),
 		"extract": extractProbes(), "summarize": summarizeProbes(), "action": codeProbes("value"), "decision": decisionProbes(),
 		"newContext": newContextProbes(), "httpRequest": httpRequestProbes(), "userInput": userInputProbes(),
-		"waitEvent": waitEventProbes(), "wait": waitProbes(), "loop": loopProbes(), "forEach": forEachProbes(), "flow": flowProbes(),
+		"waitEvent": waitEventProbes(), "wait": waitProbes(), "loop": loopProbes(), "forEach": forEachProbes(), "race": raceProbes(), "flow": flowProbes(),
 		"cache": cacheProbes(), "fail": failProbes(), "injectMessages": messagesProbes(probeFlow{compare: "model"}.withFollowingRequest()),
 		"manualInput": manualInputProbes(), "merge": mergeProbes(), "output": outputProbes(), "portalIn": portalInProbes(),
 		"portalOut": portalOutProbes(), "switch": switchProbes(), "template": templateProbes(), "tools": toolsProbes(),
@@ -376,6 +376,19 @@ func forEachProbes() map[string]probe {
 	s := probeFlow{with: map[string]string{"body": bodyOf}, in: map[string]string{"items": "[1, 2]"}}
 	return map[string]probe{
 		"body": {stage: s, value: strings.Replace(bodyOf, "TEXT", "other", 1)}, "concurrency": {stage: s, value: "2"},
+	}
+}
+
+// branchesOf are two branches of which the first always wins.
+const branchesOf = `{a: {nodes: {t: {type: template, with: {text: TEXT}}}, outputs: {out: "{{ t.text }}"}}, b: {nodes: {w: {type: wait, with: {for: 1h}}}}}`
+
+func raceProbes() map[string]probe {
+	s := probeFlow{with: map[string]string{"branches": branchesOf}}
+	request := `{nodes: {u: {type: httpRequest, with: {method: POST, url: "http://example.com/a"}}}}`
+	acts := s.setting("branches", strings.Replace(branchesOf, "{nodes: {w: {type: wait, with: {for: 1h}}}}", request, 1)).setting("allowEffects", "true")
+	return map[string]probe{
+		"branches":     {stage: s, value: strings.Replace(branchesOf, "TEXT", "other", 1)},
+		"allowEffects": {stage: acts, value: "false", refused: flow.CodeRaceEffect},
 	}
 }
 

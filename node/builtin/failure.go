@@ -27,6 +27,8 @@ const (
 	CodeOutput = engine.CodeOutputInvalid
 	// CodeLoopLimit: a loop reached max and its condition never held.
 	CodeLoopLimit = engine.CodeLoopLimit
+	// CodeRaceFailed: every branch of a race failed.
+	CodeRaceFailed = engine.CodeRaceFailed
 	// CodeJSON: text that has to be JSON is not.
 	CodeJSON = engine.CodeJSON
 	// CodeHTTPRequest: the request cannot be made as the settings say.

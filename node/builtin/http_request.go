@@ -52,6 +52,10 @@ func httpRequestType() node.Type {
 		},
 		Settings: objectSchema(httpRequestSettings(), "url"),
 		Check:    checkHTTPRequest,
+		ActsOutside: func(with map[string]any) bool {
+			method, _ := with["method"].(string)
+			return !(&httpRequestNode{Method: methodOf(method)}).isSafeMethod()
+		},
 		Examples: []flow.Example{{
 			Name: "the own network is out of reach",
 			Flow: `
@@ -211,7 +215,7 @@ func (n *httpRequestNode) Run(ctx *node.Ctx) error {
 		return err
 	}
 	answer, err := ctx.Do(node.Effect{
-		Name: "request", Request: named.identity(), Unknown: n.unknownPolicy(),
+		Name: "request", Request: named.identity(), Unknown: n.unknownPolicy(), ReadOnly: n.isSafeMethod(),
 		Do: func(c context.Context, key string) (node.Outcome, error) {
 			return n.exchange(c, ctx, named, key)
 		},

@@ -98,7 +98,7 @@ func (k *codeWriting) lookUpLearned() (*Learned, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := k.ctx.Do(node.Effect{Name: "recall", Request: key, Do: func(c context.Context, _ string) (node.Outcome, error) {
+	v, err := k.ctx.Do(node.Effect{Name: "recall", Request: key, ReadOnly: true, Do: func(c context.Context, _ string) (node.Outcome, error) {
 		v, ok, err := k.ctx.Cache().Get(c, key)
 		if err != nil || !ok {
 			return node.Outcome{}, cacheError("look up learned code", err)
@@ -209,7 +209,7 @@ func (k *codeWriting) updateLearned(request []any, to func(now *Learned) *Learne
 	if err != nil {
 		return err
 	}
-	_, err = k.ctx.Do(node.Effect{Name: "learn", Request: append([]any{key}, request...), Do: func(c context.Context, _ string) (node.Outcome, error) {
+	_, err = k.ctx.Do(node.Effect{Name: "learn", Request: append([]any{key}, request...), ReadOnly: true, Do: func(c context.Context, _ string) (node.Outcome, error) {
 		err := k.ctx.Cache().Change(c, key, func(v engine.Value, _ bool) (engine.Value, bool) {
 			l := to(readLearned(v))
 			if l == nil {

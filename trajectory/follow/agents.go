@@ -135,5 +135,10 @@ func splitIteration(path string) (prefix, composite string) {
 	return prefix, path[:max(strings.LastIndexByte(prefix, '#'), 0)]
 }
 
+// compositeOf returns the path of the composite that an iteration belongs to.
+func compositeOf(iteration string) string {
+	return iteration[:max(strings.LastIndexByte(iteration, '#'), 0)]
+}
+
 // lastPart returns the path's last part.
 func lastPart(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

@@ -204,6 +204,10 @@ func (f *Follower) handleEvent(ctx context.Context, at time.Time, e engine.Event
 		f.nodeStarted(e)
 	case *engine.NodeExpanded:
 		f.nodeExpanded(e)
+	case *engine.IterationCancelled:
+		if l := f.composites[compositeOf(e.Path)]; l != nil {
+			l.drop(e.Path + "/")
+		}
 	case *engine.NodeWaiting:
 		f.nodeWaiting(e)
 	case *engine.EffectCompleted:

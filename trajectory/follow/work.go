@@ -413,6 +413,12 @@ func (l *iterationEnds) nodeEnded(prefix string, before, ends []trajectory.ID) {
 	}
 }
 
+// drop forgets an iteration that came to nothing.
+func (l *iterationEnds) drop(prefix string) {
+	delete(l.endsByPrefix, prefix)
+	l.order = slices.DeleteFunc(l.order, func(p string) bool { return p == prefix })
+}
+
 // ends returns the ends of the iterations of the newest expansion.
 func (l *iterationEnds) ends() []trajectory.ID {
 	var out []trajectory.ID
