@@ -115,15 +115,7 @@ func (s *scope) checkBranchEffects(it *nodeDraft) {
 // that may change something outside the run; "" if there is none.
 func (s *scope) actsOutside(g *Graph, seen []*Flow) string {
 	for _, n := range g.Nodes {
-		sp := s.l.cat.Lookup(n.Type)
-		if sp == nil {
-			continue
-		}
-		acts := !sp.Pure && !sp.Replays && !sp.Composite && sp.Uses == nil
-		if sp.ActsOutside != nil {
-			acts = sp.ActsOutside(n.With)
-		}
-		if acts {
+		if sp := s.l.cat.Lookup(n.Type); sp != nil && sp.actsOutside(n.With) {
 			return n.ID
 		}
 		if n.Body != nil {
@@ -141,6 +133,15 @@ func (s *scope) actsOutside(g *Graph, seen []*Flow) string {
 		}
 	}
 	return ""
+}
+
+// actsOutside reports whether a node of the type with such settings may itself change
+// something outside the run.
+func (s *TypeSpec) actsOutside(with map[string]any) bool {
+	if s.ActsOutside != nil {
+		return s.ActsOutside(with)
+	}
+	return !s.Pure && !s.Replays && !s.Composite && s.Uses == nil
 }
 
 // flowsRun lists the flows that the node runs, or may run.

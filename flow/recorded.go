@@ -195,31 +195,36 @@ func (g *graphReader) node(s *scope, m *member, path string) (*Node, error) {
 		}
 	}
 	n.Artifacts = s.artifacts(&nodeDraft{key: m, val: m.val, node: n})
-	var err error
 	for _, with := range members(m.val.get("with")) {
-		if with.key == "body" && with.val.get("nodes") != nil {
-			n.Body = &Graph{}
-			if *n.Body, err = g.read(with.val, path); err != nil {
-				return nil, err
-			}
-			continue
+		if err := g.setting(n, &with, path); err != nil {
+			return nil, err
 		}
-		if with.key == branchesKey && haveNodes(with.val) {
-			for _, b := range members(with.val) {
-				graph, err := g.read(b.val, path)
-				if err != nil {
-					return nil, err
-				}
-				n.addBranch(b.key, &graph)
-			}
-			continue
-		}
-		if n.With == nil {
-			n.With = make(map[string]any)
-		}
-		n.With[with.key] = with.val.any()
 	}
 	return n, nil
+}
+
+// setting reads one setting of a node: the graphs of a composite, or plain data.
+func (g *graphReader) setting(n *Node, with *member, path string) (err error) {
+	switch {
+	case with.key == "body" && with.val.get("nodes") != nil:
+		n.Body = &Graph{}
+		*n.Body, err = g.read(with.val, path)
+		return err
+	case with.key == branchesKey && haveNodes(with.val):
+		for _, b := range members(with.val) {
+			graph, err := g.read(b.val, path)
+			if err != nil {
+				return err
+			}
+			n.addBranch(b.key, &graph)
+		}
+		return nil
+	}
+	if n.With == nil {
+		n.With = make(map[string]any)
+	}
+	n.With[with.key] = with.val.any()
+	return nil
 }
 
 func (g *graphReader) bindings(v *value) []Binding {
