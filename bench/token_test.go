@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-run/weir/internal/shareddata"
 	"github.com/weir-run/weir/token"
 )
 
@@ -85,7 +86,7 @@ func goCode(b *testing.B) string {
 // airlineText is what was said in the real conversations, "" without them.
 func airlineText(b *testing.B) string {
 	b.Helper()
-	f, err := os.Open("../../shared/data/airline/conversations.jsonl")
+	f, err := os.Open(shareddata.Path(b, shareddata.Airline))
 	if err != nil {
 		return ""
 	}

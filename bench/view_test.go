@@ -2,10 +2,10 @@ package bench
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/internal/shareddata"
 	"github.com/weir-run/weir/llm/recorded"
 	"github.com/weir-run/weir/token"
 )
@@ -14,12 +14,7 @@ import (
 // again and again, n in all.
 func airlineMessages(tb testing.TB, n int) []convo.Message {
 	tb.Helper()
-	f, err := os.Open("../../shared/data/airline/conversations.jsonl")
-	if err != nil {
-		tb.Skipf("the airline conversations are not beside the repository: %v", err)
-	}
-	defer func() { _ = f.Close() }()
-	p, err := recorded.FromConversations(f)
+	p, err := recorded.FromConversations(shareddata.Open(tb, shareddata.Airline))
 	if err != nil {
 		tb.Fatal(err)
 	}

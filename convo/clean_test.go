@@ -3,7 +3,6 @@ package convo_test
 import (
 	"bufio"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/internal/shareddata"
 )
 
 func TestCleanAppliesItsOptions(t *testing.T) {
@@ -231,11 +231,7 @@ func countKeptPins(in []convo.Message, o convo.CleanOptions) int {
 
 func TestCleanIsValidAndIdempotentOnRealConversations(t *testing.T) {
 	t.Parallel()
-	f, err := os.Open("../../shared/data/airline/conversations.jsonl")
-	if err != nil {
-		t.Skip("shared/data is not beside the repository:", err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
+	f := shareddata.Open(t, shareddata.Airline)
 	ways := allCleanOptions()
 	conversations := 0
 	in := bufio.NewScanner(f)

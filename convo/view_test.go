@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/internal/shareddata"
 )
 
 // wordCounter counts four bytes as a token, and four tokens a message.
@@ -227,11 +227,7 @@ func TestTooLargeErrorNamesTheLargestMessage(t *testing.T) {
 }
 
 func TestRealConversationsFitEveryRoom(t *testing.T) {
-	f, err := os.Open("../../shared/data/airline/conversations.jsonl")
-	if err != nil {
-		t.Skip("shared/data is not beside the repository:", err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
+	f := shareddata.Open(t, shareddata.Airline)
 	views, tooLarge := 0, 0
 	in := bufio.NewScanner(f)
 	in.Buffer(nil, 1<<24)

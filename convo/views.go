@@ -1,9 +1,10 @@
 package convo
 
 import (
-	"container/list"
 	"errors"
 	"sync"
+
+	"github.com/weir-run/weir/internal/lru"
 )
 
 // Views makes views and continues from the last view of a context, so that only new
@@ -11,9 +12,7 @@ import (
 // Context.View.
 type Views struct {
 	mu     sync.Mutex
-	byKey  map[viewKey]*list.Element
-	recent list.List // of *selection, newest first
-	max    int
+	recent lru.Map[viewKey, *selection]
 }
 
 type viewKey struct {
@@ -21,17 +20,12 @@ type viewKey struct {
 	spec           ViewSpec
 }
 
-type countingSource struct {
-	key viewKey
-	*selection
-}
-
 // NewViews returns a cache of the views of at most contexts contexts; 0 means 256.
 func NewViews(contexts int) *Views {
 	if contexts <= 0 {
 		contexts = 256
 	}
-	return &Views{byKey: make(map[viewKey]*list.Element), max: contexts}
+	return &Views{recent: lru.Map[viewKey, *selection]{Max: contexts}}
 }
 
 // View is Context.View; scope distinguishes contexts with the same id: it is the id of the
@@ -67,22 +61,12 @@ func (v *Views) selection(key viewKey, c Context) (*selection, error) {
 func (v *Views) take(key viewKey) *selection {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	e := v.byKey[key]
-	if e == nil {
-		return nil
-	}
-	delete(v.byKey, key)
-	return v.recent.Remove(e).(countingSource).selection
+	s, _ := v.recent.Remove(key)
+	return s
 }
 
 func (v *Views) put(key viewKey, s *selection) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if e := v.byKey[key]; e != nil {
-		v.recent.Remove(e)
-	}
-	v.byKey[key] = v.recent.PushFront(countingSource{key, s})
-	if v.recent.Len() > v.max {
-		delete(v.byKey, v.recent.Remove(v.recent.Back()).(countingSource).key)
-	}
+	v.recent.Put(key, s)
 }

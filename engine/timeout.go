@@ -38,9 +38,17 @@ func (r *Run) applyTimeout(e *TimerFired) error {
 }
 
 func decideTimedOut(n *nodeState) Event {
-	return &NodeFailed{Path: n.path(), Error: &Error{
-		Code: CodeTimeout, Node: n.path(), Attempt: int(n.attempt),
-		Message: "the node took longer than " + n.plan.Def.Timeout.Total.String() + " in total; at the end it was waiting",
+	return &NodeFailed{Path: n.path(), Error: NewTimeoutError(
+		n.path(), int(n.attempt), n.plan.Def.Timeout.Total.String(), "in total; at the end it was waiting",
+	)}
+}
+
+// NewTimeoutError returns the failure of an attempt that took longer than a limit of its node, such as "20s"; how
+// says which one: "in total", "without progress".
+func NewTimeoutError(path string, attempt int, limit, how string) *Error {
+	return &Error{
+		Code: CodeTimeout, Node: path, Attempt: attempt,
+		Message: "the node took longer than " + limit + " " + how,
 		Hint:    "increase `timeout:` of the node, or add `retry:`",
-	}}
+	}
 }

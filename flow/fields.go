@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/flow/schema"
+	"github.com/weir-run/weir/internal/excerpt"
 )
 
 // fields reads the keys of one object and reports unknown ones.
@@ -151,7 +152,7 @@ func (l *loader) describe(v *value) string {
 	case kindNull, kindList, kindObject:
 		return v.kind.String()
 	default:
-		return shorten(v.text)
+		return excerpt.Bytes(v.text, maxQuoted)
 	}
 }
 

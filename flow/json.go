@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/weir-run/weir/internal/excerpt"
 )
 
 // parseJSON parses a JSON file and records the positions of its values.
@@ -81,7 +83,7 @@ func (r *jsonReader) read(depth int) *value {
 		var ok bool
 		v.text = t.String()
 		if v.scalar, v.kind, ok = parseNumber(v.text); !ok {
-			r.l.report(int(line), int(col), CodeTooBig, fmt.Sprintf("the number %s does not fit 64 bits", shorten(v.text)), "quote it to use it as text")
+			r.l.report(int(line), int(col), CodeTooBig, fmt.Sprintf("the number %s does not fit 64 bits", excerpt.Bytes(v.text, maxQuoted)), "quote it to use it as text")
 			v.kind, v.scalar = kindFloat, 0.0
 		}
 	case json.Delim:

@@ -10,6 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
+
+	"github.com/weir-run/weir/internal/excerpt"
 )
 
 // parseYAML parses a file by the YAML 1.2 core schema.
@@ -205,7 +207,7 @@ func (r *yamlReader) scalar(n *yaml.Node, v *value) {
 	}
 	var ok bool
 	if v.scalar, v.kind, ok = coreScalar(n.Value); !ok {
-		r.fail(n, CodeTooBig, fmt.Sprintf("the number %s does not fit 64 bits", shorten(n.Value)), "quote it to use it as text")
+		r.fail(n, CodeTooBig, fmt.Sprintf("the number %s does not fit 64 bits", excerpt.Bytes(n.Value, maxQuoted)), "quote it to use it as text")
 		v.kind, v.scalar = kindFloat, 0.0
 	}
 }
@@ -250,14 +252,8 @@ var (
 
 func digits(s, of string) bool { return s != "" && strings.Trim(s, of) == "" }
 
-// quote quotes a name for a message.
-func quote(s string) string { return strconv.Quote(shorten(s)) }
+// maxQuoted is the maximum length of a quoted text in a message, in bytes.
+const maxQuoted = 60
 
-// shorten truncates a long text for a message.
-func shorten(s string) string {
-	const most = 60
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
-}
+// quote quotes a name for a message.
+func quote(s string) string { return strconv.Quote(excerpt.Bytes(s, maxQuoted)) }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/excerpt"
 )
 
 // The maximum length of a value, in characters, within a sentence and on a line of its own.
@@ -17,10 +18,10 @@ const (
 )
 
 // brief formats a value within a sentence.
-func brief(v any) string { return shorten(encoded(v), maxBrief) }
+func brief(v any) string { return excerpt.Chars(encoded(v), maxBrief) }
 
 // line formats a value on a line of its own.
-func line(v any) string { return shorten(encoded(v), maxLine) }
+func line(v any) string { return excerpt.Chars(encoded(v), maxLine) }
 
 func encoded(v any) string {
 	b, err := engine.AppendValue(nil, v)
@@ -54,10 +55,10 @@ func diffTexts(want, got string) []Line {
 	var all []Line
 	align(len(a), len(b), func(i, j int) bool { return a[i] == b[j] }, func(mark byte, i, j int) {
 		if mark == '-' {
-			all = append(all, Line{mark, shorten(a[i], maxLine)})
+			all = append(all, Line{mark, excerpt.Chars(a[i], maxLine)})
 			return
 		}
-		all = append(all, Line{mark, shorten(b[j], maxLine)})
+		all = append(all, Line{mark, excerpt.Chars(b[j], maxLine)})
 	})
 	return elideEqualLines(all)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/internal/excerpt"
 	"github.com/weir-run/weir/node"
 )
 
@@ -263,7 +264,7 @@ func matchText(where string, e flow.Entry, got any) []Failure {
 	if utf8.RuneCountInString(s) > maxBrief || strings.Contains(s, "\n") {
 		f.Message = fmt.Sprintf("expected a text that %s %q, got", verb, want)
 		for l := range strings.SplitSeq(s, "\n") {
-			f.Diff = append(f.Diff, Line{'+', shorten(l, maxLine)})
+			f.Diff = append(f.Diff, Line{'+', excerpt.Chars(l, maxLine)})
 		}
 	}
 	return []Failure{f}

@@ -1,7 +1,6 @@
 package flowtest
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -130,10 +129,7 @@ func waitDelay(ctx *node.Ctx, delay time.Duration, t flow.Timeout) error {
 		return err
 	}
 	if late {
-		return &engine.Error{
-			Code: engine.CodeTimeout, Message: fmt.Sprintf("the node took longer than %v %s", limit, how),
-			Hint: "raise `timeout:` on the node, or add `retry:`",
-		}
+		return engine.NewTimeoutError("", 0, limit.String(), how)
 	}
 	return nil
 }

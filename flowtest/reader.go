@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/internal/excerpt"
 )
 
 // reader reads a test file and collects its problems.
@@ -131,9 +132,9 @@ func show(d *flow.FileValue) string {
 	case !ok:
 		return d.Kind()
 	case d.IsText():
-		return fmt.Sprintf("%q", shorten(s, 60))
+		return fmt.Sprintf("%q", excerpt.Chars(s, 60))
 	}
-	return shorten(s, 60)
+	return excerpt.Chars(s, 60)
 }
 
 // didYouMean returns a hint that suggests a similar candidate.
@@ -142,15 +143,6 @@ func didYouMean(got string, candidates []string) string {
 		return "did you mean " + best + "?"
 	}
 	return ""
-}
-
-// shorten returns s cut to at most n characters.
-func shorten(s string, n int) string {
-	r := []rune(s)
-	if len(r) <= n {
-		return s
-	}
-	return string(r[:n]) + "..."
 }
 
 // testKeys are the keys of a test over those of the file's defaults. A null in the test removes a default.

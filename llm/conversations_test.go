@@ -3,10 +3,10 @@ package llm_test
 import (
 	"bufio"
 	"context"
-	"os"
 	"testing"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/internal/shareddata"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/recorded"
 	"github.com/weir-run/weir/tool"
@@ -29,14 +29,7 @@ func (r *replayed) ToolCall(int, *tool.Tool, convo.Call) (llm.ToolResult, error)
 // the service do the rest; the histories must be the recorded ones.
 func TestRecordedConversationsReplay(t *testing.T) {
 	t.Parallel()
-	f, err := os.Open("../../shared/data/airline/conversations.jsonl")
-	if err != nil {
-		t.Skipf("the airline conversations are not beside the repository: %v", err)
-	}
-	p, err := recorded.FromConversations(bufio.NewReader(f))
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	p, err := recorded.FromConversations(bufio.NewReader(shareddata.Open(t, shareddata.Airline)))
 	if err != nil {
 		t.Fatal(err)
 	}

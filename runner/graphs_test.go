@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/shareddata"
 	"github.com/weir-run/weir/internal/weirkit"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/runner"
@@ -29,12 +31,12 @@ type graph struct {
 // loadGraphs reads the graphs that stand beside the repository.
 func loadGraphs(t *testing.T) map[string]*graph {
 	t.Helper()
-	files, err := filepath.Glob("../../shared/data/dags/*.json")
+	files, err := filepath.Glob(shareddata.Path(t, "dags/*.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(files) == 0 {
-		t.Skip("the real graphs (../../shared/data/dags) are not here")
+		shareddata.Missing(t, fs.ErrNotExist)
 	}
 	out := make(map[string]*graph, len(files))
 	for _, file := range files {

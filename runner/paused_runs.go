@@ -1,31 +1,28 @@
 package runner
 
 import (
-	"container/list"
 	"maps"
 	"sync"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/lru"
 )
 
-// What a process keeps of the runs it has left: so many, and none with more
-// messages in memory. A run with more of them is read from its checkpoint next
-// time, and has few then.
+// Limits of the cache of paused runs: the number of runs, and the messages of one in memory. A run with more messages
+// is read from its checkpoint the next time, and then has few.
 const (
 	maxPausedRuns     = 64
 	maxPausedMessages = 8192
 )
 
-// pausedRuns are the machines of runs that this process has left paused, as of their
-// last commit. Who takes such a run again reads only what others have committed
-// since. What is forgotten is read from the store; nothing depends on it.
+// pausedRuns is a cache of the machines of runs that this process left paused, as of their last commit. Loading such a
+// run again reads only the commits that other processes have made since. An evicted run is read from the store.
 type pausedRuns struct {
-	mu     sync.Mutex
-	byRun  map[string]*list.Element
-	recent list.List // of *machine, the newest first
+	mu       sync.Mutex
+	machines lru.Map[string, *machine] // by run
 }
 
-// add keeps a machine between two commits of a paused run.
+// add caches the machine of a paused run between two commits.
 func (p *pausedRuns) add(m *machine) {
 	if !m.canPause() {
 		return
@@ -34,39 +31,29 @@ func (p *pausedRuns) add(m *machine) {
 	p.addIdle(m)
 }
 
-// addIdle keeps a machine for whoever takes its run next.
+// addIdle caches a machine for the next time that its run is loaded.
 func (p *pausedRuns) addIdle(m *machine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.byRun == nil {
-		p.byRun = make(map[string]*list.Element)
-	}
-	if e := p.byRun[m.run.ID]; e != nil {
-		p.recent.Remove(e)
-	}
-	p.byRun[m.run.ID] = p.recent.PushFront(m)
-	if p.recent.Len() > maxPausedRuns {
-		delete(p.byRun, p.recent.Remove(p.recent.Back()).(*machine).run.ID)
-	}
+	p.machines.Max = maxPausedRuns
+	p.machines.Put(m.run.ID, m)
 }
 
-// take hands out the machine of a run, nil where there is none of this program.
+// take removes and returns the machine of a run, nil if there is none with this program.
 func (p *pausedRuns) take(id string, program *Program) *machine {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e := p.byRun[id]
-	if e == nil {
+	m, _ := p.machines.Remove(id)
+	if m == nil {
 		return nil
 	}
-	delete(p.byRun, id)
-	m := p.recent.Remove(e).(*machine)
 	if m.program.Fingerprint != program.Fingerprint || !maps.Equal(m.program.Pinned, program.Pinned) {
 		return nil
 	}
 	return m
 }
 
-// canPause reports whether the machine is what its journal says and no more.
+// canPause reports whether the machine has no state besides that of its journal.
 func (m *machine) canPause() bool {
 	if m.run.Status() != engine.Paused || m.run.Cancelling() ||
 		len(m.staged)+len(m.starts)+len(m.direct)+len(m.active)+len(m.laneOrigins) > 0 {

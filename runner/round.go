@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"container/list"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/lru"
 )
 
 // Round says which round of which session a run is, and what of the session it
@@ -213,20 +213,14 @@ func (p *sessionPast) FindMessage(contextID, messageID string, n int) (int, erro
 	return -1, nil
 }
 
-// sessionCache are the histories of sessions whose rounds this process has driven, as
-// the last round left them. What is forgotten is read from the store.
+// sessionCache is a cache of the histories of sessions as the last rounds that this process executed left them. An
+// evicted one is read from the store.
 type sessionCache struct {
-	mu     sync.Mutex
-	byID   map[string]*list.Element
-	recent list.List // of *talk, the newest first
+	mu        sync.Mutex
+	histories lru.Map[string, convo.History] // by session
 }
 
-type cachedSession struct {
-	session string
-	history convo.History
-}
-
-// put keeps the history of a round that has ended.
+// put caches the history after a round that has ended.
 func (t *sessionCache) put(m *machine) {
 	if m.sessionPast == nil || !m.run.Status().Ended() {
 		return
@@ -234,37 +228,24 @@ func (t *sessionCache) put(m *machine) {
 	h := m.contexts[engine.MainContext].History
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.byID == nil {
-		t.byID = make(map[string]*list.Element)
-	}
-	if e := t.byID[m.sessionPast.session]; e != nil {
-		t.recent.Remove(e)
-		delete(t.byID, m.sessionPast.session)
-	}
 	if h.Loaded() > maxPausedMessages {
+		t.histories.Remove(m.sessionPast.session)
 		return
 	}
-	t.byID[m.sessionPast.session] = t.recent.PushFront(&cachedSession{m.sessionPast.session, h})
-	if t.recent.Len() > maxPausedRuns {
-		delete(t.byID, t.recent.Remove(t.recent.Back()).(*cachedSession).session)
-	}
+	t.histories.Max = maxPausedRuns
+	t.histories.Put(m.sessionPast.session, h)
 }
 
-// take hands out the history of a session where it is n messages long still:
-// nothing is ever taken from one, so that it is the same then.
+// take removes and returns the history of a session if it still has n messages: histories only grow, so that it is then
+// unchanged.
 func (t *sessionCache) take(session string, n int) (convo.History, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.byID[session]
-	if e == nil {
-		return convo.History{}, false
-	}
-	delete(t.byID, session)
-	k := t.recent.Remove(e).(*cachedSession)
-	return k.history, k.history.Len() == n
+	h, ok := t.histories.Remove(session)
+	return h, ok && h.Len() == n
 }
 
-// attachSession readies a machine that was made of a checkpoint.
+// attachSession prepares a machine that was loaded from a checkpoint.
 func (m *machine) attachSession(j historyReader) {
 	m.journal = j
 	if s := m.run.Start; s.Session != "" {

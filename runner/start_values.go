@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/internal/excerpt"
 	"github.com/weir-run/weir/node"
 )
 
@@ -86,12 +87,7 @@ func isUnprintable(r rune) bool {
 }
 
 // shortenName cuts a name that is too long for an error message.
-func shortenName(name string) string {
-	if runes := []rune(name); len(runes) > maxNameLength/4 {
-		return string(runes[:maxNameLength/4]) + "…"
-	}
-	return name
-}
+func shortenName(name string) string { return excerpt.Chars(name, maxNameLength/4) }
 
 // maxOriginLength is the greatest length of an origin in bytes.
 const maxOriginLength = 200

@@ -163,11 +163,7 @@ func (a *attempt) stopTimeouts() {
 }
 
 func timeoutError(a *attempt, how string, d time.Duration) error {
-	return &engine.Error{
-		Code: engine.CodeTimeout, Node: a.Path, Attempt: a.Attempt,
-		Message: "the node took longer than " + d.String() + " " + how,
-		Hint:    "raise `timeout:` on the node, or add `retry:`",
-	}
+	return engine.NewTimeoutError(a.Path, a.Attempt, d.String(), how)
 }
 
 // Bound returns nil, or why the attempt must not begin another effect.

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// ArchivedRun is a run as an export of it says: its row and its secret. Its commits come
-// with it or, those that it shares, with its base.
+// ArchivedRun is a run in an export: its row and its secret. Its own commits are exported with it, those that it
+// shares with its base.
 type ArchivedRun struct {
 	ID          string    `json:"run"`
 	Number      int64     `json:"number"` // runs are in this order
@@ -18,14 +18,14 @@ type ArchivedRun struct {
 	Origin      string    `json:"origin,omitempty"`
 	Created     time.Time `json:"created"`
 	Base        *Base     `json:"base,omitempty"`
-	// Session is the id of the session that it is a round of, Round its number.
+	// Session is the id of the session of which the run is a round, Round its number.
 	Session string `json:"session,omitempty"`
 	Round   int    `json:"round,omitempty"`
-	// Secret is that of the chains of its tree of runs, or of its session.
+	// Secret is the chain secret of its tree of runs, or of its session.
 	Secret []byte `json:"secret"`
-	// Unchained is how many commits are from before there were chains.
+	// Unchained is the number of commits from before chains existed.
 	Unchained int64 `json:"unchained,omitempty"`
-	// Status is what listings say of it, and Head the rest of that, as events.
+	// Status is the status in listings, and Head the rest of the listing's row, as events.
 	Status  string `json:"status"`
 	Due     int64  `json:"due,omitempty"`
 	Waiting string `json:"waiting,omitempty"`
@@ -33,7 +33,7 @@ type ArchivedRun struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// ArchivedSession is a session in an export: what its rounds are rounds of.
+// ArchivedSession is a session in an export, to which exported rounds belong.
 type ArchivedSession struct {
 	ID      string    `json:"session"`
 	User    string    `json:"user"`
@@ -43,7 +43,7 @@ type ArchivedSession struct {
 	// Parent is the session that it was forked from, with its first At messages.
 	Parent       string `json:"parent,omitempty"`
 	ParentLength int    `json:"at,omitempty"`
-	// Carryover is what its last round left, nil where that is not known.
+	// Carryover is the carryover of its last round, nil if unknown.
 	Carryover []byte `json:"main,omitempty"`
 	// State are the changes of the session's state that no round of it made, in order: what
 	// it began with and what was set by hand.
@@ -61,7 +61,7 @@ type ArchivedState struct {
 	At      time.Time `json:"at"`
 }
 
-// RunToRestore is a run to restore with its own commits.
+// RunToRestore is a run to restore, with its own commits.
 type RunToRestore struct {
 	ArchivedRun
 	Commits []engine.Commit

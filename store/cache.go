@@ -12,18 +12,16 @@ type CacheEntry struct {
 	Value engine.Value
 }
 
-// CachePrefix begins the keys of cache entries that belong to one user, whose name
-// follows. Entries that are neither under it nor under LearnedCodePrefix are shared by
-// all users.
+// CachePrefix is the prefix of the keys of entries that belong to one user, followed by the user's name. Entries that
+// are neither under it nor under LearnedCodePrefix are shared by all users.
 const CachePrefix = "user/"
 
-// CachePrefixOf begins the keys of the cache entries of one user, "" for runs without one.
+// CachePrefixOf returns the key prefix of one user's entries, "" for runs without a user.
 func CachePrefixOf(user string) string { return CachePrefix + url.PathEscape(user) + "/" }
 
-// LearnedCodePrefix begins the keys of cache entries that hold code that models wrote.
-// The user follows; the value has the runs that it came from under "run" and
-// "confirmed".
+// LearnedCodePrefix is the prefix of the keys of generated code, followed by the user. The value names the runs that
+// it was learned from under "run" and "confirmed".
 const LearnedCodePrefix = "learned/"
 
-// LearnedCodePrefixOf begins the keys of the code that was learned for one user.
+// LearnedCodePrefixOf returns the key prefix of the code that was learned for one user.
 func LearnedCodePrefixOf(user string) string { return LearnedCodePrefix + url.PathEscape(user) + "/" }

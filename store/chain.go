@@ -11,26 +11,25 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// The commits of a run are chained, so that none can be changed, removed, put
-// elsewhere or added later without a trace:
+// The commits of a run are chained, so that none can be changed, removed, moved or inserted later without detection:
 //
 //	payload  the events of a commit as AppendPayload writes them, whole
 //	digest   SHA-256(salt || payload), the salt HMAC(secret, run, seq)
 //	head     SHA-256(head before || seq, first, at || digest)
 //	tag      the first 4 bytes of SHA-256(tag before || seq, first, at || digest)
 //
-// A store keeps the tag of each commit, which says where a chain is broken: each
-// link is checked by the tags on both of its sides. That is enough for what breaks
-// by itself or by hand, one in four thousand million of which would pass; who can
-// write a database can write tags. Heads are never stored: they are computed from
-// the payloads, and one that somebody took a copy of proves all commits up to it. The secret is the salt of a tree of runs, or of a session. It
-// goes when the tree is erased; what stays, the digests, says nothing then of what
-// was in the payloads, and the heads can still be computed from them.
+// A store keeps the tag of each commit. Tags locate the broken link of a chain: each link is checked by the tags on
+// both of its sides. That detects corruption and accidental changes, of which one in four thousand million would
+// pass; someone who can write the database can also write tags. Heads are never stored: they are computed from the
+// payloads, and a head that was copied elsewhere proves all commits up to it.
+//
+// The secret belongs to a tree of runs, or to a session. It is deleted when the tree is erased. The remaining digests
+// then reveal nothing about the payloads, and the heads can still be computed from them.
 
 // Hash is a digest or a head of a chain. Its text is 64 hexadecimal digits.
 type Hash [sha256.Size]byte
 
-// String is the hash as people copy it.
+// String returns 64 hexadecimal digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -47,15 +46,15 @@ func (h *Hash) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Tag is what is stored of a link of a chain.
+// Tag is the stored part of a chain's link.
 type Tag int32
 
-// Header is what the chain holds of a commit beside its events.
+// Header is the part of a commit that the chain covers besides its events.
 type Header struct {
 	Seq, First, At int64
 }
 
-// HeaderOf is the header of a commit.
+// HeaderOf returns the header of a commit.
 func HeaderOf(c *engine.Commit) Header { return Header{c.Seq, c.First, c.At} }
 
 const headerBytes = 24
@@ -68,7 +67,7 @@ func (h Header) bytes() [headerBytes]byte {
 	return b
 }
 
-// Next is the head after a commit with that header and digest.
+// Next returns the head after a commit with that header and digest.
 func (h Hash) Next(hd Header, digest Hash) Hash {
 	var b [2*sha256.Size + headerBytes]byte
 	copy(b[:], h[:])
@@ -80,8 +79,7 @@ func (h Hash) Next(hd Header, digest Hash) Hash {
 
 const tagBytes = 4
 
-// Next is the tag of a commit with that header and digest that follows one with
-// this tag.
+// Next returns the tag of a commit with that header and digest that follows a commit with this tag.
 func (t Tag) Next(hd Header, digest Hash) Tag {
 	var b [tagBytes + headerBytes + sha256.Size]byte
 	binary.BigEndian.PutUint32(b[:], uint32(t))
@@ -93,19 +91,18 @@ func (t Tag) Next(hd Header, digest Hash) Tag {
 
 func tagOf(h Hash) Tag { return Tag(binary.BigEndian.Uint32(h[:tagBytes])) }
 
-// OriginHash names a run in its chain without saying its id to who has no secret.
+// OriginHash identifies a run in its chain without revealing its id to anyone without the secret.
 func OriginHash(secret []byte, run string) Hash { return keyedHash(secret, 'r', run, 0) }
 
-// FirstHead is the head that a run's own commits follow. Base is the head of the last
-// commit that it shares with another, the zero Hash for none.
+// FirstHead returns the head that precedes a run's own commits. base is the head of the last commit that it shares
+// with another run, the zero Hash for none.
 func FirstHead(base, origin Hash) Hash { return base.Next(Header{}, origin) }
 
-// FirstTag is the tag that a run's own commits follow; base is that of the last
-// commit that it shares with another, 0 for none.
+// FirstTag returns the tag that precedes a run's own commits; base is that of the last commit that it shares with
+// another run, 0 for none.
 func FirstTag(base Tag, origin Hash) Tag { return base.Next(Header{}, origin) }
 
-// RowHash identifies facts about a run that are beside its journal, without saying
-// them to who has no secret.
+// RowHash identifies the data about a run outside of its journal, without revealing it to anyone without the secret.
 func RowHash(secret []byte, run string, facts []any) (Hash, error) {
 	data, err := json.Marshal(facts)
 	if err != nil {
@@ -114,7 +111,7 @@ func RowHash(secret []byte, run string, facts []any) (Hash, error) {
 	return CommitDigest(rowSecret(secret), run, 0, data), nil
 }
 
-// rowSecret is a secret that no commit is digested with.
+// rowSecret derives a secret that no commit's digest uses.
 func rowSecret(secret []byte) []byte {
 	k := keyedHash(secret, 'w', "", 0)
 	return k[:]
@@ -131,7 +128,7 @@ func keyedHash(secret []byte, what byte, run string, seq int64) (out Hash) {
 	return out
 }
 
-// CommitDigest is that of a commit's payload in a run's chain.
+// CommitDigest returns the digest of a commit's payload in a run's chain.
 func CommitDigest(secret []byte, run string, seq int64, payload []byte) (out Hash) {
 	salt := keyedHash(secret, 'c', run, seq)
 	h := sha256.New()

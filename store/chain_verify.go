@@ -9,75 +9,72 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// Chain is the chain of the commits that are a run's own.
+// Chain is the chain of a run's own commits.
 type Chain struct {
-	// Run is the run's id, "" where it was erased; Number is what tells it from all
-	// others in the database, and is not given out again.
+	// Run is the run's id, "" if it was erased; Number identifies it in the database and is never reused.
 	Run    string
 	Number int64
-	// Origin begins the chain, together with the head of the commit that the run
-	// shares with its base as the last.
+	// Origin starts the chain, together with the head of the last commit that the run shares with its base.
 	Origin Hash
-	// Base is the number of the run that the first BaseSeq commits, with BaseEvents
-	// events, are of; 0 for none.
+	// Base is the number of the run to which the first BaseSeq commits, with BaseEvents events, belong; 0 for none.
 	Base, BaseSeq, BaseEvents int64
-	// Unchained is the number of the last commit from before there were chains.
+	// Unchained is the number of the last commit from before chains existed.
 	Unchained int64
 }
 
 // ChainLink is one commit in a chain.
 type ChainLink struct {
 	Header
-	// Tag is what is stored of it; Tagged says whether anything is.
+	// Tag is its stored tag; Tagged reports whether there is one.
 	Tag    Tag
 	HasTag bool
 	Digest Hash
-	// Events are those of the commit, nil where it was erased.
+	// Events are those of the commit, nil if it was erased.
 	Events []engine.Event
-	// Count is how many events there are.
+	// Count is the number of events.
 	Count int64
-	// Err says why the events cannot be read; there is no digest then.
+	// Err is the reason why the events cannot be read; there is no digest then.
 	Err error
 }
 
-// What a Finding is of.
+// The kinds of a Finding.
 const (
-	FoundChanged    = "changed"    // is not what was written
-	FoundMissing    = "missing"    // is not there
-	FoundAdded      = "added"      // was not written
-	FoundUnreadable = "unreadable" // cannot be read any more
+	FoundChanged    = "changed"    // differs from what was written
+	FoundMissing    = "missing"    // is missing
+	FoundAdded      = "added"      // was added
+	FoundUnreadable = "unreadable" // is unreadable
 )
 
-// Finding is something in a record that is not as it was written.
+// Finding is a part of a record that differs from what was written.
 type Finding struct {
 	Run  string `json:"run"`
 	What string `json:"what"` // one of the Found constants
-	// Commit is the number of the commit, 0 where it is none; First and Last are the
-	// numbers of its events, and Nodes those that they are about.
+	// Commit is the number of the commit, 0 if it concerns none; First and Last are the numbers of its events, and
+	// Nodes the nodes in them.
 	Commit int64    `json:"commit,omitempty"`
 	First  int64    `json:"first,omitempty"`
 	Last   int64    `json:"last,omitempty"`
 	Nodes  []string `json:"nodes,omitempty"`
-	// Message says it for people, in one line.
+	// Message describes it on one line.
 	Message string `json:"message"`
 }
 
-// ChainVerifier checks a chain link by link.
+// ChainVerifier verifies a chain link by link.
 type ChainVerifier struct {
-	// Head is the chain's after the link at hand.
+	// Head is the head of the chain after the current link.
 	Head Hash
-	// Seq and Events are how many commits and events there have been.
+	// Seq and Events are the numbers of commits and events so far.
 	Seq, Events int64
 
 	chain Chain
 	tag   Tag
-	// expectedTag is the tag that the link before should have had where it had another, so
-	// that a link is not found broken for the tag of the one before.
+	// expectedTag is the tag that the previous link should have had if its stored tag differs, so that only one of
+	// the two links is reported.
 	expectedTag     *Tag
-	previousUnknown bool // nothing is known of the link before
+	previousUnknown bool // the previous link is unknown
 }
 
-// NewChainVerifier begins where a chain does: at the head and the tag of its base.
+// NewChainVerifier starts at the head and the tag of the chain's base.
 func NewChainVerifier(c Chain, base Hash, tag Tag) *ChainVerifier {
 	return &ChainVerifier{
 		chain: c, Seq: c.BaseSeq, Events: c.BaseEvents,
@@ -85,8 +82,7 @@ func NewChainVerifier(c Chain, base Hash, tag Tag) *ChainVerifier {
 	}
 }
 
-// End is what a chain goes on from that shares all commits up to here: their head,
-// and the tag that is stored of the last.
+// End returns the start of a chain that shares all commits so far: their head, and the stored tag of the last.
 func (w *ChainVerifier) End() (Hash, Tag) {
 	if w.Seq <= w.chain.Unchained {
 		return Hash{}, 0
@@ -94,7 +90,7 @@ func (w *ChainVerifier) End() (Hash, Tag) {
 	return w.Head, w.tag
 }
 
-// Verify checks the next link.
+// Verify verifies the next link.
 func (w *ChainVerifier) Verify(l *ChainLink) []Finding {
 	var out []Finding
 	if l.Seq != w.Seq+1 {
@@ -140,7 +136,7 @@ func (w *ChainVerifier) Verify(l *ChainLink) []Finding {
 	return out
 }
 
-// resync goes on from the tag that is stored, since it was made of what was there.
+// resync continues from the stored tag, which was computed from the original link.
 func (w *ChainVerifier) resync(l *ChainLink, other *Tag) {
 	w.tag, w.expectedTag, w.previousUnknown = l.Tag, other, !l.HasTag
 	if w.previousUnknown && other != nil {
@@ -192,7 +188,7 @@ func listNodes(nodes []string) string {
 	return out
 }
 
-// nodesOf are the nodes that events name.
+// nodesOf returns the nodes in the events.
 func nodesOf(events []engine.Event) []string {
 	var out []string
 	for _, e := range events {
@@ -203,7 +199,7 @@ func nodesOf(events []engine.Event) []string {
 	return out
 }
 
-// nodeOf is the path of the node that an event is about, "" for none.
+// nodeOf returns the path of the node in an event, "" for none.
 func nodeOf(e engine.Event) string {
 	switch e := e.(type) {
 	case *engine.NodeStarted:

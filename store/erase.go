@@ -2,64 +2,59 @@ package store
 
 import "time"
 
-// DeleteOptions is how something is deleted for good. What shares a past with it, the
-// forks of its runs and sessions, goes with it, and so does what the cache holds,
-// since that does not name its user and session. Learned code stays where it is of another user
-// and was not learned in what is deleted.
+// DeleteOptions describe a permanent deletion. Records that share their past with the deleted one, the forks of its
+// runs and sessions, are deleted too, and so are cache entries, which do not name a session. Learned code is kept if
+// it belongs to another user and was not learned in a deleted run.
 type DeleteOptions struct {
-	// Now says which leases have not expired; zero is the present time of the store. A run that is under one is owned by a
-	// live process, and nothing is deleted then (ErrOwned), unless Force is set: the
-	// process finds its run gone with its next commit.
+	// Now decides which leases have expired; zero means the store's clock. A run with a lease is owned by a live
+	// process, and nothing is deleted then (ErrOwned), unless Force is set: the process detects the deletion with its
+	// next commit.
 	Now   time.Time
 	Force bool
-	// DryRun deletes nothing and says what would be.
+	// DryRun deletes nothing and returns what would be deleted.
 	DryRun bool
 }
 
-// Tree is what is only deleted as a whole, by the id of one of the two: a session
-// with its rounds, or a run with its children.
+// Tree identifies what is only deleted as a whole, by one of two ids: a session with its rounds, or a run with its
+// children.
 type Tree struct{ Session, Run string }
 
-// PruneOptions says which sessions to delete: those that have expired at Now, and those
-// that one of the other fields takes. One that a live process works on, or that
-// something shares a past with which is not to be deleted, stays.
+// PruneOptions select the sessions to delete: those that have expired at Now, and those that one of the other fields
+// selects. A session is kept if a live process executes it, or if a record that is kept shares its past.
 type PruneOptions struct {
-	// A zero Now is the present time of the store.
+	// A zero Now means the store's clock.
 	Now time.Time
-	// User and Flow narrow it down to the sessions of one user and one flow.
+	// User and Flow restrict it to the sessions of one user and one flow.
 	User, Flow string
-	// OlderThan takes sessions that nothing was said in for longer; 0 is none.
+	// OlderThan selects sessions without messages for longer than that; 0 selects none.
 	OlderThan time.Duration
-	// Keep takes all but the newest Keep of each user and flow, by when something
-	// was said in them last; 0 is none.
+	// Keep selects all sessions but the newest Keep of each user and flow, by the time of their last message; 0
+	// selects none.
 	Keep int
-	// DryRun deletes nothing and says what would be.
+	// DryRun deletes nothing and returns what would be deleted.
 	DryRun bool
 }
 
-// DeleteResult says what a deletion took away.
+// DeleteResult describes what a deletion removed.
 type DeleteResult struct {
 	Sessions, Runs, Messages int
-	// Memories are items of long-term memory: the user's, and those of sessions
-	// with nobody in particular.
+	// Memories are items of long-term memory: the user's, and those of sessions without a user.
 	Memories int
-	// Trajectories are rounds of agents whose trajectories went with them.
+	// Trajectories is the number of deleted rounds of trajectories.
 	Trajectories int
-	// Learned are programs that models wrote: those learned for the user, and those
-	// learned in what was deleted.
+	// Learned is the number of deleted programs: those learned for the user, and those learned in deleted runs.
 	Learned int
-	// Copies are files that were left beside the database by an upgrade of it:
-	// what was deleted may be in them, and they are not touched.
+	// Copies are backup files of upgrades beside the database. They may contain the deleted data and were not
+	// changed.
 	Copies []string
-	// Forks went with what was asked for, since they share its past; Prune takes
-	// none.
+	// Forks were deleted because they share the past of the requested records; Prune deletes none.
 	Forks []Tree
-	// Kept are what Prune has left though its fields take it.
+	// Kept are sessions that Prune kept although its options select them.
 	Kept []KeptSession
 }
 
-// KeptSession is a session that Prune left: something that stays shares a past with it,
-// or a live process works on it or on a fork of it.
+// KeptSession is a session that Prune kept, because a kept record shares its past, or because a live process executes
+// it or a fork of it.
 type KeptSession struct {
 	Session string
 	Forks   []Tree

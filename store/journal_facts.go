@@ -4,33 +4,33 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// JournalFacts are what the commits of a run say of what is kept beside them.
+// JournalFacts are the facts in the commits of a run that a store also keeps elsewhere.
 type JournalFacts struct {
-	// Started and Forked are the run's own first event, of which there is one.
+	// Started and Forked are the run's own first event; one of them is set.
 	Started *engine.RunStarted
 	Forked  *engine.RunForked
-	// User is whose run it is; of a fork it is that of the run it shares the past of.
+	// User is the user of the run; for a fork, that of the run with which it shares its past.
 	User string
-	// Ended is the status that the last commit leaves the run with where that is an
-	// end, Pending else; Error is the failure that ended it.
+	// Ended is the final status after the last commit, Pending if it is not final; Error is the failure that ended
+	// the run.
 	Ended engine.Status
 	Error *engine.Error
 	// Session are the changes that the run made to the state of its session when it
 	// completed, and SessionAt is the time of that commit in Unix milliseconds.
 	Session   []engine.SessionChange
 	SessionAt int64
-	// Changes are those to contexts, in order.
+	// Changes are the changes of contexts, in order.
 	Changes []CommittedChange
 }
 
-// CommittedChange is a change to a context with the commit that made it.
+// CommittedChange is a change of a context with the commit that made it.
 type CommittedChange struct {
 	Seq int64
 	engine.ContextChange
-	Messages int // how many it appends
+	Messages int // number of appended messages
 }
 
-// Add takes in the events of the next commit, made at a time in Unix milliseconds.
+// Add reads the events of the next commit, made at a time in Unix milliseconds.
 func (f *JournalFacts) Add(seq, at int64, events []engine.Event) {
 	for _, e := range events {
 		switch e := e.(type) {
@@ -53,7 +53,7 @@ func (f *JournalFacts) Add(seq, at int64, events []engine.Event) {
 			if body, err := ContextChangeOf(ch.Body); err == nil && body != nil {
 				c.Messages = len(body.Append)
 			}
-			c.Body = nil // it is not asked for, and may be large
+			c.Body = nil // it is not needed, and may be large
 			f.Changes = append(f.Changes, c)
 		}
 	}

@@ -10,16 +10,15 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// AppendPayload appends the JSON of events that chains are made of: that of the
-// journal with all values and messages in place, the keys of objects sorted. It is
-// the same for events that are appended and for those that are read back.
+// AppendPayload appends the JSON of events on which chains are computed: that of the journal with all values and
+// messages included, and with sorted keys. It is the same for events to be appended and for those that were read
+// back.
 func AppendPayload(b []byte, events []engine.Event) ([]byte, error) {
 	codec := engine.Codec{AppendValue: appendAnyValue, AppendBody: appendBody}
 	return codec.Encode(b, events)
 }
 
-// appendAnyValue is engine.EncodeValue for values of which parts may be types of their
-// own, which are read back as what their JSON says.
+// appendAnyValue is engine.EncodeValue for values that may contain other Go types, which are read back as their JSON.
 func appendAnyValue(b []byte, v engine.Value) (_ []byte, err error) {
 	switch t := v.(type) {
 	case nil, bool, int64, float64, int, string, engine.Handle:
@@ -77,8 +76,8 @@ func appendObject(b []byte, m map[string]any) (_ []byte, err error) {
 	return append(b, '}'), nil
 }
 
-// ContextChangeOf is a body of a context change as convo has it, nil for anything else.
-// JSON that says a change is one.
+// ContextChangeOf returns the body of a context change as a convo.Change, nil for another body. JSON of a change is
+// decoded.
 func ContextChangeOf(body any) (*convo.Change, error) {
 	switch t := body.(type) {
 	case *convo.Change:
@@ -129,12 +128,12 @@ func appendBody(b []byte, ch *engine.ContextChange) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// appendMessage writes what all messages have by hand, since most have no more.
+// appendMessage encodes the common fields of messages itself, because most messages have no others.
 func appendMessage(b []byte, m *convo.Message) ([]byte, error) {
 	b = engine.AppendString(append(b, `{"id":`...), m.ID)
 	b = engine.AppendString(append(b, `,"role":`...), string(m.Role))
 	b = engine.AppendString(append(b, `,"text":`...), m.Text)
-	if m.Native != nil { // kept as it is, not as what it says
+	if m.Native != nil { // stored unchanged, not normalized
 		b = engine.AppendString(append(b, `,"native":`...), string(m.Native))
 	}
 	rest := *m
@@ -148,7 +147,7 @@ func appendMessage(b []byte, m *convo.Message) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// appendJSON writes what the JSON of x says, with sorted keys.
+// appendJSON encodes x as JSON with sorted keys.
 func appendJSON(b []byte, x any) ([]byte, error) {
 	data, err := json.Marshal(x)
 	if err != nil {
@@ -161,14 +160,14 @@ func appendJSON(b []byte, x any) ([]byte, error) {
 	return appendAnyValue(b, v)
 }
 
-// DecodePayload reads what AppendPayload wrote. The bodies of context changes are
-// *convo.Change, or JSON for what is none.
+// DecodePayload decodes the output of AppendPayload. The bodies of context changes are *convo.Change, or JSON for
+// others.
 func DecodePayload(data []byte) ([]engine.Event, error) {
 	codec := engine.Codec{DecodeBody: decodeBody}
 	return codec.Decode(data)
 }
 
-// messageJSON is a message as appendMessage writes it.
+// messageJSON has the format of appendMessage.
 type messageJSON struct {
 	ID     string        `json:"id"`
 	Role   convo.Role    `json:"role"`
@@ -185,7 +184,7 @@ func decodeBody(data []byte, _ *engine.ContextChange) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&body); err != nil || body.Change == nil {
-		return json.RawMessage(bytes.Clone(data)), nil //nolint:nilerr // it is no convo.Change
+		return json.RawMessage(bytes.Clone(data)), nil //nolint:nilerr // not a convo.Change
 	}
 	for i := range body.Append {
 		p := &body.Append[i]

@@ -7,39 +7,36 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// Session is a conversation over many runs, its rounds. Its history is one
-// context: rounds append to it as they commit, one round at a time. A commit of
-// a run that is a round of the session but does not hold it is refused with
-// ErrMoved.
+// Session is a conversation over many runs, its rounds. Its history is one context to which the rounds append as they
+// commit, one round at a time. A commit of a round that does not hold the session is refused with ErrSessionAdvanced.
 type Session struct {
 	ID     string `json:"id"`
 	User   string `json:"user,omitempty"`
 	Flow   string `json:"flow"`
 	Thread string `json:"thread"`
-	// Parent is the session this one was forked from, "" for none: the first At
-	// messages are the parent's, which had ParentRound rounds then.
+	// Parent is the session from which this one was forked, "" for none: the first At messages are the parent's,
+	// which had ParentRound rounds then.
 	Parent       string    `json:"parent,omitempty"`
 	ParentRound  int       `json:"parentRound,omitempty"`
 	ParentLength int       `json:"at,omitempty"`
 	Created      time.Time `json:"created"`
 	Updated      time.Time `json:"updated"`
-	// Rounds is how many were started, Length how many messages there are.
+	// Rounds is the number of started rounds, Length the number of messages.
 	Rounds int `json:"rounds"`
 	Length int `json:"length"`
-	// Fence grows with each round that begins.
+	// Fence grows with each round that starts.
 	Fence int64 `json:"fence,omitempty"`
-	// Holder is the run that is the current round, "" where none is going on. A
-	// round ends, and gives the session back, with the commit whose head has a
-	// status that is an end.
+	// Holder is the run of the current round, "" if there is none. A round ends, and releases the session, with the
+	// commit in whose head the status is final.
 	Holder string `json:"holder,omitempty"`
-	// Queued is how many messages wait for a round.
+	// Queued is the number of messages that wait for a round.
 	Queued int `json:"queued,omitempty"`
-	// Usage is what all rounds have cost.
+	// Usage is the total usage of all rounds.
 	Usage engine.Usage `json:"usage"`
-	// Carryover is what the last round left of its main context; see Append.Carryover. A
-	// session that begins with all messages of its parent has its parent's.
+	// Carryover is the main context's state after the last round; see Append.Carryover. A session that starts with
+	// all messages of its parent has its parent's.
 	Carryover []byte `json:"-"`
-	// Expires is when Prune may delete the session; zero is never.
+	// Expires is the time after which Prune may delete the session; zero means never.
 	Expires time.Time `json:"expires,omitzero"`
 	// StateChanges is how many changes of its state the session has kept. It grows with
 	// each.
@@ -71,23 +68,21 @@ type StateEdit struct {
 	At      time.Time
 }
 
-// NewSession makes a session. One with a Parent begins with the first At
-// messages of it; nothing is copied, and it becomes the active session only when
-// ActivateSession says so. A Thread that is not given is the ID.
+// NewSession describes a session to create. One with a Parent starts with the first At messages of it; nothing is
+// copied, and it becomes the active session only by ActivateSession. The default Thread is the ID.
 type NewSession struct {
 	ID, User, Flow, Thread string
 	Parent                 string
 	ParentLength           int
 	Expires                time.Time
 	Now                    time.Time
-	// FirstMessage, where set, is kept with the session as its first message.
+	// FirstMessage, if set, is stored with the session as its first message.
 	FirstMessage *QueuedMessage
 }
 
-// QueuedMessage is a message to a session that no round has taken yet.
+// QueuedMessage is a message to a session that waits for a round.
 type QueuedMessage struct {
-	// ID is chosen by the sender: sending it twice is sending it once. No two
-	// messages have the same, whatever their sessions.
+	// ID is chosen by the sender and unique among all sessions: a message that is sent twice is stored once.
 	ID      string
 	Session string
 	Value   engine.Value
@@ -95,32 +90,31 @@ type QueuedMessage struct {
 	At      time.Time
 	// TakenBy is the round that took it, "" while it waits.
 	TakenBy string
-	// OnlyIfIdle is for Enqueue: keep the message only where the session can take it at
-	// once, that is, no message waits and no round goes on but one that is paused.
+	// OnlyIfIdle makes Enqueue refuse the message unless the session can take it at once: no message waits, and there
+	// is no current round, except a paused one.
 	OnlyIfIdle bool
 }
 
 // SessionMessage is one message of a session's history.
 type SessionMessage struct {
 	Position int `json:"position"`
-	// Run and Round say which round said it; Round is 0 for what came with the
-	// session's parent. Status is that round's: what a failed or cancelled round
-	// said stays, and is told apart by it.
+	// Run and Round identify the round that added it; Round is 0 for messages of the session's parent. Status is the
+	// status of that round: messages of failed and cancelled rounds are kept, and recognised by it.
 	Run    string        `json:"run"`
 	Round  int           `json:"round"`
 	Status engine.Status `json:"status"`
 	At     time.Time     `json:"at"`
-	// Tokens is how many the message has; 0 is not counted.
+	// Tokens is the number of tokens of the message; 0 means not counted.
 	Tokens  int           `json:"tokens,omitempty"`
 	Message convo.Message `json:"message"`
 }
 
-// SessionFilter narrows a listing; zero is everything, the newest first.
+// SessionFilter selects sessions, the newest first; zero fields select all.
 type SessionFilter struct {
 	User, Flow string
-	// Prefix is what the session's id begins with.
+	// Prefix is a prefix of the session's id.
 	Prefix string
 	// Before continues a listing: sessions created before this one.
 	Before string
-	Limit  int // 0 is 100
+	Limit  int // 0 means 100
 }

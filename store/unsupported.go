@@ -10,9 +10,9 @@ import (
 	"github.com/weir-run/weir/memory"
 )
 
-// The types of this file stand in for capabilities that a store lacks.
+// The types of this file are used for capabilities that a store lacks.
 
-// noCheckpoints drops snapshots: losing one costs time and nothing else.
+// noCheckpoints drops snapshots, which can be lost without losing data.
 type noCheckpoints struct{}
 
 func (noCheckpoints) SaveCheckpoint(context.Context, Checkpoint) error { return nil }

@@ -4,14 +4,12 @@ import (
 	"bufio"
 	"compress/gzip"
 	"encoding/json"
-	"os"
 	"slices"
 	"testing"
 
+	"github.com/weir-run/weir/internal/shareddata"
 	"github.com/weir-run/weir/token"
 )
-
-const vectorFile = "../../shared/data/tokens/vectors.jsonl.gz"
 
 // vector is one string with what the reference tiktoken makes of it.
 type vector struct {
@@ -22,15 +20,7 @@ type vector struct {
 
 func vectors(tb testing.TB) []vector {
 	tb.Helper()
-	f, err := os.Open(vectorFile)
-	if os.IsNotExist(err) {
-		tb.Skip("the reference vectors are not here: ", vectorFile)
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	z, err := gzip.NewReader(f)
+	z, err := gzip.NewReader(shareddata.Open(tb, "tokens/vectors.jsonl.gz"))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func TestASetRefusesToolsThatCannotBeOffered(t *testing.T) {
 	for want, tools := range map[string][]*tool.Tool{
 		"use 1 to 64 letters":         {with(func(t *tool.Tool) { t.Name = "a b" })},
 		"two tools have the name":     {answering(""), answering("")},
-		`named "x:y"`:                 {with(func(t *tool.Tool) { t.Alias = "x:y" }), with(func(t *tool.Tool) { t.Name, t.Alias = "b", "x:y" })},
+		`have the name "x:y"`:         {with(func(t *tool.Tool) { t.Alias = "x:y" }), with(func(t *tool.Tool) { t.Name, t.Alias = "b", "x:y" })},
 		`have the name "look"`:        {answering(""), with(func(t *tool.Tool) { t.Name, t.Alias = "b", "look" })},
 		"has no Call":                 {with(func(t *tool.Tool) { t.Call = nil })},
 		"holds spaces":                {with(func(t *tool.Tool) { t.Alias = "mcp:a\nb" })},

@@ -59,7 +59,7 @@ func TestAllAirlineConversationsAsSessionsOfRounds(t *testing.T) {
 	root, second := t.TempDir(), t.TempDir()
 	quick := files.Options{NoSync: true}
 	one, rows, two := files.New(root, quick), tables.New(tables.NewMemory()), files.New(second, quick)
-	all := trajectorytest.Airline(t, "..")
+	all := trajectorytest.Airline(t)
 	for _, c := range all {
 		trajectorytest.Record(t, one, c.ID, c.Messages, func(r *trajectory.Recorder) {
 			if connected(r.Graph()) != 1 {

@@ -23,6 +23,8 @@ package expr
 import (
 	"fmt"
 	"strings"
+
+	"github.com/weir-run/weir/internal/excerpt"
 )
 
 // The limits of one expression. Exceeding one is an error.
@@ -113,16 +115,10 @@ type EvalError struct {
 	Missing *Ref
 }
 
+// maxQuoted is the maximum length of a quoted source in a message, in bytes.
+const maxQuoted = 120
+
 // Error returns the message with the expression and the position.
 func (e *EvalError) Error() string {
-	return fmt.Sprintf("%s, in {{ %s }} at offset %d", e.Message, shorten(e.Source), e.Offset)
-}
-
-// shorten truncates a long source for an error message.
-func shorten(s string) string {
-	const most = 120
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
+	return fmt.Sprintf("%s, in {{ %s }} at offset %d", e.Message, excerpt.Bytes(e.Source, 120), e.Offset)
 }

@@ -11,6 +11,8 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/weir-run/weir/internal/excerpt"
 )
 
 // parsers redefines json.parse and yaml.parse to return the value: the library's return an
@@ -114,13 +116,13 @@ func parseNumber(s string) (any, error) {
 	if !strings.ContainsAny(s, ".eE") {
 		i, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("the integer %s does not fit 64 bits", shorten(s))
+			return nil, fmt.Errorf("the integer %s does not fit 64 bits", excerpt.Bytes(s, 120))
 		}
 		return i, nil
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsInf(f, 0) {
-		return nil, fmt.Errorf("the number %s is out of range", shorten(s))
+		return nil, fmt.Errorf("the number %s is out of range", excerpt.Bytes(s, 120))
 	}
 	return f, nil
 }

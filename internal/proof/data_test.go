@@ -2,12 +2,12 @@ package proof
 
 import (
 	"encoding/json"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/internal/shareddata"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/recorded"
 	"github.com/weir-run/weir/tool"
@@ -31,12 +31,7 @@ type conversation struct {
 // messages are pinned.
 func read(tb testing.TB) corpus {
 	tb.Helper()
-	f, err := os.Open("../../../shared/data/airline/conversations.jsonl")
-	if err != nil {
-		tb.Skipf("the airline conversations are not beside the repository: %v", err)
-	}
-	defer func() { _ = f.Close() }()
-	p, err := recorded.FromConversations(f)
+	p, err := recorded.FromConversations(shareddata.Open(tb, shareddata.Airline))
 	if err != nil {
 		tb.Fatal(err)
 	}

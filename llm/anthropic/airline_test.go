@@ -23,7 +23,7 @@ func TestEveryCutOfARealConversationIsAValidRequest(t *testing.T) {
 	if testing.Short() {
 		step = 7
 	}
-	for i, r := range llmtest.Conversations(t, "../..") {
+	for i, r := range llmtest.Conversations(t) {
 		for n := 1; n <= len(r.Messages); n += step {
 			for _, from := range []int{0, n / 2, n - 1} {
 				req := &llm.Request{
@@ -62,7 +62,7 @@ func TestRecordedConversationsAreHadAgain(t *testing.T) {
 	turns := 0
 	s := llmtest.New(t)
 	p := anthropic.New(anthropic.Options{BaseURL: s.Root})
-	for _, r := range llmtest.Conversations(t, "../..") {
+	for _, r := range llmtest.Conversations(t) {
 		for n, m := range r.Messages {
 			if m.Role != convo.Assistant || (len(r.Messages)-n)/2%6 != 0 {
 				continue

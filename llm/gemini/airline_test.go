@@ -20,7 +20,7 @@ func TestCutsOfRealConversationsAreValidRequests(t *testing.T) {
 	if testing.Short() {
 		every = 24
 	}
-	for _, r := range llmtest.Conversations(t, "../..") {
+	for _, r := range llmtest.Conversations(t) {
 		for n := 1; n <= len(r.Messages); n++ {
 			if len(r.Messages[n-1].Calls) > 0 || (n%every != 0 && n != len(r.Messages)) {
 				continue
@@ -63,7 +63,7 @@ func TestRecordedConversationsAreHadAgain(t *testing.T) {
 	s := llmtest.New(t)
 	p := gemini.New(gemini.Options{BaseURL: s.Root})
 	turns := 0
-	for k, r := range llmtest.Conversations(t, "../..") {
+	for k, r := range llmtest.Conversations(t) {
 		if k%3 != 0 {
 			continue
 		}

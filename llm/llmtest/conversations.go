@@ -1,11 +1,10 @@
 package llmtest
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/internal/shareddata"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/recorded"
 )
@@ -18,21 +17,15 @@ type Conversation struct {
 	Tools    []llm.Tool
 }
 
-// Conversations reads the real conversations that are stored beside the repository (one in eight of them in short
-// tests), and skips the test if they are absent. root is the path to the repository's root. The caller owns the
-// result.
-func Conversations(tb testing.TB, root string) []Conversation {
+// Conversations reads the airline conversations of the shared data, one in eight of them in short tests; see
+// shareddata.Open. The caller owns the result.
+func Conversations(tb testing.TB) []Conversation {
 	tb.Helper()
 	every := 1
 	if testing.Short() {
 		every = 8
 	}
-	file, err := os.Open(filepath.Join(root, "..", "shared", "data", "airline", "conversations.jsonl"))
-	if err != nil {
-		tb.Skipf("the recorded conversations are not here: %v", err)
-	}
-	defer func() { _ = file.Close() }()
-	read, err := recorded.FromConversations(file)
+	read, err := recorded.FromConversations(shareddata.Open(tb, shareddata.Airline))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestRecordedConversationsAreHadAgain(t *testing.T) {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
 			turns := 0
-			for _, r := range llmtest.Conversations(t, "../..") {
+			for _, r := range llmtest.Conversations(t) {
 				turns += replay(t, api, r)
 			}
 			t.Logf("%d model turns", turns)

@@ -4,26 +4,20 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"unicode"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/internal/shareddata"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/recorded"
 )
 
-const airlineFile = "../../../shared/data/airline/conversations.jsonl"
-
 func airline(tb testing.TB) *recorded.Conversations {
 	tb.Helper()
-	f, err := os.Open(airlineFile)
-	if err != nil {
-		tb.Skipf("the airline conversations are not beside the repository: %v", err)
-	}
-	defer f.Close() //nolint:errcheck // it was only read
+	f := shareddata.Open(tb, shareddata.Airline)
 	c, err := recorded.FromConversations(bufio.NewReader(f))
 	if err != nil {
 		tb.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/weir-run/weir/internal/excerpt"
 )
 
 // ErrNone means that an answer chooses none of the names, and says so.
@@ -182,9 +184,5 @@ func unfenced(text string) string {
 
 // quoteShort quotes the beginning of a text for an error message.
 func quoteShort(s string) string {
-	const most = 120
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
+	return excerpt.Chars(s, 120)
 }

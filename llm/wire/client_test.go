@@ -29,7 +29,7 @@ func TestAnErrorSaysWhoWhatAndWhy(t *testing.T) {
 		{0, "Broken.", "acme: Broken."},
 		{500, "", "acme: 500 Internal Server Error: the server gave no reason"},
 		{308, "", "acme: 308 Permanent Redirect: the server answered with a redirect, which is not followed: check the base URL"},
-		{0, strings.Repeat("é", 400), "acme: " + strings.Repeat("é", 300) + "..."},
+		{0, strings.Repeat("é", 400), "acme: " + strings.Repeat("é", 300) + "…"},
 		{0, strings.Repeat("x", 590) + key, "acme: " + strings.Repeat("x", 590) + "[key]"},
 	} {
 		if got := speaker().Describe(c.status, c.said); got != c.want {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/excerpt"
 	"github.com/weir-run/weir/llm"
 )
 
@@ -33,11 +34,7 @@ type ErrorFormatter struct {
 func (s ErrorFormatter) Excerpt(said string) string { return s.truncate(said, maxExcerpt) }
 
 func (s ErrorFormatter) truncate(text string, limit int) string {
-	text = s.Scrub(text[:min(len(text), maxRead)])
-	if len(text) > limit {
-		return strings.ToValidUTF8(text[:limit], "") + "..."
-	}
-	return text
+	return excerpt.Bytes(s.Scrub(text[:min(len(text), maxRead)]), limit)
 }
 
 // Describe returns the text of an error: the provider, the status (0 inside a stream) and the server's message.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/internal/excerpt"
 	"github.com/weir-run/weir/node"
 )
 
@@ -113,7 +114,7 @@ func (n *cacheNode) lookUp(ctx *node.Ctx, key string) ([]any, error) {
 	v, err := ctx.Do(node.Effect{Name: "lookup", Request: key, ReadOnly: true, Do: func(c context.Context, _ string) (node.Outcome, error) {
 		v, ok, err := ctx.Cache().Get(c, node.CacheKey(ctx.Info().User, n.Shared, key))
 		if err != nil {
-			return node.Outcome{}, transientError(CodeCache, "look up %q: %v", shorten(key, maxValueBytes), err)
+			return node.Outcome{}, transientError(CodeCache, "look up %q: %v", excerpt.Bytes(key, maxValueBytes), err)
 		}
 		if !ok {
 			return node.Outcome{Value: []any{}}, nil
@@ -134,7 +135,7 @@ func (n *cacheNode) store(ctx *node.Ctx, key string, v engine.Value) error {
 	}
 	_, err := ctx.Do(node.Effect{Name: "keep", Request: []any{key, v}, ReadOnly: true, Do: func(c context.Context, _ string) (node.Outcome, error) {
 		if err := ctx.Cache().Put(c, node.CacheKey(ctx.Info().User, n.Shared, key), v, ttl); err != nil {
-			return node.Outcome{}, transientError(CodeCache, "keep %q: %v", shorten(key, maxValueBytes), err)
+			return node.Outcome{}, transientError(CodeCache, "keep %q: %v", excerpt.Bytes(key, maxValueBytes), err)
 		}
 		return node.Outcome{}, nil
 	}})

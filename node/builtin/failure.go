@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/excerpt"
 )
 
 // The codes with which the types of this package fail.
@@ -76,16 +77,5 @@ func describeValue(v engine.Value) string {
 	if err != nil {
 		return fmt.Sprintf("a %T", v)
 	}
-	return shorten(string(b), maxValueBytes)
-}
-
-// shorten cuts s to about n bytes, whole characters, and says so.
-func shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n] + "…"
+	return excerpt.Bytes(string(b), maxValueBytes)
 }

@@ -10,14 +10,14 @@ import (
 	"maps"
 	"mime"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow/expr"
+	"github.com/weir-run/weir/internal/excerpt"
+	"github.com/weir-run/weir/internal/httpcall"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/node/builtin/safehttp"
 )
@@ -83,9 +83,9 @@ func (o outgoingRequest) address() (*url.URL, error) {
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, permanentError(CodeHTTPRequest, "url: %q does not begin with http:// or https://", shorten(o.url, maxValueBytes))
+		return nil, permanentError(CodeHTTPRequest, "url: %q does not begin with http:// or https://", excerpt.Bytes(o.url, maxValueBytes))
 	case u.Hostname() == "":
-		return nil, permanentError(CodeHTTPRequest, "url: %q names no host", shorten(o.url, maxValueBytes))
+		return nil, permanentError(CodeHTTPRequest, "url: %q names no host", excerpt.Bytes(o.url, maxValueBytes))
 	case u.User != nil:
 		return nil, withHint(permanentError(CodeHTTPRequest, "url: a user name or password cannot stand in a URL"),
 			"send an authorization header made of secrets")
@@ -130,39 +130,18 @@ func (o outgoingRequest) setHeaders(h http.Header) error {
 	}
 	for name, v := range params {
 		canonical := http.CanonicalHeaderKey(name)
-		if !isToken(name) || isConnectionHeader(canonical) {
+		if !httpcall.IsHeaderName(name) || httpcall.IsConnectionHeader(canonical) {
 			return permanentError(CodeHTTPRequest, "headers: %q cannot be set", name)
 		}
 		h.Del(canonical)
 		for _, text := range textValues(v) {
-			if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7F }) {
+			if !httpcall.IsHeaderValue(text) {
 				return permanentError(CodeHTTPRequest, "headers: the value of %s holds a line break or control character", name)
 			}
 			h.Add(canonical, text)
 		}
 	}
 	return nil
-}
-
-// isToken reports whether s can be a header's name (RFC 9110, 5.6.2).
-func isToken(s string) bool {
-	for _, r := range s {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		if !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// isConnectionHeader reports whether a header is the connection's own: to set it would
-// change where the request goes or where it ends.
-func isConnectionHeader(name string) bool {
-	switch name {
-	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Te", "Trailer", "Upgrade", "Expect":
-		return true
-	}
-	return strings.HasPrefix(name, "Proxy-")
 }
 
 // objectSetting reads a setting that is an object.
@@ -193,7 +172,7 @@ func textValues(v engine.Value) []string {
 	return []string{node.TextOf(v)}
 }
 
-// exchange makes the request with its secrets and reads the answer.
+// exchange makes the request with its secrets and reads the response.
 func (n *httpRequestNode) exchange(c context.Context, ctx *node.Ctx, named outgoingRequest, key string) (node.Outcome, error) {
 	secrets := newUsedSecrets(ctx)
 	o, err := n.evaluate(ctx, secrets)
@@ -201,26 +180,18 @@ func (n *httpRequestNode) exchange(c context.Context, ctx *node.Ctx, named outgo
 		return node.Outcome{}, err
 	}
 	secrets.addDerived(o.identity(), named.identity())
-	sent := new(atomic.Bool)
 	limited, cancel := context.WithTimeout(c, n.Timeout.Duration)
 	defer cancel()
-	req, err := o.request(httptrace.WithClientTrace(limited, &httptrace.ClientTrace{
-		WroteHeaders: func() { sent.Store(true) },
-	}))
+	call := httpcall.Call{Client: ctx.HTTP(), MaxBody: n.MaxBytes}
+	if !n.isSafeMethod() {
+		call.IdempotencyKey = key
+	}
+	resp, body, err := call.Do(limited, o.request)
+	if missing, ok := errors.AsType[*httpcall.NoResponseError](err); ok {
+		err = n.noResponseError(c, missing)
+	}
 	if err != nil {
 		return node.Outcome{}, scrubError(err, secrets)
-	}
-	if !n.isSafeMethod() && req.Header.Get("Idempotency-Key") == "" {
-		req.Header.Set("Idempotency-Key", key)
-	}
-	resp, err := ctx.HTTP().Do(req)
-	if err != nil {
-		return node.Outcome{}, scrubError(n.noResponseError(c, err, sent.Load()), secrets)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, n.MaxBytes+1))
-	if err != nil {
-		return node.Outcome{}, scrubError(n.noResponseError(c, err, true), secrets)
 	}
 	if err := n.checkResponse(resp.StatusCode, body); err != nil {
 		return node.Outcome{}, scrubError(err, secrets)
@@ -237,19 +208,19 @@ func (n *httpRequestNode) checkResponse(status int, body []byte) error {
 		return nil
 	}
 	e := permanentError(CodeHTTPStatus, "the server answered %d %s: %s", status, http.StatusText(status),
-		shorten(strings.ToValidUTF8(string(body), "�"), 300))
+		excerpt.Bytes(strings.ToValidUTF8(string(body), "�"), 300))
 	e.Permanent = status < 500 && status != 408 && status != 425 && status != 429
 	return withHint(e, "add the status to expect if the flow can use such an answer")
 }
 
-// noResponseError says what it means that no answer came.
-func (n *httpRequestNode) noResponseError(c context.Context, err error, sent bool) error {
+// noResponseError returns the failure of the node for a request without a response.
+func (n *httpRequestNode) noResponseError(c context.Context, err *httpcall.NoResponseError) error {
 	switch {
 	case c.Err() != nil: // the run's, not the request's own limit
 		return context.Cause(c)
 	case errors.Is(err, safehttp.ErrBlocked):
 		return withHint(permanentError(CodeHTTPBlocked, "%v", err), "whoever runs Weir can allow private addresses")
-	case sent && n.OnUnknown != "retry":
+	case err.Sent && n.OnUnknown != "retry":
 		return withHint(permanentError(CodeHTTPUnknown, "no answer came, and the request may have been acted on: %v", err),
 			"see on the other side what became of it; onUnknown: retry makes it again with the same Idempotency-Key")
 	case errors.Is(err, context.DeadlineExceeded):

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/httpcall"
 	"github.com/weir-run/weir/node/builtin/safehttp"
 )
 
@@ -87,7 +88,7 @@ func TestMissingResponseErrorDependsOnMethodAndProgress(t *testing.T) {
 		n := &httpRequestNode{Method: c.method, OnUnknown: c.onUnknown}
 		n.setDefaults()
 		var e *engine.Error
-		if err := n.noResponseError(t.Context(), c.err, c.sent); !errors.As(err, &e) || e.Code != c.want || e.Permanent != c.permanent {
+		if err := n.noResponseError(t.Context(), &httpcall.NoResponseError{Sent: c.sent, Err: c.err}); !errors.As(err, &e) || e.Code != c.want || e.Permanent != c.permanent {
 			t.Errorf("%+v: error %+v", c, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/internal/excerpt"
 	"github.com/weir-run/weir/node"
 )
 
@@ -135,7 +136,7 @@ func parseTime(v engine.Value) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is not a moment: write it like 2030-01-31T09:00:00Z", shorten(s, maxValueBytes))
+		return time.Time{}, fmt.Errorf("%q is not a moment: write it like 2030-01-31T09:00:00Z", excerpt.Bytes(s, maxValueBytes))
 	}
 	return t, nil
 }

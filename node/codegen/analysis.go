@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/excerpt"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/sandbox"
 )
@@ -115,9 +116,9 @@ func insightsOf(r *Execution) engine.Value {
 		return jsonText(r.Updates, nil, maxKept)
 	}
 	if r.Message != "" {
-		return shorten(r.Message, maxKept)
+		return excerpt.Bytes(r.Message, maxKept)
 	}
-	return shorten(r.Stdout, maxKept)
+	return excerpt.Bytes(r.Stdout, maxKept)
 }
 
 // stepInput returns the input of an agent's step.
@@ -165,7 +166,7 @@ func (k *codeWriting) run() (*Execution, error) {
 	if err != nil {
 		why := messageOf(err)
 		if stderr := k.hidden(r.Stderr); stderr != "" {
-			why += "\nstderr: " + shorten(stderr, maxShown)
+			why += "\nstderr: " + excerpt.Bytes(stderr, maxShown)
 		}
 		k.reject(stepExecute, why)
 		return nil, k.record(s)
@@ -188,7 +189,7 @@ func (k *codeWriting) validateOutput(r *Execution) (ok bool, err error) {
 	o := a.object
 	valid, said := parseVerdict(o)
 	if !said && wrong == "" {
-		wrong = "the answer does not say whether the output is valid: " + shorten(a.text, maxShown)
+		wrong = "the answer does not say whether the output is valid: " + excerpt.Bytes(a.text, maxShown)
 	}
 	found := map[string]any{"valid": valid, "changes": texts(changes)}
 	if reason := textOf(o["reason"]); reason != "" {

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/excerpt"
 	"github.com/weir-run/weir/scrub"
 )
 
@@ -136,5 +137,5 @@ func jsonText(v engine.Value, secrets []string, n int) string {
 	if err != nil {
 		return fmt.Sprintf("(%v)", err)
 	}
-	return shorten(string(b), n)
+	return excerpt.Bytes(string(b), n)
 }

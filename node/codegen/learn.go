@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/excerpt"
 	"github.com/weir-run/weir/node"
 )
 
@@ -31,7 +32,7 @@ func (k *codeWriting) learnedKey() (string, error) {
 func (k *codeWriting) newLearned(evidence string) *Learned {
 	of := k.ctx.Info()
 	return &Learned{
-		User: of.User, Flow: of.Flow, Node: of.Path, Run: of.Run, Task: shorten(k.hidden(k.task()), maxKept),
+		User: of.User, Flow: of.Flow, Node: of.Path, Run: of.Run, Task: excerpt.Bytes(k.hidden(k.task()), maxKept),
 		Language: k.Language, At: k.ctx.Now(), Code: withoutComments(k.code), Model: k.model, State: LearnedCandidate, valuesDigest: evidence,
 	}
 }

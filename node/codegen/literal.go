@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/excerpt"
 	"github.com/weir-run/weir/node"
 )
 
@@ -56,7 +57,7 @@ func (j *Job) checkResult(ctx *node.Ctx, r *Execution) error {
 	if j.Decision && !slices.Contains(j.Branches, r.Branch) {
 		return &engine.Error{
 			Code: engine.CodeBranch, Permanent: true,
-			Message: "the code chose " + shorten(r.Branch, maxShown) + ", which is not one of the branches " + strings.Join(j.Branches, ", "),
+			Message: "the code chose " + excerpt.Bytes(r.Branch, maxShown) + ", which is not one of the branches " + strings.Join(j.Branches, ", "),
 			Hint:    "set context['branch_decision'] to one of the node's branches, or add the branch",
 		}
 	}
@@ -102,7 +103,7 @@ func outputOf(r *Execution) map[string]any {
 	}
 	for name, text := range map[string]string{"branch_decision": r.Branch, "message": r.Message, "stdout": r.Stdout, "stderr": r.Stderr} {
 		if text != "" {
-			out[name] = shorten(text, maxKept)
+			out[name] = excerpt.Bytes(text, maxKept)
 		}
 	}
 	if len(r.Delete) > 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/internal/excerpt"
 	"github.com/weir-run/weir/scrub"
 )
 
@@ -134,9 +135,9 @@ func (k *codeWriting) generatePrompt() string {
 		b.WriteString("\n\nWhat a program found in the values:\n" + jsonText(k.insights, k.secretsWith(k.insights), maxKept))
 	}
 	for _, f := range k.rejections {
-		fmt.Fprintf(&b, "\n\nAttempt %d failed in %s: %s", f.round, stepName(f.step), shorten(k.hidden(f.reason), maxKept))
+		fmt.Fprintf(&b, "\n\nAttempt %d failed in %s: %s", f.round, stepName(f.step), excerpt.Bytes(k.hidden(f.reason), maxKept))
 		if f.code != "" {
-			fmt.Fprintf(&b, "\nIts program was:\n%s\n%s%s", fence, k.hidden(shorten(f.code, maxKept)), fence)
+			fmt.Fprintf(&b, "\nIts program was:\n%s\n%s%s", fence, k.hidden(excerpt.Bytes(f.code, maxKept)), fence)
 		}
 	}
 	if len(k.rejections) > 0 {
@@ -188,10 +189,10 @@ func (k *codeWriting) validatePrompt(r *Execution) string {
 		fmt.Fprintf(&b, "\nOf the branches %s it decided for %q.", quoted(k.Branches), r.Branch)
 	}
 	if r.Message != "" {
-		b.WriteString("\nIts message: " + shorten(redact(r.Message, secrets), maxKept/4))
+		b.WriteString("\nIts message: " + excerpt.Bytes(redact(r.Message, secrets), maxKept/4))
 	}
 	if r.Stdout != "" {
-		b.WriteString("\nIt printed: " + shorten(redact(r.Stdout, secrets), maxKept/4))
+		b.WriteString("\nIt printed: " + excerpt.Bytes(redact(r.Stdout, secrets), maxKept/4))
 	}
 	b.WriteString("\n\nThe inputs, or their beginnings:\n" + k.inputExcerpts())
 	return b.String()

@@ -11,8 +11,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// CacheUpdate calls change with what is kept under key at now and keeps for ever what
-// it returns with true. Nothing else changes the entry meanwhile.
+// CacheUpdate implements store.CacheStore.
 func (s *Store) CacheUpdate(ctx context.Context, key string, now time.Time, change func(engine.Value, bool) (engine.Value, bool)) error {
 	if err := s.checkOpen(ctx); err != nil {
 		return err
@@ -33,7 +32,7 @@ func (c *cacheEntry) expiredAt(now time.Time) bool {
 	return !c.expires.IsZero() && !c.expires.After(now)
 }
 
-// CacheList lists what is kept at now under keys that begin with prefix, by key.
+// CacheList implements store.CacheStore.
 func (s *Store) CacheList(ctx context.Context, prefix string, now time.Time) ([]store.CacheEntry, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
@@ -49,7 +48,7 @@ func (s *Store) CacheList(ctx context.Context, prefix string, now time.Time) ([]
 	return out, nil
 }
 
-// CacheDelete removes entries and says how many there were.
+// CacheDelete implements store.CacheStore.
 func (s *Store) CacheDelete(ctx context.Context, keys []string) (int, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return 0, err
@@ -63,8 +62,8 @@ func (s *Store) CacheDelete(ctx context.Context, keys []string) (int, error) {
 	return before - len(s.cache), nil
 }
 
-// deleteLearned removes the code that was learned for a user, "" for nobody's, or in
-// one of the trees, and returns how many programs there were. The caller holds the mutex.
+// deleteLearned removes the code that was learned for a user, "" for none, or in one of the trees, and returns the
+// number of programs. The caller holds the mutex.
 func (s *Store) deleteLearned(f treeSet, user string, doomed map[tree]bool, dry bool) int {
 	runs := map[string]bool{}
 	for r, t := range f.treeOf {

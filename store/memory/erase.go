@@ -12,12 +12,11 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// What is deleted together is a tree of runs, or a session with the trees of its
-// rounds. Trees that share a past with it depend on it. Its name is that of the
-// session or of the run that began it.
+// The unit of deletion is a tree of runs, or a session with the trees of its rounds. Trees that share a past with it
+// depend on it. A tree is named by its session or its root run.
 type tree struct{ session, run string }
 
-// treeSet is which runs are of which tree, and which trees depend on which.
+// treeSet has the tree of each run, and the dependencies of trees.
 type treeSet struct {
 	treeOf     map[*run]tree
 	dependents map[tree][]tree
@@ -66,7 +65,7 @@ func (s *Store) readTrees() (treeSet, error) {
 	return f, nil
 }
 
-// listTrees lists all of a forest: sessions first, each by age.
+// listTrees lists all trees of a forest: sessions first, each by age.
 func (s *Store) listTrees(f treeSet) (out []tree) {
 	for _, x := range s.sessions.order {
 		out = append(out, tree{session: x.row.ID})
@@ -79,7 +78,7 @@ func (s *Store) listTrees(f treeSet) (out []tree) {
 	return out
 }
 
-// sourceRuns lists the runs whose contexts those of this one go on with.
+// sourceRuns returns the runs from whose contexts those of this run were forked.
 func (r *run) sourceRuns() (ids []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +91,7 @@ func (r *run) sourceRuns() (ids []string, err error) {
 	return ids, err
 }
 
-// withDependents is a set of trees and what depends on them.
+// withDependents returns a set of trees and their dependents.
 func (f treeSet) withDependents(trees ...tree) map[tree]bool {
 	seen := map[tree]bool{}
 	for len(trees) > 0 {
@@ -105,9 +104,8 @@ func (f treeSet) withDependents(trees ...tree) map[tree]bool {
 	return seen
 }
 
-// deleteTrees calls find with all runs and sessions at hand and deletes the trees it
-// returns with what depends on them; with a user, what is remembered of that user
-// too.
+// deleteTrees calls find with all runs and sessions, and deletes the returned trees with their dependents; with a
+// user, also the memory of that user.
 func (s *Store) deleteTrees(ctx context.Context, e store.DeleteOptions, user string, find func(f treeSet) ([]tree, error)) (store.DeleteResult, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return store.DeleteResult{}, err
@@ -147,7 +145,7 @@ func (s *Store) deleteTrees(ctx context.Context, e store.DeleteOptions, user str
 	return out, nil
 }
 
-// forkedTrees are the trees of a set less some, sessions first, each by age.
+// forkedTrees returns the trees of a set that are not in another, sessions first, each by age.
 func (f treeSet) forkedTrees(set map[tree]bool, less []tree) []store.Tree {
 	var out []store.Tree
 	for _, t := range f.order {
@@ -161,7 +159,7 @@ func (f treeSet) forkedTrees(set map[tree]bool, less []tree) []store.Tree {
 // removeTrees deletes trees.
 func (s *Store) removeTrees(f treeSet, doomed map[tree]bool) (out store.DeleteResult) {
 	users := make(map[string]bool)
-	s.order = slices.DeleteFunc(slices.Clone(s.order), func(r *run) bool { // listings hold the old one
+	s.order = slices.DeleteFunc(slices.Clone(s.order), func(r *run) bool { // listings use the old slice
 		if !doomed[f.treeOf[r]] {
 			return false
 		}
@@ -169,7 +167,7 @@ func (s *Store) removeTrees(f treeSet, doomed map[tree]bool) (out store.DeleteRe
 		out.Messages += r.messagesAdded()
 		users[r.row.User] = true
 		r.mu.Lock()
-		r.release() // who still has it commits no more
+		r.release() // a process that still has it cannot commit any more
 		r.mu.Unlock()
 		delete(s.runs, r.row.ID)
 		s.inboxMu.Lock()
@@ -192,8 +190,7 @@ func (s *Store) removeTrees(f treeSet, doomed map[tree]bool) (out store.DeleteRe
 	return out
 }
 
-// deleteCached removes what is kept for users, and what all share. The caller holds the
-// mutex.
+// deleteCached removes the entries of users and the shared ones. The caller holds the mutex.
 func (s *Store) deleteCached(users map[string]bool) {
 	maps.DeleteFunc(s.cache, func(key string, _ cacheEntry) bool {
 		if strings.HasPrefix(key, store.LearnedCodePrefix) {
@@ -211,7 +208,7 @@ func (s *Store) deleteCached(users map[string]bool) {
 	})
 }
 
-// messagesAdded is how many messages the run itself added.
+// messagesAdded returns the number of messages that the run itself added.
 func (r *run) messagesAdded() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -221,9 +218,7 @@ func (r *run) messagesAdded() (n int) {
 	return n
 }
 
-// DeleteSession deletes a session, its rounds and what depends on them.
-// store.ErrNotFound where there is none, store.ErrOwned where a live process
-// works on it.
+// DeleteSession implements store.DeletionStore.
 func (s *Store) DeleteSession(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error) {
 	out, err := s.deleteTrees(ctx, e, "", func(treeSet) ([]tree, error) {
 		if s.sessions.byID[id] == nil {
@@ -234,9 +229,7 @@ func (s *Store) DeleteSession(ctx context.Context, id string, e store.DeleteOpti
 	return out, wrap("delete session "+id, err)
 }
 
-// DeleteRun deletes a run with its children and what depends on them.
-// store.ErrPart where it is a round or a child, store.ErrNotFound,
-// store.ErrOwned as for DeleteSession.
+// DeleteRun implements store.DeletionStore.
 func (s *Store) DeleteRun(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error) {
 	out, err := s.deleteTrees(ctx, e, "", func(f treeSet) ([]tree, error) {
 		r := s.runs[id]
@@ -251,8 +244,7 @@ func (s *Store) DeleteRun(ctx context.Context, id string, e store.DeleteOptions)
 	return out, wrap("delete run "+id, err)
 }
 
-// DeleteUser deletes the sessions, runs, memory and trajectories of a user and
-// what depends on them. A user who has none is no error. store.ErrOwned as for DeleteSession.
+// DeleteUser implements store.DeletionStore.
 func (s *Store) DeleteUser(ctx context.Context, user string, e store.DeleteOptions) (store.DeleteResult, error) {
 	if user == "" {
 		return store.DeleteResult{}, fmt.Errorf("delete user: no name: %w", store.ErrNotFound)
@@ -280,7 +272,7 @@ func wrap(op string, err error) error {
 	return nil
 }
 
-// PruneSessions deletes the sessions that p says.
+// PruneSessions implements store.DeletionStore.
 func (s *Store) PruneSessions(ctx context.Context, p store.PruneOptions) (store.DeleteResult, error) {
 	if p.Now.IsZero() {
 		p.Now = s.clock()
@@ -312,8 +304,8 @@ func (s *Store) PruneSessions(ctx context.Context, p store.PruneOptions) (store.
 	return out, wrap("prune sessions", err)
 }
 
-// prunable are the sessions of a set that can go, and what is kept of it: what
-// shares a past with something that stays, or is worked on.
+// prunable returns the sessions of a set that can be deleted, and those that must be kept because a kept record
+// shares their past, or because they are being executed.
 func (f treeSet) prunable(taken, busy map[tree]bool) (out []tree, kept []store.KeptSession) {
 	for _, t := range f.order {
 		if !taken[t] {
@@ -321,7 +313,7 @@ func (f treeSet) prunable(taken, busy map[tree]bool) (out []tree, kept []store.K
 		}
 		with := f.withDependents(t)
 		k := store.KeptSession{Session: t.session}
-		for d := range with { // order: a set is made smaller
+		for d := range with { // order: the set is reduced until nothing changes
 			k.Busy = k.Busy || busy[d]
 			if taken[d] {
 				delete(with, d)
@@ -336,7 +328,7 @@ func (f treeSet) prunable(taken, busy map[tree]bool) (out []tree, kept []store.K
 	return out, kept
 }
 
-// count says what removing trees would take away.
+// count returns what removing trees would delete.
 func (s *Store) count(f treeSet, trees []tree) (out store.DeleteResult) {
 	for _, t := range trees {
 		if t.session != "" {
@@ -352,7 +344,7 @@ func (s *Store) count(f treeSet, trees []tree) (out store.DeleteResult) {
 	return out
 }
 
-// expiredSessions are the sessions that p takes.
+// expiredSessions returns the sessions that p selects.
 func (t *sessions) expiredSessions(p store.PruneOptions) map[tree]bool {
 	type group struct{ user, flow string }
 	groups := map[group][]*session{}
@@ -376,7 +368,7 @@ func (t *sessions) expiredSessions(p store.PruneOptions) map[tree]bool {
 	return taken
 }
 
-// lastMessageAt is when something was said in the session last.
+// lastMessageAt returns the time of the session's last message.
 func (s *session) lastMessageAt() time.Time {
 	at := s.row.Updated
 	if n := len(s.rounds); n > 0 {

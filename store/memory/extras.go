@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// SaveCheckpoint keeps c and forgets an older one of the run.
+// SaveCheckpoint implements store.CheckpointStore.
 func (s *Store) SaveCheckpoint(ctx context.Context, c store.Checkpoint) error {
 	r, err := s.run(ctx, c.Run)
 	if err != nil {
@@ -27,8 +27,7 @@ func (s *Store) SaveCheckpoint(ctx context.Context, c store.Checkpoint) error {
 	return nil
 }
 
-// Checkpoint returns the newest checkpoint of a run, store.ErrNotFound where
-// there is none.
+// Checkpoint implements store.CheckpointStore.
 func (s *Store) Checkpoint(ctx context.Context, id string) (store.Checkpoint, error) {
 	r, err := s.run(ctx, id)
 	if err != nil {
@@ -42,7 +41,7 @@ func (s *Store) Checkpoint(ctx context.Context, id string) (store.Checkpoint, er
 	return *r.checkpoint, nil
 }
 
-// PutFlow keeps the normal form of a flow under its fingerprint.
+// PutFlow implements store.Flows.
 func (s *Store) PutFlow(ctx context.Context, fingerprint string, normal []byte) error {
 	if err := s.checkOpen(ctx); err != nil {
 		return err
@@ -55,7 +54,7 @@ func (s *Store) PutFlow(ctx context.Context, fingerprint string, normal []byte) 
 	return nil
 }
 
-// Flow returns what PutFlow kept, store.ErrNotFound where there is none.
+// Flow implements store.Flows.
 func (s *Store) Flow(ctx context.Context, fingerprint string) ([]byte, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
@@ -69,8 +68,7 @@ func (s *Store) Flow(ctx context.Context, fingerprint string) ([]byte, error) {
 	return bytes.Clone(normal), nil
 }
 
-// Post puts a message into a run's inbox, whoever owns the run; its ID is
-// given by the store. store.ErrNotFound where there is no such run.
+// Post implements store.Inbox.
 func (s *Store) Post(ctx context.Context, p store.Post) error {
 	if _, err := s.run(ctx, p.Run); err != nil {
 		return fmt.Errorf("post: %w", err)
@@ -83,13 +81,12 @@ func (s *Store) Post(ctx context.Context, p store.Post) error {
 	return nil
 }
 
-// Inbox returns a run's messages, oldest first, and takes none.
+// Inbox implements store.Inbox.
 func (s *Store) Inbox(ctx context.Context, id string) ([]store.Post, error) {
 	return s.postsTo(ctx, func(p *store.Post) bool { return p.Run == id })
 }
 
-// PostsForOwner returns the messages to all runs that owner has, oldest first, and takes
-// none.
+// PostsForOwner implements store.Inbox.
 func (s *Store) PostsForOwner(ctx context.Context, owner string) ([]store.Post, error) {
 	return s.postsTo(ctx, func(p *store.Post) bool {
 		r, err := s.run(ctx, p.Run)
@@ -113,7 +110,7 @@ func (s *Store) postsTo(ctx context.Context, wanted func(*store.Post) bool) ([]s
 	return out, nil
 }
 
-// RemovePosts removes messages from inboxes; one that is gone already is no error.
+// RemovePosts implements store.Inbox.
 func (s *Store) RemovePosts(ctx context.Context, ids []int64) error {
 	if err := s.checkOpen(ctx); err != nil {
 		return err
@@ -131,7 +128,7 @@ func (s *Store) removePosts(ids []int64) {
 	s.inbox = slices.DeleteFunc(s.inbox, func(p store.Post) bool { return slices.Contains(ids, p.ID) })
 }
 
-// CacheGet returns what CachePut kept under key and has not expired at now.
+// CacheGet implements store.CacheStore.
 func (s *Store) CacheGet(ctx context.Context, key string, now time.Time) (engine.Value, bool, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, false, err
@@ -145,7 +142,7 @@ func (s *Store) CacheGet(ctx context.Context, key string, now time.Time) (engine
 	return engine.Copy(c.value), true, nil
 }
 
-// CachePut keeps v under key until expires; zero is for ever.
+// CachePut implements store.CacheStore.
 func (s *Store) CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error {
 	if err := s.checkOpen(ctx); err != nil {
 		return err
@@ -156,7 +153,7 @@ func (s *Store) CachePut(ctx context.Context, key string, v engine.Value, expire
 	return nil
 }
 
-// CacheDeleteExpired forgets what has expired at now and says how much that was.
+// CacheDeleteExpired implements store.CacheStore.
 func (s *Store) CacheDeleteExpired(ctx context.Context, now time.Time) (int64, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return 0, err

@@ -11,16 +11,12 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Acquire gives owner the run until now+ttl, under a fence that is new unless
-// owner has the run already. store.ErrOwned where another's lease has not run
-// out, store.ErrNotFound where there is no such run. Taking an executing run from
-// an owner that let its lease run out counts as a crash.
+// Acquire implements store.Leases.
 func (s *Store) Acquire(ctx context.Context, id, owner string, ttl time.Duration) (store.Lease, error) {
 	return s.acquire(ctx, id, "", owner, ttl)
 }
 
-// Seize is Acquire from an owner that is known to be dead, whose lease need not have
-// run out. store.ErrOwned where the run is another's by now.
+// Seize implements store.Leases.
 func (s *Store) Seize(ctx context.Context, id, from, owner string, ttl time.Duration) (store.Lease, error) {
 	return s.acquire(ctx, id, from, owner, ttl)
 }
@@ -48,8 +44,7 @@ func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Du
 	return store.Lease{Run: id, Owner: owner, Fence: r.fence, Until: r.row.Until, Crashes: r.row.Crashes}, nil
 }
 
-// Renew extends leases to now+ttl and returns the ids of the runs that are no
-// longer theirs.
+// Renew implements store.Leases.
 func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Duration) ([]string, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
@@ -77,14 +72,14 @@ func (r *run) renew(l store.Lease, until time.Time) bool {
 
 func (r *run) holds(l store.Lease) bool { return r.fence == l.Fence && r.row.Owner == l.Owner }
 
-// Release gives a run back; a lease that is lost is nothing to give back.
+// Release implements store.Leases.
 func (s *Store) Release(ctx context.Context, l store.Lease) error {
 	if err := s.checkOpen(ctx); err != nil {
 		return err
 	}
 	r, err := s.run(ctx, l.Run)
 	if err != nil {
-		return nil // a run that is gone has no lease to give back
+		return nil // a deleted run has no lease
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,15 +89,13 @@ func (s *Store) Release(ctx context.Context, l store.Lease) error {
 	return nil
 }
 
-// release has nobody own the run. The fence moves at once, so that a commit still
-// on its way is refused.
+// release ends the ownership of the run. The fence grows at once, so that a commit in flight is refused.
 func (r *run) release() {
 	r.fence++
 	r.row.Owner, r.row.Until = "", time.Time{}
 }
 
-// NextDue returns in how long the next timer is due of the runs that no process has; see
-// store.RecoveryStore.
+// NextDue implements store.RecoveryStore.
 func (s *Store) NextDue(ctx context.Context) (time.Duration, bool, error) {
 	now, next := s.clock(), int64(0)
 	err := s.visitUnowned(ctx, now, func(row *store.Run) {
@@ -116,8 +109,7 @@ func (s *Store) NextDue(ctx context.Context) (time.Duration, bool, error) {
 	return time.UnixMilli(next).Sub(now), true, nil
 }
 
-// Unfinished lists at most limit runs that a process should be executing now and
-// that except does not own, with a number above after, the oldest first.
+// Unfinished implements store.RecoveryStore.
 func (s *Store) Unfinished(ctx context.Context, except string, after int64, limit int) ([]store.Unfinished, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
@@ -163,8 +155,7 @@ func isUnfinished(u *store.Unfinished, now time.Time) bool {
 	}
 }
 
-// PendingSessions lists the sessions in which messages wait or whose round was begun
-// and has no commit, at most limit with ids after the given one, by id.
+// PendingSessions implements store.SessionStore.
 func (s *Store) PendingSessions(ctx context.Context, after string, limit int) ([]string, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
@@ -187,7 +178,7 @@ func (s *Store) PendingSessions(ctx context.Context, after string, limit int) ([
 	return ids[:min(len(ids), limit)], nil
 }
 
-// visitUnowned visits the runs that nobody owns at a time.
+// visitUnowned visits the runs without an owner at a time.
 func (s *Store) visitUnowned(ctx context.Context, at time.Time, visit func(row *store.Run)) error {
 	if err := s.checkOpen(ctx); err != nil {
 		return err

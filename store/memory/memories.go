@@ -15,7 +15,7 @@ import (
 
 // memories is the long-term memory; its zero value is empty.
 type memories struct {
-	mu    sync.RWMutex  // guards what follows
+	mu    sync.RWMutex  // guards the following fields
 	items []*memoryItem // by creation
 	last  int64
 	calls map[[16]byte]callResult
@@ -29,13 +29,13 @@ type memoryItem struct {
 	earlier []memory.Version
 }
 
-// callResult is what came of a call; version is 0 where it forgot.
+// callResult is the result of a call; version is 0 if it deleted the item.
 type callResult struct {
 	scope   memory.Scope
 	written memory.WriteResult
 }
 
-// Remember keeps an item, or a new version of one; see memory.Store.
+// Remember implements memory.Store.
 func (s *Store) Remember(ctx context.Context, w memory.Write) (memory.WriteResult, error) {
 	w, err := w.Normalized()
 	if err == nil {
@@ -58,7 +58,7 @@ func (s *Store) Remember(ctx context.Context, w memory.Write) (memory.WriteResul
 	return out, wrap("remember", err)
 }
 
-// recordCall keeps what came of a call.
+// recordCall stores the result of a call.
 func (m *memories) recordCall(call string, scope memory.Scope, out memory.WriteResult) {
 	if call == "" {
 		return
@@ -69,7 +69,7 @@ func (m *memories) recordCall(call string, scope memory.Scope, out memory.WriteR
 	m.calls[memory.CallDigest(call)] = callResult{scope, out}
 }
 
-// write finds what a write is a new version of, and writes.
+// write finds the item of which a write is a new version, and writes.
 func (m *memories) write(w *memory.Write) (memory.WriteResult, error) {
 	n := 0
 	for _, x := range m.items {
@@ -101,7 +101,7 @@ func (m *memories) write(w *memory.Write) (memory.WriteResult, error) {
 	return memory.WriteResult{ID: w.ID, Version: 1}, nil
 }
 
-// replace makes a write the next version.
+// replace adds a version to an item.
 func (x *memoryItem) replace(w *memory.Write) {
 	x.earlier = append(x.earlier, x.item.Version)
 	x.earlier = x.earlier[max(len(x.earlier)-memory.MaxVersions+1, 0):]
@@ -110,14 +110,14 @@ func (x *memoryItem) replace(w *memory.Write) {
 	x.terms = x.item.Terms()
 }
 
-// copy is the item as it is handed out.
+// copy returns the item for callers.
 func (x *memoryItem) copy() memory.Item {
 	i := x.item
 	i.Tags = slices.Clone(i.Tags)
 	return i
 }
 
-// Recall finds items of one scope; see memory.Store.
+// Recall implements memory.Store.
 func (s *Store) Recall(ctx context.Context, q memory.Query) (memory.QueryResult, error) {
 	q, err := q.Normalized()
 	if err == nil {
@@ -159,7 +159,7 @@ func (s *Store) Recall(ctx context.Context, q memory.Query) (memory.QueryResult,
 	return out, nil
 }
 
-// Forget deletes an item of a scope with its versions; see memory.Store.
+// Forget implements memory.Store.
 func (s *Store) Forget(ctx context.Context, scope memory.Scope, id, call string) (bool, error) {
 	err := scope.Check()
 	if err == nil {
@@ -185,7 +185,7 @@ func (m *memories) remove(doomed func(i *memory.Item) bool) int {
 	return before - len(m.items)
 }
 
-// Memories lists items of all scopes, what was written last first.
+// Memories implements store.MemoryStore.
 func (s *Store) Memories(ctx context.Context, f memory.Filter) ([]memory.Item, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, fmt.Errorf("list memories: %w", err)
@@ -212,8 +212,7 @@ func (s *Store) Memories(ctx context.Context, f memory.Filter) ([]memory.Item, e
 	return out, nil
 }
 
-// MemoryOwners lists the scopes in which something is remembered that the filter
-// takes, with how much of it, by their names; its Limit is of no account.
+// MemoryOwners implements store.MemoryStore.
 func (s *Store) MemoryOwners(ctx context.Context, f memory.Filter) ([]memory.Owner, error) {
 	f.Limit = 0
 	list, err := s.Memories(ctx, f)
@@ -221,7 +220,7 @@ func (s *Store) MemoryOwners(ctx context.Context, f memory.Filter) ([]memory.Own
 		return nil, err
 	}
 	owners := map[memory.Scope]memory.Owner{}
-	for i := range list { // what was written last comes first
+	for i := range list { // the last written item comes first
 		o := owners[list[i].Scope]
 		if o.Items++; o.Items == 1 {
 			o.Scope, o.Newest = list[i].Scope, list[i].Written
@@ -235,8 +234,7 @@ func (s *Store) MemoryOwners(ctx context.Context, f memory.Filter) ([]memory.Own
 	return out, nil
 }
 
-// MemoryVersions returns what an item says and said before, the oldest first;
-// store.ErrNotFound where there is no such item.
+// MemoryVersions implements store.MemoryStore.
 func (s *Store) MemoryVersions(ctx context.Context, id string) ([]memory.Version, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, fmt.Errorf("memory %s: %w", id, err)
@@ -252,8 +250,7 @@ func (s *Store) MemoryVersions(ctx context.Context, id string) ([]memory.Version
 	return nil, fmt.Errorf("memory %s: %w", id, store.ErrNotFound)
 }
 
-// ForgetMemories deletes what the filter takes, all there is if that is zero, with
-// its earlier versions; its Limit is of no account.
+// ForgetMemories implements store.MemoryStore.
 func (s *Store) ForgetMemories(ctx context.Context, f memory.Filter) (store.DeleteResult, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return store.DeleteResult{}, fmt.Errorf("forget memories: %w", err)
@@ -264,7 +261,7 @@ func (s *Store) ForgetMemories(ctx context.Context, f memory.Filter) (store.Dele
 	return store.DeleteResult{Memories: m.deleteItems(f.MatchesScope, f.Matches)}, nil
 }
 
-// deleteItems deletes items, and what is known of calls in scopes that are empty then.
+// deleteItems deletes items, and the results of calls in scopes that are then empty.
 func (m *memories) deleteItems(owned func(memory.Scope) bool, doomed func(*memory.Item) bool) int {
 	n := m.remove(doomed)
 	full := map[memory.Scope]bool{}
@@ -275,8 +272,8 @@ func (m *memories) deleteItems(owned func(memory.Scope) bool, doomed func(*memor
 	return n
 }
 
-// deleteMemories deletes the memory of a user and of the sessions among trees, and takes
-// their names from what was learned in them; with dry it only counts.
+// deleteMemories deletes the memory of a user and of the sessions in trees, and removes their names from the origins
+// of other items; with dry it only counts.
 func (s *Store) deleteMemories(f treeSet, user string, doomed map[tree]bool, dry bool) (n int) {
 	m := &s.memories
 	m.mu.Lock()

@@ -27,16 +27,16 @@ import (
 // Store is a store in memory. It is safe for concurrent use.
 type Store struct {
 	closed atomic.Bool
-	now    func() time.Time                        // nil is time.Now
-	tokens atomic.Pointer[func(convo.Message) int] // tokens; nil where nobody counts
+	now    func() time.Time                        // nil means time.Now
+	tokens atomic.Pointer[func(convo.Message) int] // counts tokens; nil for no counts
 
-	mu    sync.RWMutex // guards what follows
+	mu    sync.RWMutex // guards the following fields
 	runs  map[string]*run
 	order []*run // by creation
 	flows map[string][]byte
 	cache map[string]cacheEntry
 
-	inboxMu sync.Mutex // guards what follows
+	inboxMu sync.Mutex // guards the following fields
 	lastID  int64
 	inbox   []store.Post
 
@@ -51,13 +51,12 @@ type cacheEntry struct {
 	expires time.Time
 }
 
-// run is one run; mu guards all but number and the fields of row that never
-// change.
+// run is one run; mu guards all fields but number and the fields of row that never change.
 type run struct {
-	number  int                  // grows with creation
+	number  int                  // grows with each run
 	base    *run                 // of row.Base
 	first   int                  // position of its first message in the history of its session
-	message *store.QueuedMessage // the message that it is a round for; the mutex of talks guards it
+	message *store.QueuedMessage // the message that started it as a round; guarded by the mutex of the sessions
 
 	mu         sync.Mutex
 	row        store.Run
@@ -67,7 +66,7 @@ type run struct {
 	contexts   contexts
 }
 
-// New makes an empty store.
+// New creates an empty store.
 func New() *Store {
 	return &Store{
 		runs: map[string]*run{}, flows: map[string][]byte{}, cache: map[string]cacheEntry{},
@@ -76,7 +75,7 @@ func New() *Store {
 	}
 }
 
-// NewWithClock makes an empty store by whose clock leases expire and timers are due.
+// NewWithClock creates an empty store with a clock for leases and timers.
 func NewWithClock(now func() time.Time) *Store {
 	s := New()
 	s.now = now
@@ -90,14 +89,13 @@ func (s *Store) clock() time.Time {
 	return s.now()
 }
 
-// Close makes every later call fail with store.ErrClosed and forgets nothing
-// that callers still hold.
+// Close makes later calls fail with store.ErrClosed. Data that callers hold remains valid.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	return nil
 }
 
-// CountTokens implements store.Counting; messages are counted when they are read.
+// CountTokens implements store.Capabilities.CountTokens; messages are counted when they are read.
 func (s *Store) CountTokens(count func(convo.Message) int) { s.tokens.Store(&count) }
 
 func (s *Store) checkOpen(ctx context.Context) error {
@@ -120,8 +118,7 @@ func (s *Store) run(ctx context.Context, id string) (*run, error) {
 	return r, nil
 }
 
-// Create makes a run without commits of its own; store.ErrExists where the id
-// is taken, store.ErrNotFound where there is no such base.
+// Create implements store.Journal.
 func (s *Store) Create(ctx context.Context, n store.NewRun) error {
 	if err := s.checkOpen(ctx); err != nil {
 		return err
@@ -174,7 +171,7 @@ func (r *run) commit(seq int64) (engine.Commit, bool) {
 	return r.commits[i], true
 }
 
-// shared is how many of the run's commits are those of its base.
+// shared returns the number of the run's commits that are its base's.
 func (r *run) shared() int64 {
 	if r.row.Base == nil {
 		return 0
@@ -196,8 +193,7 @@ func (s *Store) add(r *run) error {
 	return nil
 }
 
-// Append keeps commits, each or not at all; the result has one element for
-// each of them: nil, store.ErrFenced, store.ErrSequence or store.ErrNotFound.
+// Append implements store.Journal.
 func (s *Store) Append(ctx context.Context, appends []store.Append) []error {
 	errs := make([]error, len(appends))
 	for i := range appends {
@@ -252,8 +248,7 @@ func (r *run) append(a *store.Append, now time.Time) error {
 	return nil
 }
 
-// Commits iterates over a run's commits after a sequence number, as they were
-// appended; those appended meanwhile may or may not come.
+// Commits implements store.Journal.
 func (s *Store) Commits(ctx context.Context, id string, afterSeq int64) iter.Seq2[engine.Commit, error] {
 	return func(yield func(engine.Commit, error) bool) {
 		r, err := s.run(ctx, id)
@@ -299,7 +294,7 @@ func (r *run) all(after int64) iter.Seq[engine.Commit] {
 	}
 }
 
-// Run returns a run as listings show it; store.ErrNotFound where there is none.
+// Run implements store.Journal.
 func (s *Store) Run(ctx context.Context, id string) (store.Run, error) {
 	r, err := s.run(ctx, id)
 	if err != nil {
@@ -326,7 +321,7 @@ func (r *run) copy() store.Run {
 	return row
 }
 
-// Runs lists runs, newest first.
+// Runs implements store.Listings.
 func (s *Store) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
@@ -364,8 +359,7 @@ func matches(r *store.Run, f store.Filter) bool {
 		(len(f.Status) == 0 || slices.Contains(f.Status, r.Head.Status))
 }
 
-// FindRunIDs lists the ids of at most 100 runs that begin with prefix, in
-// alphabetical order.
+// FindRunIDs implements store.Listings.
 func (s *Store) FindRunIDs(ctx context.Context, prefix string) ([]string, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, err

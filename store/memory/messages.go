@@ -12,37 +12,34 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// contexts indexes the messages in a run's own commits. It is built when
-// somebody asks, so that appending does not pay for it.
+// contexts indexes the messages in a run's own commits. It is built on first use, so that appending does not pay for
+// it.
 type contexts struct {
-	indexed        int // commits indexed
+	indexed        int // number of indexed commits
 	byID           map[string]*ownMessages
-	sessionContext *ownMessages // the one that goes on with the run's session
+	sessionContext *ownMessages // the context that continues the run's session
 }
 
-// ownMessages are the messages a context added to what it goes on with.
+// ownMessages are the messages that were added to a context after its origin.
 type ownMessages struct {
-	base int // position of the first
+	base int // position of the first message
 	list []convo.Message
-	seqs []int64 // by message, the commit that appended it
+	seqs []int64 // for each message, the commit that appended it
 	from contextOrigin
 }
 
-// contextOrigin is what a context goes on with; at most one group is set.
+// contextOrigin is the history that a context continues; at most one group of fields is set.
 type contextOrigin struct {
 	lane     string // a context of the same run
-	base     bool   // the one of the same name, of the run that this one is based on
+	base     bool   // the context of the same name in the base of this run
 	run, ctx string // a context of another run
 	session  string // the history of a session
 }
 
-// end is the position after the last message.
+// end returns the position after the last message.
 func (o *ownMessages) end() int { return o.base + len(o.list) }
 
-// Messages returns the messages of a context at positions from up to to, to
-// not included, as they were appended. A context forked from another of its run
-// begins at the position it was forked at; what lies before is its parent's and
-// not returned. A context that is not there has none.
+// Messages implements store.Journal.
 func (s *Store) Messages(ctx context.Context, id, contextID string, from, to int) ([]convo.Message, error) {
 	out := []convo.Message{}
 	parts, err := s.stretches(ctx, id, contextID, from, to)
@@ -52,8 +49,7 @@ func (s *Store) Messages(ctx context.Context, id, contextID string, from, to int
 	return out, err
 }
 
-// FindMessage returns the highest position below n at which a context has a
-// message with that id, -1 where there is none.
+// FindMessage implements store.Journal.
 func (s *Store) FindMessage(ctx context.Context, id, contextID, messageID string, n int) (int, error) {
 	parts, err := s.stretches(ctx, id, contextID, 0, n)
 	for _, p := range parts {
@@ -66,7 +62,7 @@ func (s *Store) FindMessage(ctx context.Context, id, contextID, messageID string
 	return -1, err
 }
 
-// stretch is a range of a history that one context has.
+// stretch is a range of positions whose messages one context has.
 type stretch struct {
 	from     int
 	messages []convo.Message
@@ -79,8 +75,7 @@ type contextAt struct {
 	upto    int64
 }
 
-// stretches lists the messages of a context at positions from up to to, the last
-// stretch first.
+// stretches lists the stretches of a context for positions from up to to, the last one first.
 func (s *Store) stretches(ctx context.Context, id, contextID string, from, to int) ([]stretch, error) {
 	r, err := s.run(ctx, id)
 	if err != nil {
@@ -122,9 +117,8 @@ func (s *Store) stretches(ctx context.Context, id, contextID string, from, to in
 
 const maxNumber = int64(1) << 62
 
-// ownMessages returns a view, which does not change any more, of the messages that the
-// run itself added to the context, and the end of what is visible of them. Where
-// it added none the context is its base's.
+// ownMessages returns an immutable view of the messages that the run itself added to the context, and the end of
+// their visible part. If it added none, the context is its base's.
 func (p contextAt) ownMessages() (own *ownMessages, seen int, err error) {
 	r := p.run
 	r.mu.Lock()
@@ -201,8 +195,7 @@ func originOf(r *run, ch *engine.ContextChange) contextOrigin {
 	return contextOrigin{base: !ch.Create && r.base != nil}
 }
 
-// inheritedLength is how long a context was in the run's base, at the commit that the
-// run is based on.
+// inheritedLength returns the length of a context in the run's base, at the commit on which the run is based.
 func (r *run) inheritedLength(contextID string) (int, error) {
 	at := contextAt{r.base, contextID, r.row.Base.Seq}
 	for {
@@ -233,8 +226,7 @@ func changeOf(ch *engine.ContextChange) (convo.Change, error) {
 	return convo.Change{}, nil
 }
 
-// checkSources refuses a change whose context goes on with messages that are not
-// there.
+// checkSources refuses a change whose context continues messages that do not exist.
 func (s *Store) checkSources(ctx context.Context, r *run, c *engine.Commit) error {
 	for _, e := range c.Events {
 		for i, changes := 0, engine.ContextChanges(e); i < len(changes); i++ {
@@ -257,7 +249,7 @@ func (s *Store) checkSources(ctx context.Context, r *run, c *engine.Commit) erro
 	return nil
 }
 
-// length is the position after the last message of a run's context.
+// length returns the position after the last message of a run's context.
 func (s *Store) length(ctx context.Context, id, contextID string) (int, error) {
 	r, err := s.run(ctx, id)
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// FindQueued returns a message by its id, whether it waits or was taken;
-// store.ErrNotFound where there is none, or it was taken back.
+// FindQueued implements store.SessionStore.
 func (s *Store) FindQueued(ctx context.Context, id string) (store.QueuedMessage, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return store.QueuedMessage{}, err

@@ -14,29 +14,28 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// sessions are the sessions and the messages to them. Its lock is taken before that
-// of a run.
+// sessions has the sessions and their queued messages. Its lock is acquired before that of a run.
 type sessions struct {
 	mu       sync.Mutex
 	byID     map[string]*session
 	order    []*session // by creation
 	queue    []*store.QueuedMessage
-	messages map[string]*store.QueuedMessage // by id, also those that were taken
-	active   int64                           // the last number given
+	messages map[string]*store.QueuedMessage // by id, including those that were taken
+	active   int64                           // the last assigned number
 }
 
-// session is one session; the mutex of talks guards it.
+// session is one session, guarded by the mutex of sessions.
 type session struct {
-	number     int // grows with creation
+	number     int // grows with each session
 	row        store.Session
 	parent     *session
 	rounds     []*run
-	active     int64 // the highest of (user, flow) is the active one
-	usageAdded bool  // the usage of the last round is in row.Usage
+	active     int64 // the highest of (user, flow) is the active session
+	usageAdded bool  // the usage of the last round is included in row.Usage
 	changes    []stateChange
 }
 
-// end is how many messages the history has.
+// end returns the number of messages of the history.
 func (s *session) end() (int, error) {
 	n := len(s.rounds)
 	if n == 0 {
@@ -50,8 +49,7 @@ func (s *session) end() (int, error) {
 	return own.end(), nil
 }
 
-// sessionContext is the run's context that goes on with its session, nil where it has
-// not made it yet.
+// sessionContext returns the run's context that continues its session, nil if it has not created it yet.
 func (r *run) sessionContext() (*ownMessages, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,14 +59,14 @@ func (r *run) sessionContext() (*ownMessages, error) {
 	return new(*r.contexts.sessionContext), nil
 }
 
-// historyPart is a part of a history with the run that said it.
+// historyPart is a part of a history with the run that added it.
 type historyPart struct {
 	stretch
 	run   *run
 	owner *session
 }
 
-// parts lists the messages at positions from up to to, the last part first.
+// parts lists the parts of the history for positions from up to to, the last one first.
 func (s *session) parts(from, to int) ([]historyPart, error) {
 	var out []historyPart
 	for ; s != nil; s = s.parent {
@@ -91,7 +89,7 @@ func (s *session) parts(from, to int) ([]historyPart, error) {
 	return out, nil
 }
 
-// sessionStretches lists the messages of a session's history.
+// sessionStretches lists the stretches of a session's history.
 func (s *Store) sessionStretches(ctx context.Context, id string, from, to int) ([]stretch, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
@@ -110,11 +108,7 @@ func (s *Store) sessionStretches(ctx context.Context, id string, from, to int) (
 	return out, err
 }
 
-// CreateSession makes a session and, unless it has a parent, has it be the active
-// one of its user and flow. A thread that is not given is the id. store.ErrExists
-// where the id, the thread of that user and flow, or the id of the first message is
-// taken; store.ErrNotFound where there is no such parent, or it has fewer than At
-// messages.
+// CreateSession implements store.SessionStore.
 func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
 	if err := s.checkOpen(ctx); err != nil {
 		return err
@@ -151,7 +145,7 @@ func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
 	return nil
 }
 
-// fork has a new session begin with the first messages of another.
+// fork makes a new session start with the first messages of another.
 func (s *session) fork(parent *session, at int) error {
 	if parent == nil {
 		return store.ErrNotFound
@@ -175,8 +169,7 @@ func (t *sessions) activate(x *session) {
 	x.active = t.active
 }
 
-// ActivateSession has a session be the one that FindSession gives where no
-// thread is named.
+// ActivateSession implements store.SessionStore.
 func (s *Store) ActivateSession(ctx context.Context, id string) error {
 	return s.withSession(ctx, id, func(x *session) error {
 		s.sessions.activate(x)
@@ -184,7 +177,7 @@ func (s *Store) ActivateSession(ctx context.Context, id string) error {
 	})
 }
 
-// ExpireSession sets when PruneSessions may delete a session; zero is never.
+// ExpireSession implements store.SessionStore.
 func (s *Store) ExpireSession(ctx context.Context, id string, at time.Time) error {
 	return s.withSession(ctx, id, func(x *session) error {
 		x.row.Expires = at
@@ -192,8 +185,7 @@ func (s *Store) ExpireSession(ctx context.Context, id string, at time.Time) erro
 	})
 }
 
-// withSession calls do under the lock; store.ErrNotFound where there is no such
-// session.
+// withSession calls do under the lock; store.ErrNotFound if there is no such session.
 func (s *Store) withSession(ctx context.Context, id string, do func(x *session) error) error {
 	if err := s.checkOpen(ctx); err != nil {
 		return err
@@ -207,7 +199,7 @@ func (s *Store) withSession(ctx context.Context, id string, do func(x *session) 
 	return do(x)
 }
 
-// Session returns a session; store.ErrNotFound where there is none.
+// Session implements store.SessionStore.
 func (s *Store) Session(ctx context.Context, id string) (out store.Session, err error) {
 	err = s.withSession(ctx, id, func(x *session) error {
 		out, err = s.sessions.sessionRow(x)
@@ -216,7 +208,7 @@ func (s *Store) Session(ctx context.Context, id string) (out store.Session, err 
 	return out, err
 }
 
-// sessionRow is a session as callers see it.
+// sessionRow returns a session for callers.
 func (t *sessions) sessionRow(x *session) (store.Session, error) {
 	row := x.row
 	row.Updated = x.lastMessageAt()
@@ -231,9 +223,7 @@ func (t *sessions) sessionRow(x *session) (store.Session, error) {
 	return row, err
 }
 
-// FindSession returns the session of a thread, or, with no thread, the active
-// one of user and flow: that which was made or activated last. store.ErrNotFound
-// where there is none.
+// FindSession implements store.SessionStore.
 func (s *Store) FindSession(ctx context.Context, user, flow, thread string) (store.Session, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return store.Session{}, err
@@ -256,7 +246,7 @@ func (s *Store) FindSession(ctx context.Context, user, flow, thread string) (sto
 	return t.sessionRow(found)
 }
 
-// Sessions lists sessions, newest first.
+// Sessions implements store.SessionStore.
 func (s *Store) Sessions(ctx context.Context, f store.SessionFilter) ([]store.Session, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
@@ -286,8 +276,7 @@ func (s *Store) Sessions(ctx context.Context, f store.SessionFilter) ([]store.Se
 	return out, nil
 }
 
-// SessionMessages returns the messages of a session's history at positions from
-// up to to, to not included.
+// SessionMessages implements store.SessionStore.
 func (s *Store) SessionMessages(ctx context.Context, id string, from, to int) ([]store.SessionMessage, error) {
 	out := []store.SessionMessage{}
 	err := s.withSession(ctx, id, func(x *session) error {
@@ -305,7 +294,7 @@ func (s *Store) SessionMessages(ctx context.Context, id string, from, to int) ([
 	return out, err
 }
 
-// SessionHistory returns the same messages without the rounds that added them.
+// SessionHistory implements store.SessionStore.
 func (s *Store) SessionHistory(ctx context.Context, id string, from, to int) ([]convo.Message, error) {
 	ms, err := s.SessionMessages(ctx, id, from, to)
 	out := make([]convo.Message, len(ms))
@@ -315,12 +304,12 @@ func (s *Store) SessionHistory(ctx context.Context, id string, from, to int) ([]
 	return out, err
 }
 
-// historyMessages is a part of the history of x.
+// historyMessages returns a part of the history of x.
 func (p historyPart) historyMessages(x *session) []store.SessionMessage {
 	row := p.run.copy()
 	own, err := p.run.sessionContext()
 	if err != nil || own == nil {
-		return nil // it was there a moment ago
+		return nil // it existed a moment ago
 	}
 	out := make([]store.SessionMessage, 0, len(p.messages))
 	for i := range p.messages {

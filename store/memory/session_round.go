@@ -10,11 +10,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Enqueue keeps a message to a session until a round takes it. One whose ID is
-// known is not kept again: the first comes back, with its Run, and without its
-// value once its round has begun. store.ErrNotFound where there is no such
-// session, store.ErrExists where the ID is that of a message to another,
-// store.ErrBusy where q.IfFree does not hold.
+// Enqueue implements store.SessionStore.
 func (s *Store) Enqueue(ctx context.Context, q store.QueuedMessage) (out store.QueuedMessage, err error) {
 	err = s.withSession(ctx, q.Session, func(x *session) error {
 		t := &s.sessions
@@ -33,7 +29,7 @@ func (s *Store) Enqueue(ctx context.Context, q store.QueuedMessage) (out store.Q
 	return out, err
 }
 
-// enqueue keeps a message that is not known.
+// enqueue stores a message with a new id.
 func (t *sessions) enqueue(q store.QueuedMessage) store.QueuedMessage {
 	q.TakenBy, q.Value, q.OnlyIfIdle = "", engine.Copy(q.Value), false
 	t.messages[q.ID] = &q
@@ -53,10 +49,7 @@ func (s *Store) isIdle(ctx context.Context, x *session) bool {
 	return err == nil && r.copy().Head.Status == engine.Paused
 }
 
-// RefuseQueued takes a message back that waits and that the session, as its round stands,
-// cannot take: holder, with so many commits, holds the session. store.ErrMoved where
-// that has changed, so that the message may fit now, store.ErrTaken where it does not
-// wait.
+// RefuseQueued implements store.SessionStore.
 func (s *Store) RefuseQueued(ctx context.Context, id, holder string, commits int64) error {
 	if err := s.checkOpen(ctx); err != nil {
 		return err
@@ -78,14 +71,13 @@ func (s *Store) RefuseQueued(ctx context.Context, id, holder string, commits int
 	return nil
 }
 
-// removeQueued forgets a message that waits.
+// removeQueued removes a waiting message.
 func (t *sessions) removeQueued(q *store.QueuedMessage) {
 	delete(t.messages, q.ID)
 	t.queue = slices.DeleteFunc(t.queue, func(x *store.QueuedMessage) bool { return x == q })
 }
 
-// NotQueued returns those of some messages that do not wait: rounds have taken them,
-// or their senders have taken them back.
+// NotQueued implements store.SessionStore.
 func (s *Store) NotQueued(ctx context.Context, ids []string) ([]string, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
@@ -102,7 +94,7 @@ func (s *Store) NotQueued(ctx context.Context, ids []string) ([]string, error) {
 	return out, nil
 }
 
-// Queue lists the messages that wait for a round of a session, the next first.
+// Queue implements store.SessionStore.
 func (s *Store) Queue(ctx context.Context, id string) ([]store.QueuedMessage, error) {
 	out := []store.QueuedMessage{}
 	err := s.withSession(ctx, id, func(*session) error {
@@ -116,8 +108,7 @@ func (s *Store) Queue(ctx context.Context, id string) ([]store.QueuedMessage, er
 	return out, err
 }
 
-// NextQueued returns the message that waits first; store.ErrNotFound where none
-// waits.
+// NextQueued implements store.SessionStore.
 func (s *Store) NextQueued(ctx context.Context, id string) (store.QueuedMessage, error) {
 	list, err := s.Queue(ctx, id)
 	if err == nil && len(list) == 0 {
@@ -129,7 +120,7 @@ func (s *Store) NextQueued(ctx context.Context, id string) (store.QueuedMessage,
 	return list[0], nil
 }
 
-// RemoveQueued forgets a message that waits; store.ErrNotFound where it does not.
+// RemoveQueued implements store.SessionStore.
 func (s *Store) RemoveQueued(ctx context.Context, id string) error {
 	if err := s.checkOpen(ctx); err != nil {
 		return err
@@ -145,8 +136,7 @@ func (s *Store) RemoveQueued(ctx context.Context, id string) error {
 	return nil
 }
 
-// RoundMessage returns the message that a round took; its value is there until
-// the round's first commit. store.ErrNotFound where the run is no round.
+// RoundMessage implements store.SessionStore.
 func (s *Store) RoundMessage(ctx context.Context, run string) (store.QueuedMessage, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return store.QueuedMessage{}, err
@@ -160,12 +150,7 @@ func (s *Store) RoundMessage(ctx context.Context, run string) (store.QueuedMessa
 	return store.QueuedMessage{}, fmt.Errorf("message of run %s: %w", run, store.ErrNotFound)
 }
 
-// StartRound makes a run the next round of a session, with a message that waits.
-// The session is returned as it is then. store.ErrBusy where the session has a
-// round that has not ended (its Holder) or other messages wait before this one;
-// store.ErrExists where a round took the message before (its Run) or the run is
-// there already; store.ErrNotFound where there is no such message; store.ErrBase
-// where n has a base.
+// StartRound implements store.SessionStore.
 func (s *Store) StartRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.QueuedMessage, error) {
 	fail := func(err error) (store.Session, store.QueuedMessage, error) {
 		return store.Session{}, store.QueuedMessage{}, fmt.Errorf("begin round %s: %w", n.ID, err)
@@ -225,8 +210,7 @@ func (s *Store) startRound(x *session, q *store.QueuedMessage, n store.NewRun) e
 	return nil
 }
 
-// appendOfSession appends to a run of a session: a round, or one that a message to the
-// session answers.
+// appendOfSession appends to a run of a session: a round, or a run that a message to the session answers.
 func (s *Store) appendOfSession(r *run, a *store.Append) error {
 	t := &s.sessions
 	t.mu.Lock()
@@ -255,15 +239,15 @@ func (s *Store) appendOfSession(r *run, a *store.Append) error {
 	return nil
 }
 
-// appendRound appends to a run that is a round, which must hold its session. One
-// that has ended takes it back where nobody went on.
+// appendRound appends to a round, which must hold its session. A round that has ended acquires the session again if
+// it has not advanced.
 func (s *Store) appendRound(r *run, a *store.Append) error {
 	t := &s.sessions
 	x := t.byID[r.row.Session]
 	if x == nil {
 		return fmt.Errorf("session %s: %w", r.row.Session, store.ErrNotFound)
 	}
-	if x.row.Holder != r.row.ID && x.row.Rounds != r.row.Round { // another holds it, or held it
+	if x.row.Holder != r.row.ID && x.row.Rounds != r.row.Round { // another round holds or held it
 		return fmt.Errorf("append commit %d of run %s, round %d of session %s, which has had %d: %w",
 			a.Commit.Seq, r.row.ID, r.row.Round, r.row.Session, x.row.Rounds, store.ErrSessionAdvanced)
 	}
@@ -295,8 +279,7 @@ func (s *Store) appendRound(r *run, a *store.Append) error {
 	return nil
 }
 
-// checkContinues refuses a commit whose context goes on with the session elsewhere than at
-// its end.
+// checkContinues refuses a commit whose context continues the session at another position than its end.
 func (s *session) checkContinues(r *run, c *engine.Commit) error {
 	for _, e := range c.Events {
 		for i, changes := 0, engine.ContextChanges(e); i < len(changes); i++ {

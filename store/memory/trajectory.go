@@ -7,11 +7,10 @@ import (
 	"github.com/weir-run/weir/trajectory/tables"
 )
 
-// Trajectories returns the store's tables of trajectories, which live as long as
-// the store.
+// Trajectories returns the store's tables of trajectories, which are closed with the store.
 func (s *Store) Trajectories() tables.Tables { return trajectories{s} }
 
-// trajectories are the tables of a store, for as long as that is open.
+// trajectories are the tables of an open store.
 type trajectories struct{ s *Store }
 
 func (t trajectories) Replace(ctx context.Context, r tables.Rows) error {
@@ -63,9 +62,8 @@ func (t trajectories) Delete(ctx context.Context, f trajectory.Filter) (int, err
 	return t.s.trajectories.Delete(ctx, f)
 }
 
-// deleteTrajectories deletes the trajectories of a user, "" for nobody's, and of doomed
-// trees, or only counts them. A run that is of no session has its trajectory under
-// its own id. The caller holds the mutexes of runs and sessions.
+// deleteTrajectories deletes the trajectories of a user, "" for none, and of deleted trees, or only counts them. A
+// run without a session has its trajectory under its own id. The caller holds the mutexes of runs and sessions.
 func (s *Store) deleteTrajectories(f treeSet, user string, doomed map[tree]bool, dry bool) (n int) {
 	gone := func(k trajectory.Key) bool {
 		r := s.runs[k.Session]

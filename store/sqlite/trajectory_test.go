@@ -264,7 +264,7 @@ func TestRowsOfTrajectoriesAreFoundByIndexes(t *testing.T) {
 }
 
 func TestConversationsGoFromFilesToSQLiteAndBackUnchanged(t *testing.T) {
-	all := trajectorytest.Airline(t, "../..")
+	all := trajectorytest.Airline(t)
 	if testing.Short() {
 		all = all[:10]
 	}

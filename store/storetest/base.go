@@ -61,8 +61,8 @@ func baseCases() []testCase {
 	}
 }
 
-// fork makes a run that shares commits of w up to seq, and returns its writer,
-// which has them among those it wrote.
+// fork creates a run that shares the commits of w up to seq, and returns its writer, which includes the shared
+// commits.
 func fork(t *testing.T, s Store, w *writer, id string, seq int64) *writer {
 	t.Helper()
 	must(t, s.Create(t.Context(), store.NewRun{ID: id, Flow: "flow", At: startTime(), Base: &store.Base{Run: w.lease.Run, Seq: seq}}))
@@ -76,7 +76,7 @@ func fork(t *testing.T, s Store, w *writer, id string, seq int64) *writer {
 	return f
 }
 
-// checkContext checks which messages a context has, by their ids, and that each is found.
+// checkContext checks the messages of a context by their ids, and that each is found.
 func checkContext(t *testing.T, s Store, run, context string, from, to int, want ...string) {
 	t.Helper()
 	ms, err := s.Messages(t.Context(), run, context, from, to)
@@ -121,7 +121,7 @@ func baseWithoutCommits(t *testing.T, s Store) {
 	checkContext(t, s, "g", "main", 0, 9, "4")
 }
 
-// roundWithBase: a round goes on with its session, and with no other run's past.
+// roundWithBase: a round continues its session and must not have a base.
 func roundWithBase(t *testing.T, s Store) {
 	w := newWriter(t, s, "r")
 	w.append(t, &engine.NodeStarted{Path: "a"})
@@ -155,7 +155,7 @@ func sharedCommits(t *testing.T, s Store) {
 	f.append(t, &engine.NodeStarted{Path: "n#5"})
 	w.append(t, &engine.NodeStarted{Path: "not the fork's"})
 	g := fork(t, s, f, "g", 6)
-	h := fork(t, s, f, "h", 3) // before f begins
+	h := fork(t, s, f, "h", 3) // before f starts
 	g.append(t, &engine.NodeStarted{Path: "g"})
 	h.append(t, &engine.NodeStarted{Path: "h"})
 	s = s.reopen(t)
@@ -203,7 +203,7 @@ func sharedContexts(t *testing.T, s Store) {
 }
 
 func forksEverywhere(t *testing.T, s Store) {
-	// What each run has after each commit, by the ids of its messages.
+	// The messages of each run after each commit, by their ids.
 	model := map[string][][]string{}
 	writers := map[string]*writer{}
 	grow := func(w *writer, run string, n int) {
@@ -229,7 +229,7 @@ func forksEverywhere(t *testing.T, s Store) {
 				id := fmt.Sprintf("%s.%d", base, seq)
 				writers[id] = fork(t, s, writers[base], id, int64(seq))
 				model[id] = append([][]string{}, model[base][:seq+1]...)
-				checkContext(t, s, id, "main", 0, 99, model[base][seq]...) // before it says anything
+				checkContext(t, s, id, "main", 0, 99, model[base][seq]...) // before it adds a message
 				grow(writers[id], id, 1+seq%3)
 				runs = append(runs, id)
 			}
@@ -267,8 +267,7 @@ func followsBase(t *testing.T, s Store) {
 	w.check(t, s)
 }
 
-// linkedContexts has a child, and a child of that, begin with what their parents
-// had said.
+// linkedContexts: a child, and a child of it, start with the messages of their parents.
 func linkedContexts(t *testing.T, s Store) {
 	w := newWriter(t, s, "r")
 	for i := range 3 {
@@ -292,7 +291,7 @@ func linkedContexts(t *testing.T, s Store) {
 	d.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{messageChange("main", "d3", "said")}})
 	checkContext(t, s, "d", "main", 0, 9, "0", "1", "c2", "d3")
 	checkContext(t, s, "d", "main", 1, 3, "1", "c2")
-	// One that begins with a lane has what the lane began with, too.
+	// A context that starts with a lane has the messages with which the lane started, too.
 	begin("e", "r", "lane", 3)
 	checkContext(t, s, "e", "main", 0, 9, "0", "1", "l")
 	// A fork of a child, and a child of a fork.
@@ -308,7 +307,7 @@ func linkedContexts(t *testing.T, s Store) {
 	}
 }
 
-// longChain has each of many runs fork the one before.
+// longChain forks each of many runs from the one before.
 func longChain(t *testing.T, s Store) {
 	const deep = 200
 	w := newWriter(t, s, "r")

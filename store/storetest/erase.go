@@ -24,12 +24,12 @@ func erasureCases() []testCase {
 	}
 }
 
-// afterLeasesExpired is when no lease of a test holds any more.
+// afterLeasesExpired is a time at which no lease of a test is valid.
 func afterLeasesExpired() store.DeleteOptions {
 	return store.DeleteOptions{Now: startTime().Add(2 * time.Hour)}
 }
 
-// child makes a child run of w's that begins with its main context.
+// child creates a child run of w's that starts with its main context.
 func child(t *testing.T, s Store, w *writer, id string, at int) *writer {
 	t.Helper()
 	must(t, s.Create(t.Context(), store.NewRun{ID: id, Flow: "flow", Parent: w.lease.Run, At: startTime()}))
@@ -66,7 +66,7 @@ func deleteSession(t *testing.T, s Store) {
 	must(t, err)
 	must(t, s.Post(t.Context(), store.Post{Run: "s-1", Kind: "answer", At: startTime()}))
 	must(t, s.SaveCheckpoint(t.Context(), store.Checkpoint{Run: "s-1", Seq: 1}))
-	keptBy := map[string]bool{} // by key: whether the entry is kept
+	keptBy := map[string]bool{} // by key: whether the entry must be kept
 	for user, kept := range map[string]bool{"": false, "ada": true, "a/b": true, "%": true} {
 		keptBy[store.CachePrefixOf(user)+"k"] = kept
 	}
@@ -196,7 +196,7 @@ func recreateDeleted(t *testing.T, s Store) {
 	must(t, err)
 	_, err = s.DeleteRun(t.Context(), "w", afterLeasesExpired())
 	must(t, err)
-	other := newWriter(t, s, "x") // must not be taken for one that is gone
+	other := newWriter(t, s, "x") // must not be treated as a deleted one
 	group := []store.Append{
 		late.next(&engine.NodeStarted{Path: "late"}), w.next(&engine.NodeStarted{Path: "late"}), other.next(&engine.NodeStarted{Path: "a"}),
 	}
@@ -280,7 +280,7 @@ func pruneShared(t *testing.T, s Store) {
 		must(t, err)
 		equal(t, "kept", gone.Kept, []store.KeptSession{{Session: "s", Forks: []store.Tree{{Run: "run"}}}})
 	}
-	equal(t, "pruned", []int{gone.Sessions, gone.Runs}, []int{1, 0}) // the fork, not what the run shares
+	equal(t, "pruned", []int{gone.Sessions, gone.Runs}, []int{1, 0}) // the fork, not the shared commits
 	_, err = s.DeleteRun(t.Context(), "run", store.DeleteOptions{Now: p.Now})
 	must(t, err)
 	gone, err = s.PruneSessions(t.Context(), p)

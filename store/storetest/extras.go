@@ -103,7 +103,7 @@ func inbox(t *testing.T, s Store) {
 		must(t, s.Post(t.Context(), p))
 	}
 	var ids []int64
-	for range 2 { // reading takes nothing
+	for range 2 { // reading removes nothing
 		got, err := s.Inbox(t.Context(), "r")
 		must(t, err)
 		equal(t, "posts", len(got), 2)

@@ -8,9 +8,8 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// findMany looks for messages of a context of some thousands, of another one,
-// and of one that begins as a fork; every 100th has no id and every 700th has
-// that of one long before.
+// findMany searches messages of a context with some thousands, of another one, and of a fork; every 100th has no id
+// and every 700th has the id of a much earlier one.
 func findMany(t *testing.T, s Store) {
 	const count = 3000
 	w := newWriter(t, s, "r")

@@ -91,7 +91,7 @@ func leaseCases() []testCase {
 	}
 }
 
-// acquireOwnedRun has a commit try to take a run that is not free.
+// acquireOwnedRun lets a commit try to acquire a run that has an owner.
 func acquireOwnedRun(t *testing.T, s Store) {
 	w := newWriter(t, s, "r")
 	w.append(t, &engine.NodeStarted{Path: "a"})
@@ -103,7 +103,7 @@ func acquireOwnedRun(t *testing.T, s Store) {
 	w.check(t, s)
 }
 
-// commitsAcquireAndRelease has commits carry the change of hands.
+// commitsAcquireAndRelease lets commits acquire and release runs.
 func commitsAcquireAndRelease(t *testing.T, s Store) {
 	w := newWriter(t, s, "r")
 	say := func(a store.Append, took bool) {

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Memory keeps what is remembered of users.
+// Memory tests the long-term memory of users.
 type Memory interface {
 	memory.Store
 	Memories(ctx context.Context, f memory.Filter) ([]memory.Item, error)
@@ -56,7 +56,7 @@ func remember(t *testing.T, s Memory, w memory.Write) memory.WriteResult {
 	return out
 }
 
-// texts are those of the items that a query finds.
+// texts returns the texts of the items that a query finds.
 func texts(t *testing.T, s Memory, q memory.Query) []string {
 	t.Helper()
 	found, err := s.Recall(t.Context(), q)
@@ -71,7 +71,7 @@ func texts(t *testing.T, s Memory, q memory.Query) []string {
 	return out
 }
 
-// asUTC is an item with times that can be compared.
+// asUTC returns an item with comparable times.
 func asUTC(i memory.Item) memory.Item {
 	i.Created, i.At, i.Written = i.Created.UTC(), i.At.UTC(), i.Written.UTC()
 	return i
@@ -260,8 +260,8 @@ func fullMemory(t *testing.T, s Store) {
 	checkError(t, err, memory.ErrInvalid)
 }
 
-// memoryWriters has eight write items, versions of one fact, and one call that all
-// of them make, while they look.
+// memoryWriters: eight goroutines write items, versions of one fact, and one call that all of them make, while they
+// read.
 func memoryWriters(t *testing.T, s Store) {
 	const writers, each = 8, 5
 	var wg sync.WaitGroup
@@ -298,7 +298,7 @@ func memoryWriters(t *testing.T, s Store) {
 	equal(t, "items", len(list), writers*each+2)
 }
 
-// writeAll writes and looks for what it wrote; it returns the id of the last.
+// writeAll writes items and reads them back; it returns the id of the last.
 func writeAll(t *testing.T, s Store, list ...memory.Write) (id string) {
 	for _, w := range list {
 		out, err := s.Remember(t.Context(), w)

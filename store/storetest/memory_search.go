@@ -110,7 +110,7 @@ func searchScripts(t *testing.T, s Store) {
 	}
 }
 
-// hostile are texts that a query language could take for something.
+// hostile are texts with characters that have a meaning in query languages.
 func hostile() []string {
 	return []string{
 		`"`, `'`, `""`, `"""`, `a"b`, `NEAR(a b)`, `a AND`, `OR`, `NOT a`, `a NOT b`, `(`, `)`, `a*`, `*`, `^a`, `terms:a`, `-a`, `+a`, `a + b`, `{a b} : c`, `a·b`, `1·a`,
@@ -140,8 +140,8 @@ func searchAnything(t *testing.T, s Store) {
 	}
 }
 
-// searchRandom writes, replaces and forgets at random, and compares what is found
-// with a scan over all that should be there.
+// searchRandom writes, replaces and deletes at random, and compares the search results with a scan over the expected
+// items.
 func searchRandom(t *testing.T, s Store) {
 	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -166,17 +166,17 @@ func searchRandom(t *testing.T, s Store) {
 	}
 }
 
-// naiveMemory is a memory as simple as can be.
+// naiveMemory is a model of the memory.
 type naiveMemory struct {
 	t     *testing.T
 	s     Store
-	items []memory.Item // by the order in which they were made
+	items []memory.Item // in the order of creation
 	made  int64
 	order map[string]int64
 	found int
 }
 
-// words are such as share beginnings and repeat.
+// words share prefixes and repeat.
 func words(r *rand.Rand) string {
 	list := []string{
 		"a", "ab", "abc", "abcd", "ABCDE", "abd", "b", "bab", "bäb", "x", "x1", "12", "123", "北", "北京", "京", "東京", "ア", "アイ", "🍕", "-", "\"", "*", "AND",
@@ -226,7 +226,7 @@ func (m *naiveMemory) forget(id string, scope memory.Scope) {
 	equal(m.t, "forgotten", was, len(m.items) < before)
 }
 
-// compare looks for something.
+// compare compares the results of one search.
 func (m *naiveMemory) compare(r *rand.Rand, scope memory.Scope) {
 	q := memory.Query{Scope: scope, Text: words(r), Limit: 1 + r.IntN(30)}
 	if r.IntN(5) == 0 {
@@ -254,7 +254,7 @@ func (m *naiveMemory) compare(r *rand.Rand, scope memory.Scope) {
 	}
 }
 
-// naive reads every item.
+// naive scans every item.
 func (m *naiveMemory) naive(q memory.Query) []string {
 	terms := memory.SearchTerms(q.Text)
 	stats := memory.Stats{With: make([]int, len(terms))}

@@ -9,8 +9,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// messagesAnswerQuestions has messages answer questions of a round instead of beginning
-// one.
+// messagesAnswerQuestions: messages answer questions of a round instead of starting one.
 func messagesAnswerQuestions(t *testing.T, s Store) {
 	newConversation(t, s, "s")
 	for i := range 3 {
@@ -38,7 +37,7 @@ func messagesAnswerQuestions(t *testing.T, s Store) {
 		}
 	}
 	answer(store.ErrNotQueued, "no message")
-	answer(store.ErrNotQueued, "q2", "q0") // q0 began the round; neither is taken
+	answer(store.ErrNotQueued, "q2", "q0") // q0 started the round; neither is taken
 	stale := w.next(&engine.InterruptAnswered{ID: "i"})
 	stale.ConsumedMessages, stale.Fence = []string{"q2"}, stale.Fence+7
 	checkError(t, s.Append(t.Context(), []store.Append{stale})[0], store.ErrFenced)
@@ -48,7 +47,7 @@ func messagesAnswerQuestions(t *testing.T, s Store) {
 	waits, err = s.NotQueued(t.Context(), nil)
 	must(t, err)
 	equal(t, "of none", waits, []string{})
-	answer(nil, "q2") // not the first: it is the one that fits
+	answer(nil, "q2") // not the first one, but the one that fits
 	answer(store.ErrNotQueued, "q2")
 	w.check(t, s)
 	checkError(t, s.RemoveQueued(t.Context(), "q2"), store.ErrNotFound)
@@ -67,8 +66,7 @@ func messagesAnswerQuestions(t *testing.T, s Store) {
 	equal(t, "what waits", []any{len(list), list[0].ID}, []any{1, "q1"})
 }
 
-// refuseQueuedOfRound takes messages back only while the round that they do not fit
-// stands as it was.
+// refuseQueuedOfRound: a message that a round cannot take is only refused while the round is unchanged.
 func refuseQueuedOfRound(t *testing.T, s Store) {
 	talk := newConversation(t, s, "s")
 	r := talk.startAskedRound(t) // two commits
@@ -86,7 +84,7 @@ func refuseQueuedOfRound(t *testing.T, s Store) {
 	equal(t, "how many wait", session(t, s, "s").Queued, 1)
 }
 
-// enqueueOnlyIfIdle keeps messages only where nothing goes on.
+// enqueueOnlyIfIdle: messages are only stored if the session is idle.
 func enqueueOnlyIfIdle(t *testing.T, s Store) {
 	talk := newConversation(t, s, "s")
 	send := func(id string, want error) {
@@ -113,7 +111,7 @@ func enqueueOnlyIfIdle(t *testing.T, s Store) {
 	checkError(t, err, store.ErrNotFound)
 }
 
-// forkWithFirstMessage makes a fork with its first message in one write.
+// forkWithFirstMessage creates a fork with its first message in one write.
 func forkWithFirstMessage(t *testing.T, s Store) {
 	newConversation(t, s, "s").startAskedRound(t).finish(t, engine.Completed)
 	fork := func(id, message string) store.NewSession {
@@ -139,8 +137,7 @@ func forkWithFirstMessage(t *testing.T, s Store) {
 	equal(t, "the active session", active.ID, "x")
 }
 
-// postsOfOwner reads the messages to all runs of an owner at once, of which commits
-// remove those that they act on.
+// postsOfOwner reads the messages to all runs of an owner; commits remove those that they have processed.
 func postsOfOwner(t *testing.T, s Store) {
 	r := newWriter(t, s, "r")
 	newWriter(t, s, "mine")

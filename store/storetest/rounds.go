@@ -57,7 +57,7 @@ func roundCases() []testCase {
 	}
 }
 
-// conversation has a conversation and remembers what was said.
+// conversation is a session with its expected history.
 type conversation struct {
 	s    Store
 	id   string
@@ -66,7 +66,7 @@ type conversation struct {
 	runs []*roundWriter
 }
 
-// roundWriter is one round of it.
+// roundWriter writes one round of it.
 type roundWriter struct {
 	writer
 	t    *conversation
@@ -98,7 +98,7 @@ func (k *conversation) startRound(t *testing.T) *roundWriter {
 	return r
 }
 
-// startAskedRound starts one whose question is in the history.
+// startAskedRound starts a round whose question is in the history.
 func (k *conversation) startAskedRound(t *testing.T) *roundWriter {
 	t.Helper()
 	r := k.startRound(t)
@@ -118,7 +118,7 @@ func (r *roundWriter) say(t *testing.T) {
 	r.said = r.t.said
 }
 
-// finish says one more thing and ends the round, having cost a call.
+// finish appends one more message and ends the round, with the usage of a call.
 func (r *roundWriter) finish(t *testing.T, status engine.Status) {
 	t.Helper()
 	if status == engine.Completed {
@@ -131,7 +131,7 @@ func (r *roundWriter) finish(t *testing.T, status engine.Status) {
 	r.acknowledged(a)
 }
 
-// check reads the history in every way there is.
+// check reads the history in every supported way.
 func (k *conversation) check(t *testing.T) {
 	t.Helper()
 	ms, err := k.s.SessionMessages(t.Context(), k.id, 0, 1<<20)
@@ -226,7 +226,7 @@ func liveHistory(t *testing.T, s Store) {
 	if count != nil {
 		equal(t, "tokens", []any{ms[0].Tokens, ms[1].Tokens}, []any{100 + len(ms[0].Message.Text), 100 + len(ms[1].Message.Text)})
 	}
-	// One that says nothing leaves nothing.
+	// A round without messages leaves no carryover.
 	talk.startRound(t).finish(t, engine.Cancelled)
 	talk.check(t)
 	talk.startAskedRound(t).finish(t, engine.Completed)
@@ -257,7 +257,7 @@ func startRoundsInOrder(t *testing.T, s Store) {
 	equal(t, "who holds the session", x.Holder, "r")
 	checkError(t, s.RemoveQueued(t.Context(), "q1"), store.ErrNotFound)
 
-	// Until its first commit the message is with the round, for who resumes it.
+	// Until its first commit the message is stored with the round, for the process that resumes it.
 	took, err := s.RoundMessage(t.Context(), "r")
 	must(t, err)
 	equal(t, "message", took, q)

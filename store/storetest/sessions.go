@@ -139,7 +139,7 @@ func missingSession(t *testing.T, s Store) {
 	equal(t, "runs", len(runs), 0)
 }
 
-// forkedSession forks a session between rounds, within one, and its fork.
+// forkedSession forks a session between rounds and within one, and forks the fork.
 func forkedSession(t *testing.T, s Store) {
 	talk := newConversation(t, s, "s")
 	for range 3 {

@@ -26,15 +26,15 @@ func snapshotCases() []testCase {
 	}
 }
 
-// snapshot is what a writer has made durable, for readers to hold reads against.
+// snapshot is the durable state of a writer, with which readers compare their results.
 type snapshot struct {
-	message, run atomic.Pointer[string] // the newest that was sent, and begun
+	message, run atomic.Pointer[string] // the newest message that was sent, and started
 	rounds       atomic.Int64
 	length       atomic.Int64
 }
 
-// snapshotOfRounds has rounds begin and end while every read is made over and over:
-// no read may mix what was before a commit with what was after it.
+// snapshotOfRounds: rounds start and end while all reads are repeated. No read may mix the states before and after a
+// commit.
 func snapshotOfRounds(t *testing.T, s, from Store) {
 	const rounds = 24
 	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "s", User: "u", Flow: "f", Now: startTime()}))
@@ -58,7 +58,7 @@ func snapshotOfRounds(t *testing.T, s, from Store) {
 	}
 }
 
-// runRound sends a message, begins its round and ends it.
+// runRound sends a message, starts its round and ends it.
 func (m *snapshot) runRound(t *testing.T, s Store, i int) {
 	id := fmt.Sprintf("m%d", i)
 	_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: id, Session: "s", Value: "hello", By: "u", At: startTime()})
@@ -81,7 +81,7 @@ func (m *snapshot) runRound(t *testing.T, s Store, i int) {
 	must(t, s.Append(t.Context(), []store.Append{a})[0])
 }
 
-// snapshotReads are the reads of a session, each with what must hold of its result.
+// snapshotReads are the reads of a session, each with the check of its result.
 func snapshotReads(s Store, m *snapshot) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"RoundMessage":         func(ctx context.Context) error { return m.roundMessage(ctx, s) },
@@ -153,7 +153,7 @@ func (m *snapshot) listed(ctx context.Context, s Store) error {
 	return expectRead(err, int64(len(list)) >= rounds, len(list))
 }
 
-// commits reads a run, through which the history before it is read as well.
+// commits reads a run, which also reads the history before it.
 func (m *snapshot) commits(ctx context.Context, s Store) error {
 	run := m.run.Load()
 	if run == nil {

@@ -21,27 +21,25 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Subject is the store that is tested.
+// Subject is the store under test.
 type Subject struct {
-	// Open makes an empty store that takes the time from clock. The suite does not close it.
+	// Open creates an empty store with the given clock. The suite does not close it.
 	Open func(tb testing.TB, clock func() time.Time) store.Store
-	// Reopen closes a store that Open made and opens it again with what it holds; nil for a
-	// store that does not outlive its process.
+	// Reopen closes a store that Open created and opens it again with its data; nil for a store that does not outlive
+	// its process.
 	Reopen func(tb testing.TB, s store.Store, clock func() time.Time) store.Store
-	// OpenSecond opens a store that Open made once more, as another process does; nil for a
-	// store of one process.
+	// OpenSecond opens a store that Open created once more, as another process would; nil for a store of one process.
 	OpenSecond func(tb testing.TB, s store.Store, clock func() time.Time) store.Store
 }
 
-// Store is a store with the methods of every capability. A case that calls a missing one
-// is skipped by must.
+// Store is a store with the methods of every capability. A case that calls a missing one is skipped by must.
 type Store struct {
 	*store.Full
 	subject *Subject
 	now     *atomic.Pointer[time.Time] // the store's clock
 }
 
-// newStore opens an empty store whose clock stands at startTime.
+// newStore opens an empty store with its clock at startTime.
 func newStore(t *testing.T, subject *Subject) Store {
 	t.Helper()
 	s := Store{subject: subject, now: new(atomic.Pointer[time.Time])}
@@ -58,7 +56,7 @@ func (s Store) at(now time.Time) Store {
 	return s
 }
 
-// openSecond opens the store once more, as another process does.
+// openSecond opens the store once more, as another process would.
 func (s Store) openSecond(tb testing.TB) Store {
 	tb.Helper()
 	s.Full = store.Complete(s.subject.OpenSecond(tb, s.Store, s.clock))
@@ -108,7 +106,7 @@ type testCase struct {
 	run  func(t *testing.T, s Store)
 }
 
-// startTime is when the cases take place.
+// startTime is the clock's time at the start of each case.
 func startTime() time.Time { return time.UnixMilli(1_800_000_000_000) }
 
 // writer appends commits to one run and remembers them.
@@ -127,7 +125,7 @@ func newWriter(tb testing.TB, s Store, run string) *writer {
 	return &writer{s: s, lease: l, first: 1}
 }
 
-// next is the commit that comes next.
+// next returns the next commit.
 func (w *writer) next(events ...engine.Event) store.Append {
 	seq := int64(len(w.wrote)) + 1
 	return store.Append{
@@ -139,7 +137,7 @@ func (w *writer) next(events ...engine.Event) store.Append {
 	}
 }
 
-// acknowledged notes that a commit was acknowledged.
+// acknowledged records that a commit was acknowledged.
 func (w *writer) acknowledged(a store.Append) {
 	w.wrote = append(w.wrote, a.Commit)
 	w.first += int64(len(a.Commit.Events))
@@ -152,7 +150,7 @@ func (w *writer) append(tb testing.TB, events ...engine.Event) {
 	w.acknowledged(a)
 }
 
-// check compares what the store gives with what was appended.
+// check compares the store's commits with the appended ones.
 func (w *writer) check(tb testing.TB, s Store) {
 	tb.Helper()
 	sameCommits(tb, read(tb, s, w.lease.Run, 0), w.wrote)
@@ -181,8 +179,8 @@ func sameCommits(tb testing.TB, got, want []engine.Commit) {
 	}
 }
 
-// plain is a commit with the bodies of its context changes in one form: a
-// store may give a change back as a convo.Change or as its JSON.
+// plain returns a commit with the bodies of its context changes in one form: a store may return a change as a
+// convo.Change or as its JSON.
 func plain(tb testing.TB, c engine.Commit) engine.Commit {
 	tb.Helper()
 	c.Events = slices.Clone(c.Events)
@@ -232,8 +230,7 @@ func describeCommit(c engine.Commit) string {
 	return fmt.Sprintf("run %s seq %d first %d at %d %.2000s", c.Run, c.Seq, c.First, c.At, data)
 }
 
-// must ends a case that failed, and skips one that needs a capability that the store does
-// not declare.
+// must ends a case that failed, and skips one that needs a capability that the store does not declare.
 func must(tb testing.TB, err error) {
 	tb.Helper()
 	if errors.Is(err, store.ErrUnsupported) {

@@ -125,7 +125,7 @@ func randomValue(r *rand.Rand, depth int) engine.Value {
 	return words[r.IntN(len(words))]
 }
 
-// messageChange is a change that appends a message.
+// messageChange returns a change that appends a message.
 func messageChange(context, id, text string) engine.ContextChange {
 	return engine.ContextChange{ID: context, Adds: 1, Body: &convo.Change{
 		Append: []convo.Message{{ID: id, Role: convo.User, Text: text}},

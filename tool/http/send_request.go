@@ -2,18 +2,18 @@ package httptool
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"mime"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"unicode/utf8"
 
+	"github.com/weir-run/weir/internal/excerpt"
+	"github.com/weir-run/weir/internal/httpcall"
 	"github.com/weir-run/weir/tool"
 	"github.com/weir-run/weir/tool/template"
 )
@@ -23,40 +23,39 @@ const maxFailure = 2000
 
 // sendRequest sends the request and reads the response.
 func (c *requestTool) sendRequest(ctx context.Context, call tool.Call, args map[string]any, secrets *template.Secrets) (string, error) {
-	sent := new(atomic.Bool)
-	req, err := c.request.build(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		WroteHeaders: func() { sent.Store(true) },
-	}), args, secrets)
+	out := httpcall.Call{Client: c.http, MaxBody: int64(c.maxBody)}
+	if !c.request.isReadOnly() {
+		out.IdempotencyKey = call.Key
+	}
+	var address string
+	resp, body, err := out.Do(ctx, func(ctx context.Context) (*http.Request, error) {
+		req, err := c.request.build(ctx, args, secrets)
+		if err == nil {
+			address = req.URL.String()
+		}
+		return req, err
+	})
+	if missing, ok := errors.AsType[*httpcall.NoResponseError](err); ok {
+		return "", c.unansweredError(missing)
+	}
 	if err != nil {
 		return "", err
 	}
-	if !c.request.isReadOnly() && call.Key != "" && req.Header.Get("Idempotency-Key") == "" {
-		req.Header.Set("Idempotency-Key", call.Key)
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return "", c.unansweredError(err, sent.Load())
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(c.maxBody)+1))
-	if err != nil {
-		return "", c.unansweredError(err, true)
-	}
 	text, err := c.result(resp, body, secrets)
 	if err == nil && c.request.method != http.MethodHead {
-		c.declare(call, req, resp, len(body), secrets)
+		c.declare(call, address, resp, len(body), secrets)
 	}
 	return text, err
 }
 
 // declare declares a response that is a file, for the trajectory.
-func (c *requestTool) declare(call tool.Call, req *http.Request, resp *http.Response, read int, secrets *template.Secrets) {
+func (c *requestTool) declare(call tool.Call, address string, resp *http.Response, read int, secrets *template.Secrets) {
 	size := int64(read)
 	if read > c.maxBody { // the rest was not read
 		size = resp.ContentLength
 	}
 	f, ok := tool.Download{
-		URL: secrets.Scrub(req.URL.String()), Size: size,
+		URL: secrets.Scrub(address), Size: size,
 		Type: secrets.Scrub(resp.Header.Get("Content-Type")), Disposition: secrets.Scrub(resp.Header.Get("Content-Disposition")),
 	}.File()
 	if ok {
@@ -65,8 +64,8 @@ func (c *requestTool) declare(call tool.Call, req *http.Request, resp *http.Resp
 }
 
 // unansweredError is the error of a request without a response.
-func (c *requestTool) unansweredError(err error, sent bool) error {
-	if sent && !c.request.isReadOnly() {
+func (c *requestTool) unansweredError(err *httpcall.NoResponseError) error {
+	if err.Sent && !c.request.isReadOnly() {
 		return fmt.Errorf("no answer came, and the request may have been acted on: %w; %w", err, tool.ErrOutcomeUnknown)
 	}
 	return fmt.Errorf("no answer came: %w", err)
@@ -116,10 +115,8 @@ func responseError(resp *http.Response, status, text string) error {
 	if to := resp.Header.Get("Location"); to != "" && resp.StatusCode < 400 {
 		hint = " (Location: " + to + ")"
 	}
-	if len(text) > maxFailure {
-		text = strings.ToValidUTF8(text[:maxFailure], "") + " ..."
-	}
-	return fmt.Errorf("the server answered %s%s: %s", status, hint, firstNonEmpty(strings.TrimSpace(text), "no body"))
+	return fmt.Errorf("the server answered %s%s: %s", status, hint,
+		firstNonEmpty(strings.TrimSpace(excerpt.Bytes(text, maxFailure)), "no body"))
 }
 
 // headerLines returns the headers of a response, one on a line.
@@ -172,7 +169,7 @@ func (r *compiledSpec) build(ctx context.Context, args map[string]any, secrets *
 		if err != nil {
 			return nil, err
 		}
-		if strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7F }) {
+		if !httpcall.IsHeaderValue(value) {
 			return nil, fmt.Errorf("the value of header %s holds a line break or control character", name)
 		}
 		req.Header.Set(name, value)
@@ -213,25 +210,4 @@ func (r *compiledSpec) params(args map[string]any, secrets *template.Secrets) (u
 		}
 	}
 	return q, nil
-}
-
-// isHeaderName reports whether s is a valid header name (RFC 9110, 5.6.2).
-func isHeaderName(s string) bool {
-	for _, r := range s {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		if !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// isConnectionHeader reports whether a header controls the connection: setting it would
-// change the destination or the framing of the request.
-func isConnectionHeader(name string) bool {
-	switch name {
-	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Te", "Trailer", "Upgrade", "Expect":
-		return true
-	}
-	return strings.HasPrefix(name, "Proxy-")
 }

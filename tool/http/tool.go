@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-run/weir/internal/httpcall"
 	"github.com/weir-run/weir/tool"
 	"github.com/weir-run/weir/tool/template"
 )
@@ -177,7 +178,7 @@ func compile(s Spec) (*compiledSpec, error) {
 		return nil, fmt.Errorf("headers: %w", err)
 	}
 	for name := range r.headers {
-		if !isHeaderName(name) || isConnectionHeader(http.CanonicalHeaderKey(name)) {
+		if !httpcall.IsHeaderName(name) || httpcall.IsConnectionHeader(http.CanonicalHeaderKey(name)) {
 			return nil, fmt.Errorf("headers: %q cannot be set", name)
 		}
 	}

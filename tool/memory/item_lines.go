@@ -11,6 +11,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/internal/excerpt"
 	"github.com/weir-run/weir/memory"
 )
 
@@ -96,12 +97,7 @@ func count(n int, one, many string) string {
 
 // shorten returns the beginning of a text on one line.
 func shorten(s string) string {
-	const most = 160
-	r := []rune(strings.Join(strings.Fields(s), " "))
-	if len(r) <= most {
-		return string(r)
-	}
-	return string(r[:most-1]) + "…"
+	return excerpt.Chars(strings.Join(strings.Fields(s), " "), 160)
 }
 
 var errTime = errors.New("expected a date such as 2026-11-20, a time such as 2026-11-20T09:30:00Z, or how long ago, such as 12h or 30d")

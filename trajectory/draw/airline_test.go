@@ -32,7 +32,7 @@ func keep(t *testing.T, name string, picture []byte) {
 func conversations(t *testing.T) map[string][]convo.Message {
 	t.Helper()
 	out := map[string][]convo.Message{}
-	for _, c := range trajectorytest.Airline(t, "../..") {
+	for _, c := range trajectorytest.Airline(t) {
 		for i := range c.Messages {
 			c.Messages[i].Failed = c.Messages[i].Role == convo.Tool && strings.HasPrefix(c.Messages[i].Text, "Error")
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/internal/excerpt"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/scrub"
 	"github.com/weir-run/weir/trajectory"
@@ -69,11 +70,7 @@ func attributeLines(n trajectory.Node, hidden *scrub.Set) string {
 		if !ok {
 			return
 		}
-		text := hidden.Scrub(node.TextOf(v))
-		if len(text) > maxAttribute {
-			text = strings.ToValidUTF8(text[:maxAttribute], "") + "…"
-		}
-		fmt.Fprintf(&b, "%s: %s\n", name, text)
+		fmt.Fprintf(&b, "%s: %s\n", name, excerpt.Bytes(hidden.Scrub(node.TextOf(v)), maxAttribute))
 	}
 	if !n.Type.IsData() {
 		for _, name := range stepAttributes() {

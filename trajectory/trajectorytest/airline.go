@@ -3,13 +3,11 @@ package trajectorytest
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/internal/shareddata"
 	"github.com/weir-run/weir/trajectory"
 )
 
@@ -21,18 +19,10 @@ type Conversation struct {
 	Raw json.RawMessage
 }
 
-// Airline reads the 120 airline conversations from the shared data beside a checkout, and skips the test if they are
-// absent. path leads from the folder of the test to the checkout.
-func Airline(t *testing.T, checkout string) []Conversation {
+// Airline reads the 120 airline conversations of the shared data; see shareddata.Open.
+func Airline(t *testing.T) []Conversation {
 	t.Helper()
-	f, err := os.Open(checkout + "/../shared/data/airline/conversations.jsonl")
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("the airline conversations are not beside this checkout (../shared/data)")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close() //nolint:errcheck // the file was only read
+	f := shareddata.Open(t, shareddata.Airline)
 	var out []Conversation
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<24)
