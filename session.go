@@ -18,6 +18,8 @@ type (
 	SessionOptions = session.OpenOptions
 	// SendOptions are options of one message.
 	SendOptions = session.SendOptions
+	// Receipt says where a message is that was kept; see Session.Enqueue.
+	Receipt = session.Receipt
 	// Reply is what follows a message: a round, or the rest of the round that it answered.
 	Reply = session.Reply
 	// ReplyState is the result of a Reply.

@@ -91,6 +91,37 @@ func decodeQueuedInput(v engine.Value) *queuedInput {
 // the policy reject, while a round is running (store.ErrBusy). Cancelling ctx after Send
 // has returned changes nothing; Reply.Wait returns the result.
 func (s *Session) Send(ctx context.Context, message any, o SendOptions) (*Reply, error) {
+	t, err := s.keep(ctx, message, o)
+	if err != nil {
+		return nil, err
+	}
+	return s.m.drivers.add(t)
+}
+
+// Receipt says where a message is that was kept.
+type Receipt struct {
+	// Session is the session, which is a fork if the session was busy and its policy is fork.
+	Session string
+	// Message is the id of the message.
+	Message string
+	// Run is the round that has taken the message, "" while the message waits.
+	Run string
+}
+
+// Enqueue keeps a message as Send does, and leaves it to another process, or to the next
+// sender, to start a round with it or to answer the waiting round. With a known ID it returns
+// where that message is.
+func (s *Session) Enqueue(ctx context.Context, message any, o SendOptions) (Receipt, error) {
+	t, err := s.keep(ctx, message, o)
+	if err != nil {
+		return Receipt{}, err
+	}
+	q, err := s.m.store.FindQueued(ctx, t.Message)
+	return Receipt{Session: t.Session.ID, Message: t.Message, Run: q.TakenBy}, err
+}
+
+// keep stores a message, if it is not known, and returns its reply, which no driver has yet.
+func (s *Session) keep(ctx context.Context, message any, o SendOptions) (*Reply, error) {
 	said := &queuedInput{inputs: o.Inputs, model: o.Model, origin: o.Origin, sender: s.m.local.Owner()}
 	if s.flow != nil {
 		said.flow = s.flow.Fingerprint()
@@ -117,7 +148,7 @@ func (s *Session) Send(ctx context.Context, message any, o SendOptions) (*Reply,
 // in a fork. A retry finds it.
 var errSentConcurrently = errors.New("the message was sent meanwhile")
 
-// send stores a message and registers its reply. The write that stores the message also
+// send stores a message and returns its reply. The write that stores the message also
 // decides whether the session is idle, so that exactly one of many concurrent senders, in
 // any processes, finds it idle.
 func (s *Session) send(ctx context.Context, id string, said *queuedInput, o SendOptions) (*Reply, error) {
@@ -156,7 +187,7 @@ func (s *Session) send(ctx context.Context, id string, said *queuedInput, o Send
 	case err != nil:
 		return nil, fmt.Errorf("send to session %s: %w", s.ID, err)
 	}
-	return s.m.drivers.add(newReply(s, id, o))
+	return newReply(s, id, o), nil
 }
 
 // resend returns the reply to a message that is stored: in the session, or in the fork
@@ -174,7 +205,7 @@ func (s *Session) resend(ctx context.Context, known *store.QueuedMessage, o Send
 	default:
 		return nil, fmt.Errorf("message %s: %w, to session %s", known.ID, store.ErrExists, known.Session)
 	}
-	return s.m.drivers.add(newReply(in, known.ID, o))
+	return newReply(in, known.ID, o), nil
 }
 
 func busyError(row *store.Session) error {
@@ -205,7 +236,7 @@ func (s *Session) sendToFork(ctx context.Context, row *store.Session, q store.Qu
 	if err != nil {
 		return nil, err
 	}
-	return s.m.drivers.add(newReply(s.m.session(&other, s.flow), q.ID, o))
+	return newReply(s.m.session(&other, s.flow), q.ID, o), nil
 }
 
 // forkIDForMessage returns the id of the fork for a message that was sent while the

@@ -69,7 +69,7 @@ commands below may be the beginning of an id. "weir chat" talks in a session.`,
 	f.BoolVar(&o.json, "json", false, "print one JSON array")
 	_ = c.RegisterFlagCompletionFunc("flow", p.completeSessionField(flowNameOf))
 	_ = c.RegisterFlagCompletionFunc("user", p.completeSessionField(userOf))
-	c.AddCommand(p.showSessionCommand(), p.forkSessionCommand(), p.sessionStateCommand(), p.unqueueCommand(),
+	c.AddCommand(p.showSessionCommand(), p.forkSessionCommand(), p.activateSessionCommand(), p.sessionStateCommand(), p.unqueueCommand(),
 		p.deleteSessionCommand(), p.pruneSessionsCommand())
 	return c
 }
