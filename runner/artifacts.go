@@ -12,16 +12,15 @@ import (
 	"github.com/weir-run/weir/trajectory/follow"
 )
 
-// What one completion of a node may declare by its key `artifacts`.
+// Limits of what one completion of a node may declare by its key `artifacts`.
 const (
 	maxArtifacts        = 1000
 	maxArtifactBytes    = 1 << 20 // of all of them as JSON
 	maxArtifactName     = 1000    // bytes
-	maxReportedProblems = 5       // that are told one by one
+	maxReportedProblems = 5       // that are reported one by one
 )
 
-// artifact is an entry of a node's key `artifacts` with its templates, which are nil
-// where the entry has none.
+// artifact is an entry of a node's key `artifacts` with its compiled templates, which are nil if the entry has none.
 type artifact struct {
 	def                                          *flow.Artifact
 	name, description, attributes, columns, each *expr.Template
@@ -56,8 +55,8 @@ func textTemplate(s string) any {
 	return s
 }
 
-// declareArtifacts evaluates the node's key `artifacts` over what its function put out. What
-// cannot be made is told with the rest, and fails nothing.
+// declareArtifacts evaluates the node's key `artifacts` with the node's outputs. Invalid artifacts are recorded with
+// the others, and do not fail the node.
 func (a *attempt) declareArtifacts() {
 	d := artifactDeclaration{a: a, list: []any{}}
 	if err := d.declareAll(); err != nil {
@@ -80,7 +79,7 @@ func (a *attempt) declareArtifacts() {
 	}
 }
 
-// artifactDeclaration gathers what one completion of a node declares.
+// artifactDeclaration collects the artifacts that one completion of a node declares.
 type artifactDeclaration struct {
 	a            *attempt
 	outputs      object
@@ -98,7 +97,7 @@ func (d *artifactDeclaration) declareAll() (err error) {
 	}()
 	outputs, _, _ := d.a.ctx.Result()
 	for _, o := range outputs {
-		if v, err := engine.Normalize(o.Value); err == nil { // else the node does not complete
+		if v, err := engine.Normalize(o.Value); err == nil { // otherwise the node does not complete
 			d.outputs = append(d.outputs, engine.Named{Name: o.Name, Value: v})
 		}
 	}
@@ -139,7 +138,7 @@ func (d *artifactDeclaration) addEach(p *artifact, place string) error {
 	return nil
 }
 
-// add declares an artifact, or tells why not. The error is one that ends all.
+// add declares an artifact, or records why it is invalid. The error is one that ends the declaration.
 func (d *artifactDeclaration) add(p *artifact, vars artifactVars, place string) error {
 	switch {
 	case len(d.list)+d.problemCount >= maxArtifacts:
@@ -205,7 +204,7 @@ func (p *artifact) eval(vars artifactVars) (m evaluatedArtifact, err error) {
 	return m, err
 }
 
-// evalText is what a template gives as text, "" where there is none or it gives null.
+// evalText returns the result of a template as text, "" if there is no template or it gives null.
 func evalText(t *expr.Template, vars expr.Vars) (string, error) {
 	if t == nil {
 		return "", nil
@@ -261,7 +260,7 @@ func (p *artifact) columnsOf(vars artifactVars) ([]string, error) {
 	return out, nil
 }
 
-// describeValue names a value in a message.
+// describeValue describes a value in a message.
 func describeValue(v engine.Value) string {
 	switch t := v.(type) {
 	case nil:
@@ -288,7 +287,7 @@ type artifactVars struct {
 	index int64
 }
 
-// Lookup resolves what the node put out, what it reads, and the element of a list.
+// Lookup resolves the node's outputs and inputs, and the element of a list.
 func (v artifactVars) Lookup(name string) (any, bool) {
 	switch name {
 	case "outputs":

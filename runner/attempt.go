@@ -23,7 +23,7 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// attemptIO is the way out of an attempt to whoever drives the machine.
+// attemptIO connects an attempt to the driver of its machine.
 type attemptIO interface {
 	// flush makes events durable and returns when they are.
 	flush(a *attempt, events []engine.Event) error
@@ -31,17 +31,17 @@ type attemptIO interface {
 	emit(a *attempt, c llm.Chunk)
 }
 
-// attempt is one entry into one attempt of a node: the node.Host. What it was
-// given is fixed; what it gathers goes into the event that ends it.
+// attempt is one entry into an attempt of a node; it implements node.Host. Its inputs are fixed; what it collects
+// becomes part of the event that ends it.
 type attempt struct {
 	engine.Entry
 	host           *preparedNode
-	m              *machine // only for what never changes: services, run vars
+	m              *machine // only for its constant fields: services, run vars
 	ctx            node.Ctx
 	io             attemptIO
 	cancel         context.CancelCauseFunc
-	inputError     *engine.Error // the inputs could not be made
-	hasLaneCommits bool          // a composite whose lanes have something to commit
+	inputError     *engine.Error // the reason why the inputs could not be evaluated
+	hasLaneCommits bool          // a composite whose lanes must be committed
 	cacheHit       bool          // the outputs came from the cache
 	onlyReads      bool          // in a branch of a race, where effects must be read-only
 
@@ -51,21 +51,21 @@ type attempt struct {
 	contexts       []convo.Context   // snapshots, as Entry.Contexts
 	accounts       []string          // the budgets that bind it
 	mainSettings   convo.Settings    // of the main context, for a node that runs a flow
-	inspection     *promptInspection // set where the attempt only tells what it did
+	inspection     *promptInspection // set for an attempt that is only inspected
 	effects        map[string]*engine.EffectCompleted
 	startedEffects map[string]*engine.EffectStarted
 	answers        map[string]*engine.Answer
-	steps          []string // keys of the steps and notes that are recorded
+	steps          []string // keys of the recorded steps and notes
 	approvals      map[string]engine.Answer
 	pulled         map[string]pulledPort
 	origins        map[string]string
-	declared       *engine.NoteRecorded // by the node's key `artifacts`
+	declared       *engine.NoteRecorded // declared by the node's key `artifacts`
 
-	mu         sync.Mutex // guards what effects on several goroutines share
+	mu         sync.Mutex // guards what parallel effects share
 	ordinals   map[string]int
-	partial    []byte                      // what the model call in flight has said so far
+	partial    []byte                      // the output of the current model call so far
 	pending    []engine.Event              // effects that are not durable yet
-	toolUsage  map[string]engine.Usage     // what flows that tools ran have spent, by effect key
+	toolUsage  map[string]engine.Usage     // usage of flows that tools ran, by effect key
 	unreserved map[string]unreservedEffect // effects in flight that no budget binds
 	interrupts []engine.Interrupt
 	pullPort   string
@@ -75,7 +75,7 @@ type attempt struct {
 	abandoned       bool         // its function has not returned and is not waited for; guarded by mu
 	returned        bool         // its function has returned; guarded by mu
 	stopping        atomic.Bool  // no effect may start any more
-	effectsInFlight atomic.Int32 // effects that are out
+	effectsInFlight atomic.Int32 // effects in flight
 	total           *time.Timer
 	idle            *time.Timer
 }
@@ -86,7 +86,7 @@ type pulledPort struct {
 	inputError *engine.Error // the template could not be evaluated
 }
 
-// initAttempt readies an attempt as of now; the machine's goroutine only.
+// initAttempt prepares an attempt that starts now; called by the machine's goroutine only.
 func (m *machine) initAttempt(a *attempt, e engine.Entry, h *preparedNode) {
 	a.Entry, a.host, a.m = e, h, m
 	s := m.run.Start
@@ -135,7 +135,7 @@ func (m *machine) initAttempt(a *attempt, e engine.Entry, h *preparedNode) {
 	}
 }
 
-// inputs evaluates what the node's ports get, and makes it fit their types.
+// inputs evaluates the values of the node's ports, and converts them to the ports' types.
 func (m *machine) inputs(e *engine.Entry, h *preparedNode) (engine.Values, *engine.Error) {
 	in, unfit := m.boundInputs(e, h)
 	if unfit != nil {
@@ -165,9 +165,8 @@ func (m *machine) inputs(e *engine.Entry, h *preparedNode) (engine.Values, *engi
 	return in, nil
 }
 
-// usesContext reports whether the context, or the lane's own fork of it, is
-// among those that the node was given. A node that uses none only passes the
-// handle on.
+// usesContext reports whether the node's inputs include the context or the lane's fork of it. A node that does not
+// use a context only passes the handle on.
 func usesContext(e *engine.Entry, h engine.Handle) bool {
 	if len(e.Contexts) == 0 {
 		return true
@@ -180,7 +179,7 @@ func usesContext(e *engine.Entry, h engine.Handle) bool {
 	return false
 }
 
-// boundInputs is what came by edges and what the node's templates give.
+// boundInputs returns the values of edges and of the node's templates.
 func (m *machine) boundInputs(e *engine.Entry, h *preparedNode) (engine.Values, *engine.Error) {
 	in := e.Inputs
 	if len(h.bindings) == 0 {
@@ -225,7 +224,7 @@ func (b *binding) evalInput(vars *scopeVars, e *engine.Entry) (engine.Value, *en
 	return v, nil
 }
 
-// pulledInput is what a lazy port gives now that its sources are done.
+// pulledInput returns the value of a lazy port after its sources have completed.
 func (m *machine) pulledInput(e *engine.Entry, h *preparedNode, port string, v engine.Value, ok bool) pulledPort {
 	p := pulledPort{value: v, ok: ok}
 	for i := range h.bindings {
@@ -239,8 +238,7 @@ func (m *machine) pulledInput(e *engine.Entry, h *preparedNode, port string, v e
 	return p
 }
 
-// runNode runs the node's function to its end. It returns the function's error
-// and how long it took.
+// runNode runs the node's function. It returns the function's error and its duration.
 func (a *attempt) runNode() (micros int64, err error) {
 	if a.inputError != nil {
 		return 0, a.inputError
@@ -270,7 +268,7 @@ func (a *attempt) runNode() (micros int64, err error) {
 	return micros, err
 }
 
-// normalizeOutputs makes what the node put out values that can be kept.
+// normalizeOutputs converts the node's outputs to values that can be stored.
 func (a *attempt) normalizeOutputs() error {
 	out, meta, _ := a.ctx.Result()
 	for i := range out {
@@ -301,7 +299,7 @@ func (a *attempt) exitError() *engine.Error {
 	})
 }
 
-// firstFrames keeps enough of a stack to find the fault.
+// firstFrames returns the part of a stack that is needed to find the fault.
 func firstFrames(stack []byte) string {
 	if len(stack) > 1500 {
 		stack = stack[:1500]
@@ -330,8 +328,8 @@ func (a *attempt) Wait(name string, i engine.Interrupt) (engine.Answer, error) {
 	return a.wait(i)
 }
 
-// wait is Wait for an interrupt that has its id. Its own answer comes before
-// one that was given for the whole run: that may have come later.
+// wait is Wait for an interrupt with an id. An answer to the interrupt itself has precedence over one that was given
+// for the whole run, which may be newer.
 func (a *attempt) wait(i engine.Interrupt) (engine.Answer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -425,7 +423,7 @@ func (a *attempt) BodyOutputs() []string {
 	return names
 }
 
-// Origin implements node.Graph; known for the port `message`.
+// Origin implements node.Graph; it is known for the port `message` only.
 func (a *attempt) Origin(port string) string { return a.origins[port] }
 
 // Own implements node.Contexts.
@@ -492,7 +490,7 @@ func (a *attempt) New(init convo.Change) (engine.Handle, error) {
 	return engine.Handle{ID: id}, nil
 }
 
-// LLM implements node.Services, and so do the next ones.
+// LLM implements node.Services, as do the following methods.
 func (a *attempt) LLM() *llm.Service { return a.m.services.LLM }
 
 // Tools are those of the process.

@@ -8,28 +8,28 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// limitReached is a call that a budget does not let be made.
+// limitReached is the error of a call that a budget refuses.
 type limitReached struct {
 	failure engine.Error
 	branch  bool
 	outputs engine.Values
 }
 
-// Error is the failure's text.
+// Error returns the text of the failure.
 func (e *limitReached) Error() string { return e.failure.Error() }
 
-// Unwrap is the failure.
+// Unwrap returns the failure.
 func (e *limitReached) Unwrap() error { return &e.failure }
 
-// reserveBudget reserves what an effect may spend. Where a budget is used up it fails,
-// or asks for more, as the budget says.
+// reserveBudget reserves the maximum usage of an effect. If a budget is exhausted, it fails or asks for an increase,
+// as the budget's setting says.
 func (a *attempt) reserveBudget(e node.Effect, key string) error {
 	if whose := a.m.ledger.costBudget(a.accounts); whose != "" && e.Reserve.Unpriced != "" {
 		return unpricedError(e.Reserve.Unpriced, whose)
 	}
 	for round := 1; ; round++ {
 		id := fmt.Sprintf("%s:budget.%s.%d", a.Path, strings.TrimPrefix(key, a.Path+"/"), round)
-		if a.Attempt > 1 { // what was said of an earlier attempt is done with
+		if a.Attempt > 1 { // the answer for an earlier attempt no longer applies
 			id += fmt.Sprintf(".%d", a.Attempt)
 		}
 		answer, answered := a.previousAnswer(id)
@@ -55,8 +55,8 @@ func (a *attempt) reserveBudget(e node.Effect, key string) error {
 	}
 }
 
-// tryReserve takes what an effect may spend from the budgets, or returns the one that
-// is short of it. What is reserved can be charged for further tries.
+// tryReserve reserves the maximum usage of an effect, or returns the budget that is too small. Further tries of the
+// effect can be charged to the reservation.
 func (a *attempt) tryReserve(r *node.Reserve, key string) (*engine.Account, error) {
 	short, err := a.m.ledger.reserve(a.ctx, key, a.accounts, r)
 	if err != nil || short != nil {
@@ -82,7 +82,7 @@ func unpricedError(model, whose string) error {
 	}
 }
 
-// budgetName is a budget in words, by its path.
+// budgetName describes a budget by its path.
 func budgetName(path string) string {
 	run, path, above := strings.Cut(path, "|")
 	if !above {
@@ -106,7 +106,7 @@ func budgetName(path string) string {
 // Budgeted reports whether a budget binds the attempt.
 func (a *attempt) Budgeted() bool { return a.m.ledger.binds(a.accounts) }
 
-// previousAnswer returns what was said to an interrupt before.
+// previousAnswer returns an earlier answer to an interrupt.
 func (a *attempt) previousAnswer(id string) (engine.Value, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,8 +144,8 @@ func limitError(short *engine.Account, r *node.Reserve, text string) error {
 	}
 }
 
-// suggestedIncrease is an answer that would let a call be made: more of each bound that
-// is short of it, at least as much again as the call may take, as JSON.
+// suggestedIncrease returns, as JSON, an increase that allows a call: for each limit that is too small at least as
+// much as the call may use.
 func suggestedIncrease(short *engine.Account, r *node.Reserve) string {
 	most, used := short.Max, short.Used
 	leastCost := r.CostMicros - r.OutputCost
@@ -170,13 +170,13 @@ func suggestedIncrease(short *engine.Account, r *node.Reserve) string {
 		}
 		parts = append(parts, fmt.Sprintf(`"maxCost": %.2f`, float64(more)/1e6))
 	}
-	if len(parts) == 0 { // others hold what is free
+	if len(parts) == 0 { // others have reserved what is free
 		parts = append(parts, `"maxTokens": 10000`)
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// budgetMessage says of which budget how much is used, and what a call needs.
+// budgetMessage describes how much of a budget is used, and what a call needs.
 func budgetMessage(a *engine.Account, r *node.Reserve) string {
 	var parts []string
 	if a.Max.Calls > 0 {

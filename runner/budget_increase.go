@@ -8,9 +8,8 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// IncreaseBudget adds to the budget that a node ran out of, and tries the node again.
-// What is added is as in the answer to a question about a budget: maxTokens,
-// maxCalls, maxCost.
+// IncreaseBudget increases the budget that a node has exhausted, and retries the node. The increase has the format of
+// the answer to a question about a budget: maxTokens, maxCalls, maxCost.
 func IncreaseBudget(path string, more map[string]any, by string) Command {
 	return func(r *engine.Run) (engine.Event, error) {
 		v, err := engine.Normalize(more)
@@ -36,7 +35,7 @@ func IncreaseBudget(path string, more map[string]any, by string) Command {
 	}
 }
 
-// checkIncrease reports an addition that leaves the budget as it was.
+// checkIncrease returns an error for an increase without effect.
 func checkIncrease(r *engine.Run, raise *engine.BudgetIncrease, path string) error {
 	accounts := r.Accounts(path)
 	i := slices.IndexFunc(accounts, func(a engine.Account) bool { return a.Path == raise.Budget })

@@ -9,28 +9,25 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// budgetLedger is what the model calls of one run may still spend. Calls take what
-// they may need before they begin and give back what they did not, from many
-// goroutines at once. What it says was spent is what the journal says.
+// budgetLedger accounts for the model calls of one run. Calls reserve their maximum usage before they start and
+// release the unused part, from many goroutines. Its spent amounts equal those of the journal.
 type budgetLedger struct {
 	mu       sync.Mutex
 	accounts map[string]*engine.Account
 	reserved map[string]engine.Usage // by effect key
-	released chan struct{}           // closed when something is given back
-	parent   *parentLedger           // nil where no run above has a budget
-	// childUsage is what this purse has counted of child runs, by their id. Children that
-	// go on and have not been heard of since the run was loaded are in absent: until
-	// they are, nobody knows what is left.
+	released chan struct{}           // closed when a reservation is released
+	parent   *parentLedger           // nil if no ancestor run has a budget
+	// childUsage is the usage of child runs that this ledger has counted, by their id. absent has the children that
+	// are active and have not reported since the run was loaded: until they report, the remaining budget is unknown.
 	childUsage map[string]engine.Usage
 	unreported map[string]bool
 }
 
-// minOutputTokens is how many tokens of an answer a budget must leave for a call to
-// be made at all.
+// minOutputTokens is the number of output tokens that a budget must leave for a call to be made.
 const minOutputTokens = 64
 
-// register notes the budgets of an attempt and returns their paths. What was added
-// to one that is known is taken over; the machine's goroutine only.
+// register registers the budgets of an attempt and returns their paths. Increases of registered ones are applied;
+// called by the machine's goroutine only.
 func (p *budgetLedger) register(accounts []engine.Account) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +47,7 @@ func (p *budgetLedger) register(accounts []engine.Account) []string {
 	return paths
 }
 
-// costBudget is the first of the budgets that bounds the cost, "" for none.
+// costBudget returns the first of the budgets that limits the cost, "" for none.
 func (p *budgetLedger) costBudget(paths []string) string {
 	first := p.chain(paths)
 	defer first.lockAll()()
@@ -64,9 +61,8 @@ func (p *budgetLedger) costBudget(paths []string) string {
 	return ""
 }
 
-// reserve reserves for a call what it may need, less of an answer where less is
-// left, and waits while others hold what it needs. The account is the one that
-// is used up, nil where there is enough.
+// reserve reserves the maximum usage of a call, with a shorter answer if less is left, and waits while others have
+// reserved what it needs. The result is the exhausted account, nil if the reservation succeeded.
 func (p *budgetLedger) reserve(ctx context.Context, key string, paths []string, r *node.Reserve) (*engine.Account, error) {
 	for {
 		short, back := p.tryReserve(key, paths, r)
@@ -81,8 +77,8 @@ func (p *budgetLedger) reserve(ctx context.Context, key string, paths []string, 
 	}
 }
 
-// tryReserve takes what a call needs if there is enough, in this purse and in those
-// above; back is closed when there may be once others give back.
+// tryReserve reserves the usage of a call if it is available, in this ledger and those above; the channel back is
+// closed when a release may make it available.
 func (p *budgetLedger) tryReserve(key string, paths []string, r *node.Reserve) (short *engine.Account, back chan struct{}) {
 	first := p.chain(paths)
 	defer first.lockAll()()
@@ -110,8 +106,8 @@ func (p *budgetLedger) tryReserve(key string, paths []string, r *node.Reserve) (
 	return nil, nil
 }
 
-// available is how much of an answer the accounts have room for, or the first that
-// does not cover the call, or that it is not known yet.
+// available returns how many output tokens the accounts cover, or the first account that does not cover the call, or
+// that the remaining budget is unknown.
 func (p *budgetLedger) available(paths []string, r *node.Reserve) (can int, lacking *engine.Account, wait bool) {
 	can = r.Output
 	if len(paths) > 0 && len(p.unreported) > 0 {
@@ -130,8 +126,7 @@ func (p *budgetLedger) available(paths []string, r *node.Reserve) (can int, lack
 	return can, nil, false
 }
 
-// limitingAccount is the budget that does not cover a call, or, where all do by now, the
-// first that binds it.
+// limitingAccount returns the budget that does not cover a call or, if all do by now, the first one that applies.
 func (p *budgetLedger) limitingAccount(paths []string, r *node.Reserve) *engine.Account {
 	first := p.chain(paths)
 	defer first.lockAll()()
@@ -148,7 +143,7 @@ func (p *budgetLedger) limitingAccount(paths []string, r *node.Reserve) *engine.
 	return found
 }
 
-// remaining is what is left of an account, and whether others hold something of it.
+// remaining returns what is left of an account, and whether others have reserved a part of it.
 func (p *budgetLedger) remaining(a *engine.Account) (free engine.Usage, others bool) {
 	free = engine.Usage{
 		Calls: a.Max.Calls - a.Used.Calls, Input: a.Max.Input - a.Used.Tokens(), CostMicros: a.Max.CostMicros - a.Used.CostMicros,
@@ -165,14 +160,13 @@ func (p *budgetLedger) remaining(a *engine.Account) (free engine.Usage, others b
 	return free, others
 }
 
-// belongsTo reports whether an effect is one of the node at path, or of one
-// inside it.
+// belongsTo reports whether an effect is one of the node at path, or of a node inside it.
 func belongsTo(key, path string) bool {
 	return strings.HasPrefix(key, path) && len(key) > len(path) && (key[len(path)] == '/' || key[len(path)] == '#')
 }
 
-// affordableTokens is how many tokens of an answer an account has room for, below 0
-// where it has none for the call itself.
+// affordableTokens returns the number of output tokens that an account covers, negative if it does not cover the
+// input.
 func affordableTokens(r *node.Reserve, most, free engine.Usage) int {
 	can := r.Output
 	if most.Calls > 0 && free.Calls < r.Calls {
@@ -193,11 +187,11 @@ func affordableTokens(r *node.Reserve, most, free engine.Usage) int {
 	return can
 }
 
-// isRunBudget reports whether a budget is one of the run itself, and not of a node.
+// isRunBudget reports whether a budget is one of the run, as opposed to a node's.
 func isRunBudget(path string) bool { return strings.HasPrefix(path, engine.RunBudget) }
 
-// reserveRetry reserves beside what a call holds what a try of it has cost that failed, so
-// that it can be made again; the account is the one that has no room for that.
+// reserveRetry reserves, besides the reservation of a call, the cost of a failed try, so that the call can be
+// repeated; the result is the account that does not cover it.
 func (p *budgetLedger) reserveRetry(key string, paths []string, spent engine.Usage) *engine.Account {
 	first := p.chain(paths)
 	defer first.lockAll()()
@@ -214,13 +208,13 @@ func (p *budgetLedger) reserveRetry(key string, paths []string, spent engine.Usa
 	return nil
 }
 
-// outputAsInput is a usage whose output is input, which is not made less.
+// outputAsInput returns a usage with its output as input, which is not reduced.
 func outputAsInput(u engine.Usage) engine.Usage {
 	u.Input, u.Output = u.Input+u.Output, 0
 	return u
 }
 
-// charge gives back what a call held and notes what it took.
+// charge charges a call and releases its reservation.
 func (p *budgetLedger) charge(key string, paths []string, took engine.Usage) {
 	first := p.chain(paths)
 	defer first.lockAll()()

@@ -7,29 +7,27 @@ import (
 	"github.com/weir-run/weir/runner/childrun"
 )
 
-// parentLedger is the parent's purse as a child's draws on it.
+// parentLedger connects a child's ledger to its parent's.
 type parentLedger struct {
 	ledger *budgetLedger
 	run    string   // the parent's id
 	child  string   // the child's
-	paths  []string // the accounts that bind the node which runs the child
-	prefix string   // of the child's keys
-	byTool bool     // a tool call waits for the child, so that nobody below can be asked
+	paths  []string // the accounts of the node that runs the child
+	prefix string   // prefix of the child's keys
+	byTool bool     // a tool call waits for the child, so that no child below it can ask a person
 }
 
-// ledgerLink is one purse of those that a call draws on: its run's, or one of a run
-// above.
+// ledgerLink is one of the ledgers in which a call reserves: that of its run, or of an ancestor run.
 type ledgerLink struct {
 	ledger *budgetLedger
 	paths  []string
-	prefix string // of the call's key
+	prefix string // prefix of the call's key
 	run    string // "" for the call's own run
-	child  string // the run that draws on it, "" for the call's own
+	child  string // the child run through which the call is linked, "" for the call's own
 	byTool bool   // a tool call is between the call's run and this one
 }
 
-// chain is the purse of a call, from which up leads to those above, once they are
-// locked.
+// chain is the ledger of a call, linked to those of its ancestors, which must be locked.
 func (p *budgetLedger) chain(paths []string) *ledgerLink { return &ledgerLink{ledger: p, paths: paths} }
 
 func (l *ledgerLink) parent() *ledgerLink {
@@ -40,7 +38,7 @@ func (l *ledgerLink) parent() *ledgerLink {
 	return &ledgerLink{ledger: u.ledger, paths: u.paths, prefix: u.prefix + l.prefix, run: u.run, child: u.child, byTool: l.byTool || u.byTool}
 }
 
-// accountName is the path of an account, with the run's id where that is one above.
+// accountName returns the path of an account, with the run's id for an ancestor's account.
 func (l *ledgerLink) accountName(path string) string {
 	if l.run == "" {
 		return path
@@ -48,8 +46,7 @@ func (l *ledgerLink) accountName(path string) string {
 	return l.run + "|" + path
 }
 
-// accountForCall is an account of the purse as the call knows it. One above a tool call
-// asks nobody.
+// accountForCall returns the account as it applies to the call. An account above a tool call asks nobody.
 func (l *ledgerLink) accountForCall(a *engine.Account) *engine.Account {
 	a.Path = l.accountName(a.Path)
 	if l.byTool {
@@ -58,8 +55,8 @@ func (l *ledgerLink) accountForCall(a *engine.Account) *engine.Account {
 	return a
 }
 
-// lockAll locks the purses from the call's own up, which is the order everybody
-// keeps, and returns what unlocks them.
+// lockAll locks the ledgers from the call's own upwards, the order that all callers use, and returns the function
+// that unlocks them.
 func (l *ledgerLink) lockAll() func() {
 	var locked []*budgetLedger
 	for ; l != nil; l = l.parent() {
@@ -73,7 +70,7 @@ func (l *ledgerLink) lockAll() func() {
 	}
 }
 
-// addUsage notes what was spent, with the purse locked, and wakes who waits.
+// addUsage records usage while the ledger is locked, and wakes waiting calls.
 func (l *ledgerLink) addUsage(took engine.Usage) {
 	p := l.ledger
 	for _, path := range l.paths {
@@ -100,8 +97,7 @@ func (p *budgetLedger) wakeWaiters() {
 	p.released = make(chan struct{})
 }
 
-// binds reports whether a budget of this run or of one above binds calls of an
-// attempt with these accounts.
+// binds reports whether a budget of this run or of an ancestor applies to calls of an attempt with these accounts.
 func (p *budgetLedger) binds(paths []string) bool {
 	if len(paths) > 0 {
 		return true
@@ -130,8 +126,8 @@ func (p *budgetLedger) attachParent(parent *Execution, child string, budgets *ch
 	p.parent = &parentLedger{ledger: up, run: parent.ID, child: child, paths: paths, prefix: budgets.Node + "/" + child + "/"}
 }
 
-// attachCaller has the purse of a run that a tool call waits for draw on its caller's,
-// which is told what the run has spent before.
+// attachCaller links the ledger of a run that a tool call waits for to its caller's, and reports the run's earlier
+// usage to the caller.
 func (p *budgetLedger) attachCaller(up *budgetLedger, c *toolRun, spent engine.Usage) {
 	p.mu.Lock()
 	p.parent = &parentLedger{ledger: up, run: c.caller, child: c.run, paths: c.accounts, prefix: c.path + "/" + c.run + "/", byTool: true}
@@ -146,8 +142,8 @@ func (p *budgetLedger) attachCaller(up *budgetLedger, c *toolRun, spent engine.U
 	}
 }
 
-// expectReports notes the children of a run that was loaded: what the journal has
-// counted of each, and which have more to tell.
+// expectReports lists the children of a loaded run: the usage of each that the journal has counted, and which will
+// report more.
 func (p *budgetLedger) expectReports(open []engine.OpenChild) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,8 +163,8 @@ func (p *budgetLedger) expectReports(open []engine.OpenChild) {
 	}
 }
 
-// applyReport takes over what a report says that a child has spent beyond what the purse
-// saw itself: before it was loaded, or while another process drove the child.
+// applyReport counts the part of a child's reported usage that the ledger did not see itself: before the child was
+// loaded, or while another process executed it.
 func (p *budgetLedger) applyReport(e *engine.ChildReported) {
 	node, _, _ := strings.Cut(e.ID, ":")
 	first := p.chain(nil)
@@ -187,7 +183,7 @@ func (p *budgetLedger) applyReport(e *engine.ChildReported) {
 	}
 }
 
-// usageBeyond is by how much each part of u is more than o's.
+// usageBeyond returns by how much each part of u exceeds o's.
 func usageBeyond(u, o engine.Usage) engine.Usage {
 	return engine.Usage{
 		Calls: max(u.Calls-o.Calls, 0), Input: max(u.Input-o.Input, 0), Cached: max(u.Cached-o.Cached, 0),

@@ -7,14 +7,14 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// unreservedEffect is an effect in flight that no budget binds: nothing was reserved for it,
-// and the journal does not have its start.
+// unreservedEffect is an effect in flight without a budget: nothing was reserved for it, and its start is not in the
+// journal.
 type unreservedEffect struct {
 	digest   string
-	maxUsage engine.Usage // what it may take at most
+	maxUsage engine.Usage // its maximum usage
 }
 
-// trackUnreserved notes an effect that leaves without a reservation.
+// trackUnreserved adds an effect that starts without a reservation.
 func (a *attempt) trackUnreserved(key, digest string, may engine.Usage) {
 	if may == (engine.Usage{}) {
 		return
@@ -27,15 +27,15 @@ func (a *attempt) trackUnreserved(key, digest string, may engine.Usage) {
 	a.unreserved[key] = unreservedEffect{digest, may}
 }
 
-// untrackUnreserved forgets an effect that did not leave.
+// untrackUnreserved removes an effect that did not start.
 func (a *attempt) untrackUnreserved(key string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.unreserved, key)
 }
 
-// chargeUnreserved returns events that charge the effects in flight of an attempt that is
-// given up at what they may take; a.mu is held.
+// chargeUnreserved returns events that charge the effects in flight of an abandoned attempt with their maximum usage;
+// a.mu is held.
 func (a *attempt) chargeUnreserved() []engine.Event {
 	var out []engine.Event
 	for _, key := range slices.Sorted(maps.Keys(a.unreserved)) {
@@ -46,8 +46,8 @@ func (a *attempt) chargeUnreserved() []engine.Event {
 	return out
 }
 
-// uncommittedUsage is what the attempts of a run may have spent beyond what its journal says
-// or reserves; the run's goroutine only.
+// uncommittedUsage returns the possible usage of a run's attempts besides what its journal has or reserves; called by
+// the run's goroutine only.
 func (m *machine) uncommittedUsage() engine.Usage {
 	var sum engine.Usage
 	for path, a := range m.active {

@@ -11,13 +11,13 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// cacheSpec is what a node with `cache:` holds for it.
+// cacheSpec is the compiled `cache:` of a node.
 type cacheSpec struct {
-	key      *expr.Template // nil is everything the node may depend on
+	key      *expr.Template // nil means everything on which the node may depend
 	settings []byte
 }
 
-// prepareCache compiles a node's `cache:`; nil where it has none.
+// prepareCache compiles a node's `cache:`; nil if there is none.
 func prepareCache(n *engine.NodePlan) (*cacheSpec, error) {
 	if !n.Def.Cache.On {
 		return nil, nil
@@ -35,9 +35,8 @@ func prepareCache(n *engine.NodePlan) (*cacheSpec, error) {
 	return c, nil
 }
 
-// runCached runs the node, or takes its outputs from the cache. A run that also
-// wrote state or contexts is not kept, since outputs alone would not be all of
-// it.
+// runCached runs the node, or returns its outputs from the cache. An execution that also changed state or contexts is
+// not cached, because its outputs are only a part of its result.
 func (a *attempt) runCached() error {
 	key, err := a.cacheKey()
 	if err != nil {
@@ -81,9 +80,8 @@ func (a *attempt) runCached() error {
 	return nil
 }
 
-// cacheKey covers the type and its version, the settings, and what the node is
-// given: inputs, state, run inputs and the messages of its context, or what the
-// key of the file says instead.
+// cacheKey covers the type and its version, the settings, and either the node's inputs, state, run inputs and context
+// messages, or the key that the flow gives.
 func (a *attempt) cacheKey() (string, error) {
 	c := a.host.cache
 	given := map[string]any{"type": a.Plan.Spec.Name, "version": int64(a.Plan.Spec.Version), "settings": string(c.settings)}
@@ -108,7 +106,7 @@ func (a *attempt) cacheKey() (string, error) {
 func (a *attempt) addAllInputs(given map[string]any) error {
 	given["inputs"], given["state"] = a.ctx.Inputs(), a.ctx.State().All()
 	given["run"] = []any{a.m.vars["inputs"], a.m.vars["user"], a.m.vars["flow"]}
-	if a.Plan.Def.Cache.Shared { // what one user gets must not depend on another's name
+	if a.Plan.Def.Cache.Shared { // users must not share a key because of their names
 		given["run"] = []any{a.m.vars["inputs"], a.m.vars["flow"]}
 	}
 	if len(a.contexts) == 0 {

@@ -13,14 +13,14 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// checkpoint is a machine between two commits. It holds no message: histories
-// are read from the store as they are needed.
+// checkpoint is a machine between two commits. It has no messages: histories are read from the store when they are
+// needed.
 type checkpoint struct {
 	Version  int               `json:"version"`
 	First    int64             `json:"first"`
 	Run      json.RawMessage   `json:"run"`
 	Contexts []contextSnapshot `json:"contexts,omitempty"`
-	// Bases are contexts as waiting attempts saw them, by path.
+	// Bases are the contexts as waiting attempts saw them, by path.
 	Bases map[string][]contextSnapshot `json:"bases,omitempty"`
 }
 
@@ -37,21 +37,20 @@ type contextSnapshot struct {
 	Versions bool           `json:"versions,omitempty"`
 }
 
-// checkpointVersion changes when old checkpoints must not be read; they are
-// then made again from the journal.
+// checkpointVersion changes when old checkpoints must not be read; new ones are then made from the journal.
 const checkpointVersion = 3
 
-// How many events a journal must have grown by before a checkpoint is worth its
-// room: of a run that leaves memory, and of one that stays.
+// The growth of a journal, in events, after which a checkpoint is written: for a run that leaves memory, and for one
+// that stays.
 const (
 	minCheckpointEvents     = 64
 	minLiveCheckpointEvents = 1000
 )
 
-// bytesPerEvent is how much of a checkpoint costs what replaying an event does.
+// bytesPerEvent is the size of a checkpoint that costs as much as replaying one event.
 const bytesPerEvent = 256
 
-// encodeCheckpoint makes a checkpoint; nil where something is staged or lanes are open.
+// encodeCheckpoint encodes a checkpoint; nil if events are staged or lanes are open.
 func (m *machine) encodeCheckpoint() ([]byte, error) {
 	if len(m.staged) > 0 || len(m.laneOrigins) > 0 || !m.run.CanSnapshot() {
 		return nil, nil
@@ -76,8 +75,7 @@ func (m *machine) encodeCheckpoint() ([]byte, error) {
 	return json.Marshal(c)
 }
 
-// encodeContexts are the contexts of a book by id; whole is false where one begins
-// with messages of another's.
+// encodeContexts encodes contexts by id; whole is false if one starts with messages of another context.
 func encodeContexts(book map[string]convo.Context) (list []contextSnapshot, whole bool) {
 	for _, id := range slices.Sorted(maps.Keys(book)) {
 		x := book[id]
@@ -93,7 +91,7 @@ func encodeContexts(book map[string]convo.Context) (list []contextSnapshot, whol
 	return list, true
 }
 
-// decodeContexts is the other direction of snapshots.
+// decodeContexts is the inverse of encodeContexts.
 func decodeContexts(list []contextSnapshot, src convo.Source) map[string]convo.Context {
 	book := make(map[string]convo.Context, len(list))
 	for _, x := range list {
@@ -105,7 +103,7 @@ func decodeContexts(list []contextSnapshot, src convo.Source) map[string]convo.C
 	return book
 }
 
-// restoreMachine makes the machine that a checkpoint was taken of.
+// restoreMachine creates the machine of a checkpoint.
 func restoreMachine(id string, p *Program, s *Services, cp store.Checkpoint, src convo.Source) (*machine, error) {
 	var c checkpoint
 	if err := json.Unmarshal(cp.Body, &c); err != nil {
@@ -132,16 +130,14 @@ func restoreMachine(id string, p *Program, s *Services, cp store.Checkpoint, src
 	return m, nil
 }
 
-// checkpointDue reports whether the journal has grown since the last checkpoint by
-// so much that another is worth it: by at least some events, and by more the
-// larger checkpoints of this run are, so that all of them together cost no more
-// than a part of the journal does.
+// checkpointDue reports whether the journal has grown enough since the last checkpoint: by a minimum number of
+// events, and by more if this run's checkpoints are large, so that their total size stays below a fraction of the
+// journal's.
 func (m *machine) checkpointDue(least int64) bool {
 	return m.run.Events()-m.checkpointEvents >= max(least, m.checkpointSize/bytesPerEvent)
 }
 
-// takeCheckpoint makes a checkpoint that is as of the last commit and notes it; ok is
-// false where there is none to be had.
+// takeCheckpoint encodes a checkpoint of the last commit; ok is false if that is impossible.
 func (m *machine) takeCheckpoint() (cp store.Checkpoint, ok bool, err error) {
 	body, err := m.encodeCheckpoint()
 	if err != nil || body == nil {
@@ -151,8 +147,7 @@ func (m *machine) takeCheckpoint() (cp store.Checkpoint, ok bool, err error) {
 	return store.Checkpoint{Run: m.run.ID, Seq: m.seq, Body: body}, true, nil
 }
 
-// saveCheckpoint keeps a checkpoint of a run that leaves memory. One that cannot
-// be kept costs time at the next start and nothing else.
+// saveCheckpoint stores a checkpoint of a run that leaves memory. A failure only costs time at the next load.
 func (l *Local) saveCheckpoint(ctx context.Context, x *Execution) {
 	if !x.m.checkpointDue(minCheckpointEvents) {
 		return
@@ -166,9 +161,8 @@ func (l *Local) saveCheckpoint(ctx context.Context, x *Execution) {
 	}
 }
 
-// saveLiveCheckpoint keeps one of a run that stays in memory, so that a crash
-// replays no more than a bounded part of its journal. It is written beside the
-// run, one at a time. A store that is gone with the process needs none.
+// saveLiveCheckpoint stores a checkpoint of a run that stays in memory, so that a crash replays a bounded part of its
+// journal. It is written concurrently, one at a time. A store that ends with the process needs none.
 func (l *Local) saveLiveCheckpoint(x *Execution) {
 	if l.committer.direct || x.m.run.Events() < x.checkpointAfter || !x.m.checkpointDue(minLiveCheckpointEvents) || x.savingCheckpoint.Load() {
 		return
@@ -190,8 +184,8 @@ func (l *Local) saveLiveCheckpoint(x *Execution) {
 	})
 }
 
-// loadCheckpoint returns the machine of the run's newest checkpoint, or an
-// empty one where there is none that can be read.
+// loadCheckpoint returns the machine of the run's newest checkpoint, or an empty one if there is none that can be
+// read.
 func (l *Local) loadCheckpoint(ctx context.Context, p *Program, id string) *machine {
 	cp, err := l.store.Checkpoint(ctx, id)
 	if err == nil {

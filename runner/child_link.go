@@ -14,12 +14,11 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// parentLink is what an execution knows of its parent's execution. A child launches
-// nothing before this process executes its parent too and the parent has its report.
+// parentLink describes the link to the parent's execution. A child starts nothing before this process executes its
+// parent too and the parent has its report.
 type parentLink struct {
-	// link, parent and asked belong to the driver. The parent is nil for a run without one
-	// or whose parent has ended. asked is closed when a request to attach was answered; nil
-	// where none was made.
+	// link, parent and asked belong to the driver. parent is nil for a run without one or whose parent has ended.
+	// asked is closed when a request to attach was answered; nil if there was none.
 	link   childrun.Link
 	parent *Execution
 	asked  chan struct{}
@@ -43,8 +42,8 @@ func (b *parentLink) markReady() {
 	close(b.ready)
 }
 
-// reattachToParent asks the parent again where a person has increased budgets of runs
-// above, before anything is launched that counts on the increase.
+// reattachToParent attaches to the parent again after a person has increased budgets of ancestor runs, before
+// anything is started that needs the increase.
 func (x *Execution) reattachToParent() {
 	b := &x.parentLink
 	if !b.link.Increased(x.m.run.IncreasesAbove()) {
@@ -55,7 +54,7 @@ func (x *Execution) reattachToParent() {
 	b.ready = make(chan struct{})
 }
 
-// originOf says what started a run.
+// originOf returns the event that started a run.
 func originOf(s *engine.RunStarted) childrun.Origin {
 	switch {
 	case s.Node != "":
@@ -66,8 +65,8 @@ func originOf(s *engine.RunStarted) childrun.Origin {
 	return childrun.Root
 }
 
-// attachToParent makes the run known to its parent, which this process then executes too.
-// It is called while the execution has something to do.
+// attachToParent registers the run with its parent, which this process then executes too. It is called while the
+// execution is active.
 func (x *Execution) attachToParent() {
 	b := &x.parentLink
 	s := x.m.run.Start
@@ -94,8 +93,8 @@ func (x *Execution) attachToParent() {
 	}
 }
 
-// applyAnswer carries out what follows from the answer of the parent; below is called where
-// the run is attached to a parent that is executed here.
+// applyAnswer applies the answer of the parent; below is called if the run is attached to a parent that is executed
+// here.
 func (x *Execution) applyAnswer(a childrun.Answer, err error, below func()) (engine.Event, error) {
 	b := &x.parentLink
 	action := b.link.Answered(a, x.closing.Load() || x.m.run.CancelRequested())
@@ -114,11 +113,10 @@ func (x *Execution) applyAnswer(a childrun.Answer, err error, below func()) (eng
 	return nil, nil
 }
 
-// notAwaitedReason is why a run cancels itself that no node or tool call waits for.
+// notAwaitedReason is the reason of a run that cancels itself because no node or tool call waits for it.
 const notAwaitedReason = "nothing waits for this run any more"
 
-// findCaller lets the run of a tool call that was resumed by itself continue. Where its
-// caller was cancelled it is cancelled too.
+// findCaller lets a resumed run of a tool call continue. If its caller was cancelled, the run is cancelled too.
 func (x *Execution) findCaller() {
 	row, err := x.local.store.Run(x.local.ctx, x.m.run.Start.Parent)
 	answer := childrun.ParentEnded
@@ -131,9 +129,8 @@ func (x *Execution) findCaller() {
 	x.command(func(*engine.Run) (engine.Event, error) { return x.applyAnswer(answer, err, func() {}) })
 }
 
-// attach brings a report to the parent of a run until the parent has it, and returns the
-// parent's answer. Where that is Accepted the parent's execution is attached to its own
-// parent, and stays as long as the child is executed.
+// attach delivers a report to the parent of a run until the parent has it, and returns the parent's answer. If that
+// is Accepted, the parent's execution is attached to its own parent, and stays as long as the child is executed.
 func (l *Local) attach(parent string, report *engine.ChildReported) (x *Execution, answer childrun.Answer, budgets childrun.Budgets, err error) {
 	for answer = childrun.ReportFirst; answer == childrun.ReportFirst; {
 		x, err = l.drive(parent, func(r *engine.Run) (engine.Event, error) {
@@ -167,8 +164,8 @@ func (l *Local) attach(parent string, report *engine.ChildReported) (x *Executio
 	}
 }
 
-// drive carries out a command on a run that is known by its id alone, under the recorded
-// program where this process cannot execute the run.
+// drive carries out a command on a run of which only the id is known, with the recorded program if this process
+// cannot execute the run.
 func (l *Local) drive(id string, c Command) (x *Execution, err error) {
 	do := func(p *Program) (err error) {
 		x, err = l.Do(context.WithoutCancel(l.ctx), p, id, c)
@@ -186,8 +183,8 @@ func (l *Local) drive(id string, c Command) (x *Execution, err error) {
 	return x, err
 }
 
-// reportToParent brings the parent a child's report. It resumes the parent here unless
-// another process executes it, which then is notified through the inbox.
+// reportToParent delivers a child's report to the parent. It resumes the parent here unless another process executes
+// it, which is then notified through the inbox.
 func (l *Local) reportToParent(parent string, news *engine.ChildReported) error {
 	for posted := false; ; posted = true {
 		_, err := l.drive(parent, reportCommand(news))
@@ -198,15 +195,15 @@ func (l *Local) reportToParent(parent string, news *engine.ChildReported) error 
 			return nil
 		}
 		l.notifyOwner(parent, news.Run)
-		// The owner may have given the parent back before it could see the message.
+		// The owner may have released the parent before it could read the message.
 		if row, err := l.store.Run(l.ctx, parent); err != nil || row.Owner != "" {
 			return err
 		}
 	}
 }
 
-// reportCommand returns the command that brings the parent a report. It does nothing where
-// the parent has the report or has no use for it.
+// reportCommand returns the command that delivers the report to the parent. It does nothing if the parent has the
+// report or does not need it.
 func reportCommand(report *engine.ChildReported) Command {
 	return func(r *engine.Run) (engine.Event, error) {
 		if !childrun.Applies(r, report) {
@@ -216,7 +213,7 @@ func reportCommand(report *engine.ChildReported) Command {
 	}
 }
 
-// notifyOwner asks the process that executes a run to look at a child again.
+// notifyOwner asks the process that executes a run to check a child again.
 func (l *Local) notifyOwner(run, child string) {
 	if err := l.store.Post(l.ctx, store.Post{Run: run, Kind: "child", Name: child, At: time.Now()}); err != nil && l.ctx.Err() == nil {
 		l.o.Logger.Warn("post", "run", run, "error", err)
@@ -255,7 +252,7 @@ func finalAnswer(c convo.Context, began int) string {
 	return c.Output
 }
 
-// notifyParent brings the parent what the run asks while its execution continues.
+// notifyParent delivers the run's open questions to the parent while its execution continues.
 func (x *Execution) notifyParent() {
 	b := &x.parentLink
 	if b.parent == nil || !x.m.questionsChanged {
@@ -270,7 +267,7 @@ func (x *Execution) notifyParent() {
 	b.parent.command(reportCommand(report))
 }
 
-// endOf says how the execution ended.
+// endOf describes how the execution ended.
 func (x *Execution) endOf() childrun.End {
 	switch {
 	case x.closing.Load():
@@ -283,8 +280,8 @@ func (x *Execution) endOf() childrun.End {
 	return childrun.Broken
 }
 
-// handOver ends the execution for all who wait for it. The parent gets the report first,
-// so that reports of the next execution of the run come after it.
+// handOver ends the execution for all callers that wait for it. The parent gets the report first, so that reports of
+// the run's next execution follow it.
 func (x *Execution) handOver() {
 	s := x.m.run.Start
 	if s == nil {
@@ -299,7 +296,7 @@ func (x *Execution) handOver() {
 	report, asked := x.m.childReport(), x.parentLink.asked
 	x.local.loops.Go(func() {
 		defer x.afterRelease()
-		if asked != nil { // an older report may still be on its way to the parent
+		if asked != nil { // an older report may still be in delivery to the parent
 			<-asked
 		}
 		if action == childrun.Report {
@@ -321,7 +318,7 @@ func (x *Execution) handOver() {
 	})
 }
 
-// reportEnd is reportToParent where nobody waits for the outcome.
+// reportEnd is reportToParent without a caller that waits for the result.
 func (l *Local) reportEnd(parent string, report *engine.ChildReported) {
 	err := l.reportToParent(parent, report)
 	if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, store.ErrNotFound) && l.ctx.Err() == nil {

@@ -8,9 +8,8 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// ChildAt is the newest child run that the node at a path of a run has begun, with
-// the interrupt that the node waits for it by; Child is nil where there is none.
-// The path is of that run: it leads into no child.
+// ChildAt returns the newest child run that the node at a path of a run has started, with the interrupt that the node
+// waits for; Child is nil if there is none. The path must not lead into a child.
 func (l *Local) ChildAt(ctx context.Context, run, path string) (engine.Interrupt, error) {
 	var newest engine.Interrupt
 	for c, err := range l.store.Commits(ctx, run, 0) {
@@ -32,12 +31,9 @@ func (l *Local) ChildAt(ctx context.Context, run, path string) (engine.Interrupt
 	return newest, nil
 }
 
-// DoAt carries out a command on the node at a path, which leads into child runs as
-// "PATH>NODE", and returns the execution of the run that was named. At makes the
-// command of the node's path in its own run.
-//
-// A run that its child failed continues once the child has completed. DoAt waits for
-// that, or for the child to pause or fail.
+// DoAt carries out a command on the node at a path, which leads into child runs as "PATH>NODE", and returns the
+// execution of the given run. at returns the command for the node's path in its own run. A run that failed because of
+// its child continues when the child has completed. DoAt waits for that, or for the child to pause or fail.
 func (l *Local) DoAt(ctx context.Context, p *Program, id, path string, at func(path string) Command) (*Execution, error) {
 	above, below, ok := strings.Cut(path, ">")
 	if !ok {

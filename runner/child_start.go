@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// MaxDepth is how many runs may be above another where Options say nothing else.
+// MaxDepth is the default limit of the number of ancestors of a run.
 const MaxDepth = 8
 
 // The isolation modes of a child run; "" is fresh.
@@ -23,9 +23,8 @@ const (
 	isolationShare = "share"
 )
 
-// Child implements node.Children. A child that completed for an earlier attempt
-// is not run again; one that failed or was cancelled is, under another id, unless
-// Keep says of a failed one that it stays.
+// Child implements node.Children. A child that completed for an earlier attempt is not run again; one that failed or
+// was cancelled is started again under another id, unless Keep is set for a failed one.
 func (a *attempt) Child(name string, c node.Child) (node.ChildResult, error) {
 	if c.Isolation == "" {
 		c.Isolation = a.Plan.Def.Isolation
@@ -60,8 +59,8 @@ func depthError(flow string, depth, most int) error {
 	}
 }
 
-// deadline is when a child must have ended, Unix milliseconds, 0 for never: the
-// timeout of the node holds while it waits for one as well.
+// deadline is the time by which a child must have ended, in Unix milliseconds, 0 for none: the timeout of the node
+// includes its wait.
 func (a *attempt) deadline() int64 {
 	if total := a.Plan.Def.Timeout.Total; total > 0 {
 		return a.Started + max(total.Milliseconds(), 1)
@@ -69,8 +68,7 @@ func (a *attempt) deadline() int64 {
 	return 0
 }
 
-// childInterruptID is the id under which a node waits for a child run. Each
-// attempt has its own.
+// childInterruptID returns the id of the interrupt with which a node waits for a child run. Each attempt has its own.
 func childInterruptID(path, name string, ordinal, attempt int) string {
 	id := path + ":" + name + "#" + strconv.Itoa(ordinal)
 	if attempt > 1 {
@@ -79,8 +77,8 @@ func childInterruptID(path, name string, ordinal, attempt int) string {
 	return id
 }
 
-// childRunID is the id of the child run that an interrupt of its parent waits for:
-// the tree's, and a digest of where in it the child is.
+// childRunID returns the id of the child run for an interrupt of its parent: the tree's id, and a digest of the
+// child's position in the tree.
 func childRunID(parent, interrupt string) string {
 	tree, _, _ := strings.Cut(parent, ".")
 	sum := sha256.Sum256([]byte(parent + "\n" + interrupt))
@@ -96,8 +94,8 @@ func (a *attempt) childReport(id string) *engine.ChildReported {
 	return nil
 }
 
-// childStart is what a child run begins with. Whatever keeps it from beginning
-// is told here, before there is anything of it.
+// childStart returns the start of a child run. It returns the errors that prevent the start, before anything of the
+// child is stored.
 func (a *attempt) childStart(id string, c node.Child) (*engine.ChildStart, error) {
 	f := a.m.program.Flow.UsedFlow(c.Flow)
 	if f == nil {
@@ -144,8 +142,7 @@ func normalValues(vs engine.Values) (engine.Values, error) {
 	return out, nil
 }
 
-// childMain makes the child's main context. A flow that names no model goes on
-// with the node's.
+// childMain creates the child's main context. A flow that names no model uses the node's.
 func (a *attempt) childMain(f *flow.Flow, isolation string) (engine.ContextChange, error) {
 	s := SettingsOf(f)
 	body := &convo.Change{Create: true, Kind: convo.Main, Settings: &s}
@@ -174,14 +171,14 @@ func (a *attempt) childMain(f *flow.Flow, isolation string) (engine.ContextChang
 	return main, nil
 }
 
-// inheritModelSettings has settings without a model use the one around.
+// inheritModelSettings copies the surrounding model to settings without one.
 func inheritModelSettings(s *convo.Settings, around convo.Settings) {
 	if s.Model == "" {
 		s.Provider, s.Model = around.Provider, around.Model
 	}
 }
 
-// inheritOtherSettings fills in what a flow that goes on with a conversation leaves open.
+// inheritOtherSettings copies the settings that a flow that continues a conversation does not set.
 func inheritOtherSettings(s *convo.Settings, around convo.Settings) {
 	if s.System == "" {
 		s.System = around.System
@@ -206,7 +203,7 @@ func inheritOtherSettings(s *convo.Settings, around convo.Settings) {
 	}
 }
 
-// SettingsOf are the settings that a flow's main context begins with.
+// SettingsOf returns the initial settings of a flow's main context.
 func SettingsOf(f *flow.Flow) convo.Settings {
 	c := f.Context
 	s := convo.Settings{
@@ -229,7 +226,7 @@ func SplitModel(s string) (provider, model string) {
 	return "", s
 }
 
-// childResult is how a child run ended, with its failure as one of this node.
+// childResult converts the end of a child run; its failure becomes one of this node.
 func (a *attempt) childResult(c node.Child, e *engine.ChildReported) (node.ChildResult, error) {
 	run := e.Run
 	r := node.ChildResult{Run: run, Status: e.Status, Outputs: e.Outputs, Answer: e.Answer, Usage: e.Usage}
@@ -256,7 +253,7 @@ func (a *attempt) childResult(c node.Child, e *engine.ChildReported) (node.Child
 	return r, nil
 }
 
-// appendSharedMessages appends what the child's main context gained to the node's own.
+// appendSharedMessages appends the messages that the child added to its main context to the node's.
 func (a *attempt) appendSharedMessages(run string, e *engine.ChildReported) error {
 	own, err := a.Own()
 	if err != nil {
@@ -270,7 +267,7 @@ func (a *attempt) appendSharedMessages(run string, e *engine.ChildReported) erro
 		return fmt.Errorf("read what child run %s said: %w", run, err)
 	}
 	for _, m := range ms {
-		if !strings.HasPrefix(m.ID, run+"/") { // of a child whose ids are not unique in the tree
+		if !strings.HasPrefix(m.ID, run+"/") { // of a child whose message ids are not unique in the tree
 			m.ID = run + "/" + m.ID
 		}
 		if _, err := own.Upsert(m); err != nil {
@@ -280,7 +277,7 @@ func (a *attempt) appendSharedMessages(run string, e *engine.ChildReported) erro
 	return nil
 }
 
-// renamedSource reads one context of another run, whatever it is called here.
+// renamedSource reads one context of another run under any name.
 type renamedSource struct {
 	src  convo.Source
 	name string

@@ -12,8 +12,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// superviseChildren begins what is due for the children that the journal says are open.
-// What it acts on is durable.
+// superviseChildren starts what is due for the open children in the journal. Everything that it acts on is durable.
 func (x *Execution) superviseChildren() {
 	if !x.m.checkChildren || x.closing.Load() || x.err != nil {
 		return
@@ -59,7 +58,7 @@ func (x *Execution) cancelAcknowledged(err error) {
 	x.cancelAcks = nil
 }
 
-// superviseChild joins a child. The child itself reports that it ended or pauses.
+// superviseChild joins a child. The child itself reports its end or pause.
 func (x *Execution) superviseChild(ctx context.Context, t *childrun.Task) {
 	defer x.command(func(*engine.Run) (engine.Event, error) {
 		delete(x.joins, t.Child)
@@ -71,7 +70,7 @@ func (x *Execution) superviseChild(ctx context.Context, t *childrun.Task) {
 	x.failWith(x.retryWhileOwned(ctx, func() error { return x.local.joinChild(x, &t.Open) }))
 }
 
-// retryWhileOwned tries until no other process owns the child or ctx ends.
+// retryWhileOwned retries until no other process owns the child or ctx ends.
 func (x *Execution) retryWhileOwned(ctx context.Context, try func() error) error {
 	for ctx.Err() == nil {
 		err := try()
@@ -88,8 +87,7 @@ func (x *Execution) retryWhileOwned(ctx context.Context, try func() error) error
 	return nil
 }
 
-// failWith ends the execution because of a child that cannot be executed or cancelled. The
-// run stays as its journal has it.
+// failWith ends the execution because a child cannot be executed or cancelled. The run stays as its journal has it.
 func (x *Execution) failWith(err error) {
 	if err == nil || errors.Is(err, ErrClosed) || x.local.ctx.Err() != nil {
 		return
@@ -102,7 +100,7 @@ func (x *Execution) failWith(err error) {
 	})
 }
 
-// joinChild starts the child, or resumes it where it has to go on.
+// joinChild starts the child, or resumes it if it has to continue.
 func (l *Local) joinChild(x *Execution, c *engine.OpenChild) error {
 	row, err := l.childRow(c.Start.Run)
 	if err != nil || childrun.RestsAsReported(c, row) {
@@ -126,13 +124,13 @@ func (l *Local) joinChild(x *Execution, c *engine.OpenChild) error {
 		return err
 	}
 	select {
-	case <-y.parentLink.whenReady(): // it has reported what is news
+	case <-y.parentLink.whenReady(): // it has reported everything
 	case <-x.done:
 	}
 	return nil
 }
 
-// childRow reads what the store says of a child run.
+// childRow reads the child's row from the store.
 func (l *Local) childRow(run string) (childrun.Row, error) {
 	row, err := l.store.Run(l.ctx, run)
 	if errors.Is(err, store.ErrNotFound) {
@@ -144,7 +142,7 @@ func (l *Local) childRow(run string) (childrun.Row, error) {
 	return childrun.Row{Exists: true, Committed: row.Commits > 0, Status: row.Head.Status, Waiting: row.Head.Waiting}, nil
 }
 
-// childStartOptions returns what the child starts with, as the parent's journal has it.
+// childStartOptions returns the start of the child from the parent's journal.
 func (x *Execution) childStartOptions(c *engine.OpenChild) StartOptions {
 	b := childStartOptionsOf(x.m.run.Start, x.ID, c)
 	b.Folder = x.m.program.folderOf(x.m.run.Start.Folder, c.Start.Fingerprint)
@@ -191,14 +189,14 @@ func (l *Local) cancelChild(x *Execution, c *engine.OpenChild) error {
 			return l.cancelUnstarted(p, x.childStartOptions(c))
 		}
 		_, err = l.Do(l.ctx, p, c.Start.Run, Cancel("", orphanReason))
-		if errors.Is(err, ErrStatus) { // the end of its execution reports how it ended
+		if errors.Is(err, ErrStatus) { // the end of its execution reports the outcome
 			return nil
 		}
 		return err
 	})
 }
 
-// cancelUnstarted cancels a child run that has made no commit, with its first.
+// cancelUnstarted cancels a child run without commits by its first commit.
 func (l *Local) cancelUnstarted(p *Program, b StartOptions) error {
 	var ack chan error
 	y, fresh, err := l.getOrLoad(l.ctx, p, b.ID, loadNew, func(y *Execution) error {
@@ -220,10 +218,10 @@ func (l *Local) cancelUnstarted(p *Program, b StartOptions) error {
 	return err
 }
 
-// orphanReason is why children of a run that is cancelled or fails are cancelled.
+// orphanReason is the reason for cancelling the children of a cancelled or failed run.
 const orphanReason = "the run that started it stops"
 
-// programOf finds the program of a flow by its fingerprint.
+// programOf returns the program of a flow by its fingerprint.
 func (l *Local) programOf(ctx context.Context, fingerprint string) (*Program, error) {
 	if l.o.Flow == nil {
 		return nil, fmt.Errorf("the flow %s: %w: this process knows no flows by fingerprint", fingerprint, store.ErrNotFound)
@@ -231,8 +229,7 @@ func (l *Local) programOf(ctx context.Context, fingerprint string) (*Program, er
 	return l.o.Flow(ctx, fingerprint)
 }
 
-// recheckChild returns the command that joins a child again, since another process found
-// that it continues.
+// recheckChild returns the command that joins a child again, after another process has found that it continues.
 func (x *Execution) recheckChild(run string) Command {
 	return func(r *engine.Run) (engine.Event, error) {
 		for _, c := range r.OpenChildren() {

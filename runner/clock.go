@@ -7,21 +7,20 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// clock is a Local's time. It runs with the machine's, except that Skip puts it
-// forward where there is nothing to do but to wait.
+// clock is the time of a Local. It is the system's time, except that Skip advances it when every run only waits.
 type clock struct {
 	skip func(open map[string][]engine.Interrupt) bool
 
 	mu     sync.Mutex
-	offset int64 // milliseconds, of the machine's time
+	offset int64 // milliseconds added to the system's time
 	idle   map[*Execution]idleState
 }
 
-// idleState is how an execution waits.
+// idleState describes the wait of an execution.
 type idleState struct {
-	due      int64 // when its next timer is, Unix milliseconds; 0 is none
+	due      int64 // its next timer, Unix milliseconds; 0 for none
 	open     []engine.Interrupt
-	children []string // child runs that go on
+	children []string // active child runs
 }
 
 // now is Unix time in milliseconds.
@@ -35,12 +34,12 @@ func (c *clock) now() int64 {
 	return at + c.offset
 }
 
-// until is how long a moment is away.
+// until returns how long it is until a time.
 func (c *clock) until(at int64) time.Duration {
 	return time.Duration(at-c.now()) * time.Millisecond
 }
 
-// markBusy says that the execution has something to do.
+// markBusy marks the execution as active.
 func (c *clock) markBusy(x *Execution) {
 	if c.skip == nil {
 		return
@@ -50,8 +49,7 @@ func (c *clock) markBusy(x *Execution) {
 	delete(c.idle, x)
 }
 
-// recheck has the clock looked at again by one that rests, where another has left
-// since.
+// recheck lets an idle execution check the clock again after another one has ended.
 func (c *clock) recheck() {
 	if c.skip == nil {
 		return
@@ -68,11 +66,11 @@ func (c *clock) recheck() {
 	}
 }
 
-// skipRetryInterval is how long after a no Skip is asked again.
+// skipRetryInterval is how long Skip waits after a refusal before it is called again.
 const skipRetryInterval = time.Millisecond
 
-// enterIdle notes that the execution waits, if it does, and puts the clock forward to
-// the first timer if all that the Local holds do. The caller drives x.
+// enterIdle marks the execution as idle if it is, and advances the clock to the first timer if all executions of the
+// Local are idle. The caller drives x.
 func (x *Execution) enterIdle() {
 	c := &x.local.clock
 	if c.skip == nil || len(x.m.active) > 0 || x.messages.hasMessages() {
@@ -104,8 +102,8 @@ func (x *Execution) enterIdle() {
 	}
 }
 
-// markIdle notes that x rests. Where everything does, it returns the execution whose
-// timer is the first, and what all of them wait for, by run.
+// markIdle marks x as idle. If all executions are idle, it returns the one with the first timer, and what each waits
+// for, by run.
 func (l *Local) markIdle(x *Execution, r idleState) (first *Execution, open map[string][]engine.Interrupt) {
 	l.mu.Lock()
 	starting, held := len(l.loading), len(l.held)
@@ -129,7 +127,7 @@ func (l *Local) markIdle(x *Execution, r idleState) (first *Execution, open map[
 	}
 	for _, is := range c.idle {
 		for _, kid := range is.children {
-			if _, rests := open[kid]; !rests { // it is about to begin, or to say how it ended
+			if _, rests := open[kid]; !rests { // it is about to start, or to report its end
 				return nil, nil
 			}
 		}

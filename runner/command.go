@@ -10,34 +10,34 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// What commands to a run are refused with.
+// The errors of refused commands.
 var (
-	// ErrNoInterrupt: nothing of that id waits for an answer (any more).
+	// ErrNoInterrupt: no interrupt with that id waits for an answer (any more).
 	ErrNoInterrupt = errors.New("no such open interrupt")
-	// ErrAnswer: the answer does not fit what was asked for.
+	// ErrAnswer: the answer is invalid for the interrupt.
 	ErrAnswer = errors.New("the answer does not fit")
 	// ErrEnded: the execution has ended; the run may be resumed.
 	ErrEnded = errors.New("the execution has ended")
-	// ErrStatus: the run or node is not in a status that allows this.
+	// ErrStatus: the status of the run or node does not allow the command.
 	ErrStatus = errors.New("the status of the run or node does not allow it")
 )
 
-// errCancelling: the run is being cancelled already.
+// errCancelling: the run is already being cancelled.
 var errCancelling = errors.New("the run is being cancelled")
 
-// Command makes an event from what a run is now, or says why it cannot; nil is
-// nothing to do.
+// Command creates an event from the current state of a run, or returns why it cannot; nil means that there is nothing
+// to do.
 type Command func(r *engine.Run) (engine.Event, error)
 
-// command has the run's goroutine carry out a command.
+// command lets the run's driver carry out a command.
 func (x *Execution) command(c Command) chan error {
 	ack := make(chan error, 1)
 	x.send(driverMessage{command: c, ack: ack})
 	return ack
 }
 
-// Do carries out a command and returns when it is durable. ErrEnded means that
-// the execution has ended before: resume the run.
+// Do carries out a command and returns when it is durable. ErrEnded means that the execution had ended: resume the
+// run.
 func (x *Execution) Do(ctx context.Context, c Command) error {
 	return x.awaitAck(ctx, x.command(c))
 }
@@ -58,11 +58,9 @@ func (x *Execution) awaitAck(ctx context.Context, ack chan error) error {
 	}
 }
 
-// Do carries out a command on a run, which is resumed first unless this process
-// drives it, and returns when it is durable.
-//
-// What is answered of a child run, by "PATH>ID", is answered there; the execution
-// is the one of the run that was named.
+// Do carries out a command on a run, which is resumed first unless this process executes it, and returns when it is
+// durable. A command for a child run, with an id "PATH>ID", is carried out there; the result is the execution of the
+// given run.
 func (l *Local) Do(ctx context.Context, p *Program, id string, c Command) (*Execution, error) {
 	x, err := l.doHere(ctx, p, id, c)
 	if e, ok := errors.AsType[*childCommand](err); ok {
@@ -73,7 +71,7 @@ func (l *Local) Do(ctx context.Context, p *Program, id string, c Command) (*Exec
 	return x, err
 }
 
-// childCommand says that a command is for a child run.
+// childCommand means that a command is for a child run.
 type childCommand struct {
 	child   *engine.ChildStart
 	command Command
@@ -82,8 +80,8 @@ type childCommand struct {
 // Error names the child.
 func (e *childCommand) Error() string { return "this is for child run " + e.child.Run }
 
-// passToChild carries out a command on a child of a run, which do returns the execution
-// of, and returns the run's own execution, which knows of it.
+// passToChild carries out a command on a child of a run, of which do returns the execution, and returns the run's own
+// execution, to which the child has reported.
 func (l *Local) passToChild(ctx context.Context, p *Program, id, fingerprint string, do func(*Program) (*Execution, error), child string) (*Execution, error) {
 	cp, err := l.programOf(ctx, fingerprint)
 	if err != nil {
@@ -108,16 +106,15 @@ func (l *Local) passToChild(ctx context.Context, p *Program, id, fingerprint str
 	return y, nil
 }
 
-// AcceptedByChild is the error of a command that a child run has recorded, where the run
-// that was named cannot be resumed here, for example because another process still
-// owns it. The command must not be carried out again: resuming the run is enough.
+// AcceptedByChild is the error of a command that a child run has recorded, if the given run cannot be resumed here,
+// for example because another process still owns it. The command must not be repeated: resuming the run is enough.
 type AcceptedByChild struct {
-	Run   string // the run that was named
+	Run   string // the given run
 	Child string // the run that recorded the command
 	Err   error
 }
 
-// Error says which child run has recorded the command.
+// Error names the child run that has recorded the command.
 func (e *AcceptedByChild) Error() string {
 	return fmt.Sprintf("run %s: child run %s has recorded the command, but the run could not be resumed here: %v", e.Run, e.Child, e.Err)
 }
@@ -128,8 +125,7 @@ func (e *AcceptedByChild) Unwrap() error { return e.Err }
 func (l *Local) doHere(ctx context.Context, p *Program, id string, c Command) (*Execution, error) {
 	for {
 		if x := l.Held(id); x != nil {
-			// A commit that was refused has kept nothing of the command, and ends the
-			// execution.
+			// A refused commit has stored nothing of the command, and ends the execution.
 			if err := x.Do(ctx, c); !errors.Is(err, ErrEnded) && !errors.Is(err, store.ErrFenced) {
 				return x, err
 			}
@@ -174,15 +170,13 @@ func Answer(id string, v engine.Value, by string) Command {
 	}
 }
 
-// The answers to the question whether an effect happened, beside an object with
-// its result.
+// The answers to the question whether an effect happened, besides an object with its result.
 const (
 	outcomeRetry = "retry"
 	outcomeFail  = "fail"
 )
 
-// checkOutcome reports why a value does not say what became of an effect. What
-// was meant for somebody else must not fail the node.
+// checkOutcome returns why a value is not a valid answer to that question. An invalid answer must not fail the node.
 func checkOutcome(v engine.Value) error {
 	if o, ok := v.(map[string]any); ok {
 		if _, ok = o["result"]; ok && len(o) == 1 {
@@ -195,9 +189,8 @@ func checkOutcome(v engine.Value) error {
 	return fmt.Errorf("expected %q, %q or {\"result\": ...}", outcomeRetry, outcomeFail)
 }
 
-// AnswerQueued is Answer with a message that waits in the queue of the session: the
-// commit that answers takes it out of the queue. Where the message does not wait any
-// more, the commit is refused with store.ErrTaken.
+// AnswerQueued is Answer with a message from the queue of the session: the commit that answers removes it from the
+// queue. If the message no longer waits, the commit is refused with store.ErrNotQueued.
 func AnswerQueued(id string, v engine.Value, by, message string) Command {
 	return withQueuedMessage(Answer(id, v, by), message)
 }
@@ -215,15 +208,13 @@ func withQueuedMessage(c Command, message string) Command {
 	}
 }
 
-// queuedAnswer is an event made of a message in the queue of a session. It is never
-// journaled itself.
+// queuedAnswer is an event for an answer from the queue of a session. It is never journaled itself.
 type queuedAnswer struct {
 	engine.Event
 	message string
 }
 
-// Signal brings an outside event to the node that has waited longest for one
-// of that name.
+// Signal delivers an outside event to the node that has waited longest for one of that name.
 func Signal(name string, v engine.Value, by string) Command {
 	return func(r *engine.Run) (engine.Event, error) {
 		for _, i := range r.Interrupts() {
@@ -235,8 +226,8 @@ func Signal(name string, v engine.Value, by string) Command {
 	}
 }
 
-// Cancel asks the run to stop: no effect starts once it is durable. Wait for
-// the end of what is in flight. One that was cancelled before stays so.
+// Cancel cancels the run: no effect starts after it is durable. Wait for the end of the effects in flight. Cancelling
+// a run again has no effect.
 func Cancel(by, reason string) Command {
 	return func(r *engine.Run) (engine.Event, error) {
 		if r.CancelRequested() && !r.Status().Ended() {
@@ -252,8 +243,8 @@ func Cancel(by, reason string) Command {
 	}
 }
 
-// OverrideNode is a person's way out for a node that failed, was cancelled or waits:
-// op is "retry", "skip" or "complete", the last with the node's outputs.
+// OverrideNode lets a person override a node that failed, was cancelled or waits: op is "retry", "skip" or
+// "complete", the last with the node's outputs.
 func OverrideNode(op, path string, outputs engine.Values, by string) Command {
 	return func(r *engine.Run) (engine.Event, error) {
 		if !r.CanOverride(path) {

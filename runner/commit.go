@@ -7,8 +7,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// committer gathers the commits of many runs into one append: while one is
-// being written the next ones queue, and all of them go together.
+// committer combines the commits of many runs into one call of Append: while one call is in progress, further commits
+// queue and form the next one.
 type committer struct {
 	journal store.Journal
 	direct  bool
@@ -23,9 +23,8 @@ func newCommitter(s store.Store) *committer {
 	return &committer{journal: s, direct: s.Capabilities().Instant}
 }
 
-// commit returns when the one commit it is given is durable, or refused; the
-// list is free to be used again. The caller whose commit finds
-// nobody writing writes for all that queue up meanwhile.
+// commit returns when the given commit is durable, or refused; the caller may then reuse the list. If no other
+// goroutine is writing, the caller writes all that queue up meanwhile.
 func (c *committer) commit(one []store.Append, ack chan error) error {
 	if c.direct {
 		return c.journal.Append(context.Background(), one)[0]
@@ -42,8 +41,8 @@ func (c *committer) commit(one []store.Append, ack chan error) error {
 	return <-ack
 }
 
-// writeQueued writes what is queued; what queues up meanwhile is left to a goroutine,
-// so that the caller's own run is not held up by others.
+// writeQueued writes the queued commits; later ones are left to a goroutine, so that the caller's own run is not
+// delayed.
 func (c *committer) writeQueued() {
 	c.mu.Lock()
 	batch, acks := c.queue, c.acks

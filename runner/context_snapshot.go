@@ -8,15 +8,15 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// snapshotContexts keeps what an attempt that only reads its contexts sees of them: others
-// may write them while it works.
+// snapshotContexts stores the contexts of an attempt that only reads them, because other nodes may write them
+// meanwhile.
 func (m *machine) snapshotContexts(path string) {
 	if ids, writes := m.run.ContextsOf(path); ids != nil && !writes && m.snapshots[path] == nil {
 		m.setContextSnapshots(path, ids)
 	}
 }
 
-// restoreContextSnapshots is see for a start that is replayed.
+// restoreContextSnapshots is snapshotContexts for a replayed start.
 func (m *machine) restoreContextSnapshots(path string, forks []engine.ContextChange) error {
 	if err := m.applyContextChanges(forks); err != nil {
 		return err
@@ -25,9 +25,8 @@ func (m *machine) restoreContextSnapshots(path string, forks []engine.ContextCha
 	return nil
 }
 
-// keepContextSnapshots keeps what an attempt saw of its contexts while it waits, or is to be
-// tried again, with effects behind it: others may write them from here on, and
-// what it asks again must be what it asked. One that has none sees them anew.
+// keepContextSnapshots stores the contexts that an attempt with effects saw while it waits or is to be retried: other
+// nodes may write them, and repeated requests must be equal. Without stored contexts it sees the current ones.
 func (m *machine) keepContextSnapshots(path string) {
 	if len(m.run.Effects(path)) == 0 {
 		delete(m.snapshots, path)
@@ -51,8 +50,7 @@ func (m *machine) setContextSnapshots(path string, ids []string) {
 	m.snapshots[path] = base
 }
 
-// dropContextSnapshots forgets what was kept for the nodes inside the one at path, and,
-// where it is over, for itself.
+// dropContextSnapshots removes the snapshots of the nodes inside the one at path and, if it has ended, its own.
 func (m *machine) dropContextSnapshots(path string, over bool) {
 	if len(m.snapshots) == 0 {
 		return
@@ -70,9 +68,8 @@ func (m *machine) dropContextSnapshots(path string, over bool) {
 	}
 }
 
-// contextChanges is what a transaction changes. Where others have written the context
-// since the attempt saw it, messages that are there by now are not said again,
-// and what holds for positions of the history it saw is left out.
+// contextChanges returns the changes of a transaction. If other nodes have written the context since the attempt saw
+// it, messages that exist by now are omitted, and so are marks for positions of the older history.
 func (m *machine) contextChanges(path string, mgr *convo.Manager) ([]engine.ContextChange, error) {
 	base, kept := m.snapshots[path][mgr.ID()]
 	now := m.contexts[mgr.ID()]
@@ -95,9 +92,8 @@ func (m *machine) contextChanges(path string, mgr *convo.Manager) ([]engine.Cont
 	return list, nil
 }
 
-// rebase is a change as it comes to a context that others have written meanwhile,
-// and the context after it. Marks are for positions of the history as it was:
-// they are left as they came, and change nothing.
+// rebase returns a change adapted to a context that others have written meanwhile, and the context after it. Marks
+// apply to positions of the older history, so the context keeps its own.
 func rebase(ch convo.Change, now convo.Context) (convo.Change, convo.Context, error) {
 	if ch.Marks != nil {
 		return ch, now, nil
@@ -112,8 +108,8 @@ func rebase(ch convo.Change, now convo.Context) (convo.Change, convo.Context, er
 	return ch, after, err
 }
 
-// messagesFrom are what a context has from a position on, for a record of what was
-// appended: a store keeps as many messages as the record has.
+// messagesFrom returns the messages of a context from a position on, as the record of an append: a store keeps as
+// many messages as the record has.
 func messagesFrom(c convo.Context, from int) ([]convo.Message, error) {
 	var out []convo.Message
 	for i := from; i < c.History.Len(); i++ {

@@ -9,33 +9,31 @@ import (
 	"strings"
 )
 
-// ErrCursor: a text is no cursor, or one of another run.
+// ErrCursor: a text is not a cursor, or is a cursor of another run.
 var ErrCursor = errors.New("not a cursor of this run")
 
-// position is where a reader is in the stream of a tree of runs. It is never changed
-// once an item has it.
+// position is a position in the stream of a tree of runs. It is immutable once an item has it.
 type position struct {
-	hub     string // the hub that pos is of, "" for none
+	hub     string // the hub to which pos belongs, "" for none
 	pos     uint64
 	sawLive bool          // live output was yielded
-	runs    []runPosition // the watched run first
+	runs    []runPosition // the watched run comes first
 }
 
 // runPosition is a run of the tree whose events a reader follows.
 type runPosition struct {
 	run, pathPrefix, parent string
-	last                    int64 // number of the last event yielded; unset where what was is no news
-	seq                     int64 // of a commit up to which all was yielded
+	last                    int64 // number of the last yielded event; lastUnknown if earlier events are not reported
+	seq                     int64 // of a commit up to which everything was yielded
 	ended                   bool  // the last event ended the run
 }
 
-// lastUnknown is the number of the last event of a run of which what was is no news, until
-// it is known how far it has come.
+// lastUnknown is used for a run whose earlier events are not reported, until its number of events is known.
 const lastUnknown = -1
 
-// Cursor is the position behind the item, from which a reader can resume, also in
-// another process: Stream continues with what follows the item. It is a text of letters,
-// digits, '-', '_' and '.'. Its contents may change. "" for an item that was in no stream.
+// Cursor is the position after the item, from which a reader can resume, also in another process: Stream continues
+// with the next item. It is a text of letters, digits, '-', '_' and '.'. Its format may change. "" for an item that
+// was not in a stream.
 func (it *Item) Cursor() string {
 	if it.from == nil {
 		return ""
@@ -43,7 +41,7 @@ func (it *Item) Cursor() string {
 	return it.from.String()
 }
 
-// cursorJSON is a position as text.
+// cursorJSON is the encoded position.
 type cursorJSON struct {
 	Hub   string            `json:"h,omitempty"`
 	Pos   uint64            `json:"p,omitempty"`
@@ -60,10 +58,10 @@ type runPositionJSON struct {
 	Ended  bool   `json:"e,omitempty"`
 }
 
-// cursorPrefix begins a cursor; it names the version.
+// cursorPrefix is the prefix of cursors and names their version.
 const cursorPrefix = "c1."
 
-// String is the position as a cursor.
+// String returns the position as a cursor.
 func (p *position) String() string {
 	c := cursorJSON{Hub: p.hub, Pos: p.pos, Heard: p.sawLive, Runs: make([]runPositionJSON, len(p.runs))}
 	for i, f := range p.runs {
@@ -73,7 +71,7 @@ func (p *position) String() string {
 	return cursorPrefix + base64.RawURLEncoding.EncodeToString(b)
 }
 
-// maxCursor bounds the text of a cursor that is read.
+// maxCursor limits the length of a cursor.
 const maxCursor = 4 << 20
 
 // parseCursor reads a cursor of the stream of a run.

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// driverMessage is a message to an execution's driver. At most one of attempt and
-// command is set; with neither it is a look at the clock.
+// driverMessage is a message to an execution's driver. At most one of attempt and command is set; without either the
+// driver only checks the clock.
 type driverMessage struct {
 	attempt *attempt
 	// ended: the attempt's function returned err after micros.
@@ -18,8 +18,7 @@ type driverMessage struct {
 	stop int
 	// events are to be made durable for the attempt, which waits for ack.
 	events []engine.Event
-	// command makes an event from what the run is now; ack says whether it is
-	// durable.
+	// command creates an event from the current state of the run; ack reports whether it is durable.
 	command func(r *engine.Run) (engine.Event, error)
 	ack     chan error
 	// delivery is the message of the run's inbox that the command carries out, nil for
@@ -27,19 +26,18 @@ type driverMessage struct {
 	delivery *delivery
 }
 
-// driverQueue never blocks a sender. Whoever takes its mail drives the execution;
-// there is never more than one such driver, and none while the box is empty.
+// driverQueue is the queue of messages to the driver of an execution. It never blocks a sender. The goroutine that
+// processes the messages is the driver; there is never more than one, and none while the queue is empty.
 type driverQueue struct {
 	mu     sync.Mutex
 	queue  []driverMessage
 	driven bool
 }
 
-// newDriverQueue returns a box whose maker is its first driver.
+// newDriverQueue returns a queue with its creator as the first driver.
 func newDriverQueue() *driverQueue { return &driverQueue{driven: true} }
 
-// put adds mail. Where nobody drives, lead is true and the caller must have the
-// execution driven.
+// put adds messages. If there is no driver, lead is true and the caller must have the execution driven.
 func (b *driverQueue) put(ms ...driverMessage) (lead bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -49,7 +47,7 @@ func (b *driverQueue) put(ms ...driverMessage) (lead bool) {
 	return lead
 }
 
-// takeAll empties the box into spare's room.
+// takeAll empties the queue and returns its messages; spare is used for new ones.
 func (b *driverQueue) takeAll(spare []driverMessage) []driverMessage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,14 +56,14 @@ func (b *driverQueue) takeAll(spare []driverMessage) []driverMessage {
 	return out
 }
 
-// hasMessages reports whether there is mail.
+// hasMessages reports whether there are messages.
 func (b *driverQueue) hasMessages() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.queue) > 0
 }
 
-// releaseDriver ends the driver's turn, unless there is mail.
+// releaseDriver ends the role of the driver, unless there are messages.
 func (b *driverQueue) releaseDriver() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
