@@ -17,9 +17,8 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// Do implements node.Effects. A result that is recorded is returned as it was;
-// otherwise what earlier effects brought is made durable first, since the new
-// one may depend on it and leaves the process.
+// Do implements node.Effects. A recorded result is returned unchanged. Otherwise the results of earlier effects are
+// made durable first, because the new effect may depend on them and has consequences outside.
 func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 	key := a.effectKey(e)
 	digest, err := requestDigest(&e)
@@ -63,7 +62,7 @@ func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 	return a.runEffect(e, key, digest)
 }
 
-// runEffect does an effect and notes its result.
+// runEffect executes an effect and records its result.
 func (a *attempt) runEffect(e node.Effect, key, digest string) (engine.Value, error) {
 	a.effectsInFlight.Add(1)
 	defer a.effectsInFlight.Add(-1)
@@ -82,7 +81,7 @@ func (a *attempt) runEffect(e node.Effect, key, digest string) (engine.Value, er
 	spent := a.toolRunUsage(key)
 	if err != nil && a.ctx.Err() != nil {
 		switch {
-		case e.Reserve != nil: // the try that was cut off is charged at its reservation
+		case e.Reserve != nil: // the interrupted try is charged at its reservation
 			spent = spent.Add(e.Reserve.RetryUsage)
 		case out.Usage != nil:
 			spent = spent.Add(*out.Usage)
@@ -118,8 +117,8 @@ func (a *attempt) runEffect(e node.Effect, key, digest string) (engine.Value, er
 	return engine.Copy(done.Result), nil
 }
 
-// chargeReserved settles the reservation of an effect that is over: by what is
-// recorded of it, or else by what was reserved.
+// chargeReserved charges an effect that has ended, by its recorded usage or else by its reservation, and releases the
+// reservation.
 func (a *attempt) chargeReserved(key string, took engine.Usage) {
 	if done := a.completedEffect(key); done != nil {
 		took = engine.Usage{}
@@ -146,8 +145,7 @@ func (a *attempt) callEffect(e node.Effect, key string) (node.Outcome, error) {
 	return out, err
 }
 
-// effectKey is the key of an effect. The ordinals of answers that ended an earlier
-// attempt are passed over.
+// effectKey returns the key of an effect. The ordinals of answers that ended an earlier attempt are skipped.
 func (a *attempt) effectKey(e node.Effect) string {
 	prefix := a.Path + "/" + e.Name + "#"
 	if e.Index > 0 {
@@ -184,8 +182,7 @@ func (a *attempt) replayEffect(known *engine.EffectCompleted, digest string) (en
 	return engine.Copy(known.Result), nil
 }
 
-// resolveUnknown decides about an effect that was begun before a crash and
-// never recorded.
+// resolveUnknown decides about an effect that was started before a crash and has no recorded result.
 func (a *attempt) resolveUnknown(e node.Effect, key string) (v engine.Value, done bool, err error) {
 	unknown := &engine.Error{
 		Code: engine.CodeEffectUnknown, Key: key, Permanent: true,
@@ -215,10 +212,9 @@ func (a *attempt) resolveUnknown(e node.Effect, key string) (v engine.Value, don
 	return nil, true, unknown
 }
 
-// outcomeQuestionID is the id of the question what became of an effect. Each start
-// whose outcome is unknown has a question of its own, so that an answer says
-// what is to be done once; and the effect's own number is in it, not the order
-// of asking, since parallel tool calls ask in any.
+// outcomeQuestionID returns the id of the question about the outcome of an effect. Each start with an unknown outcome
+// has its own question, so that an answer applies once. The id contains the effect's number, not the order of the
+// questions, because parallel tool calls ask in any order.
 func (a *attempt) outcomeQuestionID(key string) string {
 	id := a.Path + ":effect." + strings.TrimPrefix(key, a.Path+"/")
 	if again := a.startedEffects[key].UnknownStarts; again > 0 || a.Attempt > 1 {
@@ -227,12 +223,12 @@ func (a *attempt) outcomeQuestionID(key string) string {
 	return id
 }
 
-// commitEffectStart makes durable what must be before the effect may leave.
+// commitEffectStart makes durable what must be durable before the effect starts.
 func (a *attempt) commitEffectStart(e node.Effect, key, digest string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before := a.startedEffects[key]
-	// A start that was charged as cut off is charged for good before the call is made again.
+	// A start that was charged as interrupted is charged for good before the call is repeated.
 	if e.Unknown != node.UnknownRetry || e.Reserve != nil || before != nil && before.Reserve != nil {
 		start := &engine.EffectStarted{Key: key, Digest: digest}
 		if e.Reserve != nil {
@@ -301,7 +297,7 @@ func requestDigest(e *node.Effect) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(sum[:12]), nil
 }
 
-// toError gives any error its code and place.
+// toError converts any error to one with a code and a node.
 func (a *attempt) toError(err error) *engine.Error {
 	var out engine.Error
 	if e, ok := guard.Find[*engine.Error](err); ok {
@@ -328,19 +324,18 @@ func (a *attempt) toError(err error) *engine.Error {
 	return &out
 }
 
-// plainErrorOf gives an error that a function of others returned, made one whose methods are
-// known to end.
+// plainErrorOf converts an error of foreign code to one whose methods are known to return.
 func plainErrorOf(err error) error {
 	if err == nil {
 		return nil
 	}
 	chain := guard.Chain(err)
 	for _, e := range chain {
-		switch e.(type) { //nolint:errorlint // the chain is walked here
+		switch e.(type) { //nolint:errorlint // the chain is followed here
 		case *engine.Error, *llm.Error, *limitReached, *guard.Panic:
 			return e
 		}
-		if e == node.ErrSuspended || e == context.Canceled || e == context.DeadlineExceeded { //nolint:errorlint // as above
+		if e == node.ErrSuspended || e == context.Canceled || e == context.DeadlineExceeded { //nolint:errorlint // see above
 			return &plainError{guard.Text(err), e}
 		}
 	}
@@ -355,5 +350,5 @@ type plainError struct {
 // Error implements error.
 func (e *plainError) Error() string { return e.text }
 
-// Unwrap gives the error of ours that it was made of.
+// Unwrap returns the error from which it was made, if that is one of this project.
 func (e *plainError) Unwrap() error { return e.cause }

@@ -16,11 +16,10 @@ import (
 	"github.com/weir-run/weir/trajectory/follow"
 )
 
-// Execution is a run held in memory by a Local. It ends when the run ends, when only
-// people or outside events can continue it, when its lease is lost, or when the Local
-// closes. At most one goroutine at a time, the driver, applies messages to it; see
-// driverQueue. Fields belong to the driver unless their comment says otherwise; ID, local
-// and startedAt are constant, and result, err and stopped may be read once done is closed.
+// Execution is a run held in memory by a Local. It ends when the run ends, when only people or outside events can
+// continue it, when its lease is lost, or when the Local closes. At most one goroutine at a time, the driver, applies
+// messages to it; see driverQueue. Fields belong to the driver unless their comment says otherwise; ID, local and
+// startedAt are constant, and result, err and stopped may be read once done is closed.
 type Execution struct {
 	ID string
 
@@ -39,33 +38,33 @@ type Execution struct {
 	timer            *time.Timer
 	savingCheckpoint atomic.Bool // any goroutine: a checkpoint is being written
 	checkpointAfter  int64       // no checkpoint before this many events
-	nextAttempt      *attempt    // what the driver runs itself once it has no messages
+	nextAttempt      *attempt    // what the driver runs itself when it has no messages
 
 	parentLink     parentLink
 	publishesTo    atomic.Pointer[Execution]              // any goroutine; the parent, whose readers see this run too
 	children       childrun.Children                      // open children
-	joins          map[*childrun.Child]context.CancelFunc // joins of children that are under way
+	joins          map[*childrun.Child]context.CancelFunc // joins of children in progress
 	pendingAcks    []chan error                           // commands applied, not yet durable
-	takenMessages  []string                               // messages to the session that the next commit takes
-	takenPosts     []int64                                // messages of the inbox that the next commit takes
+	takenMessages  []string                               // messages to the session that the next commit consumes
+	takenPosts     []int64                                // inbox messages that the next commit consumes
 	cancelAcks     []chan error                           // cancellations, not yet durable in all children
 	toolRuns       toolRuns                               // flows that tools run
 	follower       *follow.Follower
-	trajectoryLost bool // the trajectory cannot be recorded any more
+	trajectoryLost bool // recording the trajectory has failed
 	describer      describer
 	batch          []driverMessage
 	result         Result
 	err            error
-	stopped        *Stopped // the Local closed before the run came to an end or a pause
+	stopped        *Stopped // the Local closed before the run ended or paused
 }
 
-// Result is how far a run has come.
+// Result describes how far a run has come.
 type Result struct {
 	Run     string        `json:"run"`
 	Status  engine.Status `json:"status"`
 	Outputs engine.Values `json:"outputs"`
-	// Absent are the declared outputs that a completed run did not give, each with
-	// the reason as text: the node that it is a reference to was skipped.
+	// Absent has the declared outputs that a completed run did not produce, each with the reason as text: the node to
+	// which it refers was skipped.
 	Absent     engine.Values      `json:"absent,omitempty"`
 	Interrupts []engine.Interrupt `json:"interrupts,omitempty"`
 	Usage      engine.Usage       `json:"usage"`
@@ -77,9 +76,8 @@ var errClosing = errors.New("the process is shutting down")
 // Done is closed when the execution has ended.
 func (x *Execution) Done() <-chan struct{} { return x.done }
 
-// Wait returns the result once the execution has ended. When ctx ends first that is an
-// error and the run goes on. Where the Local closed before the run came to its end or
-// to a pause, the error is a *Stopped.
+// Wait returns the result when the execution has ended. If ctx ends first, the error is that of ctx and the run
+// continues. If the Local closed before the run ended or paused, the error is a *Stopped.
 func (x *Execution) Wait(ctx context.Context) (Result, error) {
 	select {
 	case <-x.done:
@@ -92,7 +90,7 @@ func (x *Execution) Wait(ctx context.Context) (Result, error) {
 	}
 }
 
-// send sends mail to the execution.
+// send adds a message to the queue of the driver.
 func (x *Execution) send(m driverMessage) {
 	x.local.clock.markBusy(x)
 	if x.messages.put(m) {
@@ -100,18 +98,17 @@ func (x *Execution) send(m driverMessage) {
 	}
 }
 
-// drive handles mail until there is none. An attempt it returns is the only
-// thing the run is about to do: the caller is to run it at once, on its own
-// goroutine.
+// drive handles messages until there are none. An attempt that it returns is the only thing that the run is about to
+// do: the caller must run it at once, on its own goroutine.
 func (x *Execution) drive() *attempt {
 	for {
 		x.nextAttempt = nil
 		x.handleMessages()
 		if x.err != nil || x.isDone() {
 			x.finish()
-			return nil // driven for ever, so nobody drives it again
+			return nil // no other goroutine becomes the driver again
 		}
-		if x.m.run.Status() != engine.Paused { // else it looks after its children
+		if x.m.run.Status() != engine.Paused { // otherwise it supervises its children
 			x.attachToParent()
 			x.setTimer()
 			x.enterIdle()
@@ -126,7 +123,7 @@ func (x *Execution) drive() *attempt {
 	}
 }
 
-// handleMessages handles the mail that is there and all that follows from it.
+// handleMessages handles the queued messages and their consequences.
 func (x *Execution) handleMessages() {
 	x.batch = x.messages.takeAll(x.batch)
 	for i := range x.batch {
@@ -151,8 +148,7 @@ func (x *Execution) handleMessages() {
 	}
 }
 
-// advance runs what may run now, commits, and launches what the commit allows,
-// until there is nothing more to do at once.
+// advance runs what may run now, commits, and starts what the commit allows, until nothing can be done at once.
 func (x *Execution) advance() error {
 	for {
 		if err := x.runDirect(); err != nil {
@@ -190,7 +186,7 @@ func (x *Execution) runDirect() error {
 	return nil
 }
 
-// maxStaged bounds how many events one commit may gather.
+// maxStaged is the maximum number of events of one commit.
 const maxStaged = 2000
 
 // runAttempt runs an attempt on the run's goroutine.
@@ -198,7 +194,7 @@ func (x *Execution) runAttempt(a *attempt) error {
 	a.io = x
 	returned := false
 	defer func() {
-		if !returned { // this goroutine ends; another one goes on driving
+		if !returned { // this goroutine ends; another one becomes the driver
 			go x.handleExit(a)
 		}
 	}()
@@ -212,8 +208,7 @@ func (x *Execution) runAttempt(a *attempt) error {
 	return nil
 }
 
-// handleExit settles an attempt whose function ended the goroutine that drove the run,
-// and drives it from here on.
+// handleExit handles an attempt whose function ended the goroutine that drove the run, and becomes the driver.
 func (x *Execution) handleExit(a *attempt) {
 	if err := x.m.applyOutcome(x.local.clock.now(), a, a.exitError(), 0); err != nil && x.err == nil {
 		x.err = err
@@ -221,7 +216,7 @@ func (x *Execution) handleExit(a *attempt) {
 	job{x, nil}.do()
 }
 
-// launch starts the attempts whose start is durable now.
+// launch starts the attempts whose start is durable.
 func (x *Execution) launch() error {
 	starts, err := x.m.takeLaunchable(x.m.run.Now())
 	if err != nil {
@@ -241,7 +236,7 @@ func (x *Execution) launch() error {
 	return nil
 }
 
-// spawn runs an attempt on a goroutine of its own.
+// spawn runs an attempt on its own goroutine.
 func (x *Execution) spawn(a *attempt) {
 	a.io = x
 	actx, cancel := context.WithCancelCause(x.local.ctx)
@@ -263,7 +258,7 @@ func (x *Execution) handle(m *driverMessage) error {
 		return x.handleCommand(m)
 	case m.attempt == nil:
 		return nil
-	case x.m.active[m.attempt.Path] != m.attempt: // given up before
+	case x.m.active[m.attempt.Path] != m.attempt: // abandoned before
 		if m.ack != nil {
 			m.ack <- errAborted
 		}
@@ -276,8 +271,8 @@ func (x *Execution) handle(m *driverMessage) error {
 	return x.stageForAttempt(m)
 }
 
-// stageForAttempt applies what an attempt wants durable before it goes on. One that the
-// run has stopped begins no effect any more.
+// stageForAttempt applies the events that an attempt needs durable before it continues. An attempt that was stopped
+// starts no effect any more.
 func (x *Execution) stageForAttempt(m *driverMessage) error {
 	refused := false
 	for _, e := range m.events {
@@ -307,7 +302,7 @@ func (x *Execution) handleCommand(m *driverMessage) error {
 	}
 	if err != nil || e == nil {
 		m.ack <- err
-		return nil //nolint:nilerr // a command that is refused is its sender's error, not the run's
+		return nil //nolint:nilerr // an error of a refused command is for its sender, not for the run
 	}
 	if _, cancel := e.(*engine.CancelRequested); cancel && x.deferCancel(m) {
 		return nil
@@ -335,8 +330,8 @@ func (x *Execution) handleCommand(m *driverMessage) error {
 	return nil
 }
 
-// handleAttemptEnd settles an attempt. One that stopped because the process does leaves
-// only what its effects brought.
+// handleAttemptEnd handles the end of an attempt. Of an attempt that stopped because the process stops only the
+// effects are recorded.
 func (x *Execution) handleAttemptEnd(m *driverMessage) error {
 	a := m.attempt
 	a.cancel(nil)
@@ -356,7 +351,7 @@ func (x *Execution) handleAttemptEnd(m *driverMessage) error {
 	return nil
 }
 
-// commit makes what is staged durable, tells who waits for it, and shows it.
+// commit makes the staged events durable, notifies those who wait for them, and publishes them.
 func (x *Execution) commit() error {
 	c, ok := x.m.takeCommit()
 	if !ok {
@@ -365,7 +360,7 @@ func (x *Execution) commit() error {
 	}
 	x.appendBuf[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run), Release: x.releasesLease(), Carryover: x.m.carryoverChange(), ConsumedMessages: x.takenMessages, ConsumedPosts: x.takenPosts, AnnouncesOnly: onlyEffectStarts(c.Events)}
 	x.takenMessages, x.takenPosts = nil, nil
-	if x.leaseState == leaseReleased { // by the commit before, and something has come since
+	if x.leaseState == leaseReleased { // by the previous commit, and events were staged since
 		x.reacquireWithCommit()
 		x.appendBuf[0].Fence = x.lease.Fence
 	}
@@ -390,7 +385,7 @@ func (x *Execution) commit() error {
 	return nil
 }
 
-// onlyEffectStarts reports whether events only say that effects are about to start.
+// onlyEffectStarts reports whether events only announce effects.
 func onlyEffectStarts(events []engine.Event) bool {
 	for _, e := range events {
 		if _, ok := e.(*engine.EffectStarted); !ok {
@@ -407,7 +402,7 @@ func (x *Execution) acknowledge(err error) {
 	x.pendingAcks = x.pendingAcks[:0]
 }
 
-// head is what listings say of the run.
+// head returns the row of the run in listings.
 func head(r *engine.Run) store.Head {
 	h := store.Head{Status: r.Status(), Waiting: r.Interrupts(), Usage: r.Usage(), Error: r.Failure()}
 	if h.Status == engine.Running {
@@ -429,7 +424,7 @@ func (x *Execution) isDone() bool {
 	return rests && !x.toolRuns.cancelling() && x.describer.running == 0
 }
 
-// setTimer sets the clock for the next timer of the run.
+// setTimer sets the system timer for the next timer of the run.
 func (x *Execution) setTimer() {
 	_, at, ok := x.m.run.NextTimer()
 	switch {
@@ -458,7 +453,7 @@ func (x *Execution) fireTimers() error {
 	return nil
 }
 
-// finish leaves the run as it is in the journal.
+// finish ends the execution; the run stays as its journal has it.
 func (x *Execution) finish() {
 	x.local.clock.markBusy(x)
 	ctx := context.WithoutCancel(x.local.ctx)
@@ -502,7 +497,7 @@ func (x *Execution) finish() {
 	x.local.loops.Done()
 }
 
-// refuseMessages answers mail that came too late.
+// refuseMessages answers messages that arrived too late.
 func (x *Execution) refuseMessages() {
 	for _, m := range x.messages.takeAll(nil) {
 		if m.ack != nil {
@@ -511,9 +506,9 @@ func (x *Execution) refuseMessages() {
 	}
 }
 
-// flush implements door.
+// flush implements attemptIO.
 func (x *Execution) flush(a *attempt, events []engine.Event) error {
-	if a.cancel == nil { // on the run's own goroutine
+	if a.cancel == nil { // on the driver's goroutine
 		for _, e := range events {
 			if err := x.m.step(x.local.clock.now(), e); err != nil {
 				return err
@@ -531,7 +526,7 @@ func (x *Execution) flush(a *attempt, events []engine.Event) error {
 	}
 }
 
-// emit implements door.
+// emit implements attemptIO.
 func (x *Execution) emit(a *attempt, c llm.Chunk) {
 	it := Item{
 		Run: x.ID, At: x.local.clock.now(), Path: a.Path, Attempt: a.Attempt,
@@ -541,14 +536,14 @@ func (x *Execution) emit(a *attempt, c llm.Chunk) {
 	x.publish(func(h *hub) { h.publishLive(it) })
 }
 
-// publish has those who watch the run, or a run above it, see something.
+// publish publishes an item to readers of the run and of its ancestors.
 func (x *Execution) publish(see func(*hub)) {
 	for y := x; y != nil; y = y.publishesTo.Load() {
 		see(&y.hub)
 	}
 }
 
-// publishTo has those who watch the parent, or a run above it, see the run from here on.
+// publishTo makes readers of the parent and its ancestors see the run from now on.
 func (x *Execution) publishTo(parent *Execution, from int64) {
 	if parent == nil || !x.publishesTo.CompareAndSwap(nil, parent) {
 		return
@@ -556,11 +551,11 @@ func (x *Execution) publishTo(parent *Execution, from int64) {
 	parent.publish(func(h *hub) { h.attach(x.ID, from) })
 }
 
-// durableEvents is the number of the run's last event that is durable.
+// durableEvents is the number of the run's last durable event.
 func (x *Execution) durableEvents() int64 { return x.m.first - 1 }
 
-// publishEnd has those who watch the parent see what the run did, where they did not
-// while it lasted, and that it is not executed here any more.
+// publishEnd publishes to readers of the parent what the run did, if they did not see it live, and that it is no
+// longer executed here.
 func (x *Execution) publishEnd() {
 	if s := x.m.run.Start; s != nil && s.Node != "" {
 		x.publishTo(x.local.Held(s.Parent), x.hub.start)

@@ -7,15 +7,14 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// folder is where the files are that nodes of the flow, or of flows that it uses,
-// name: the folder that is given, else that of the flow's file; "" where no node
-// names files.
+// folder is the folder of the files that nodes of the flow, or of its sub-flows, name: the given one, otherwise that
+// of the flow's file; "" if no node names files.
 func (p *Program) folder(given string) string {
 	if !p.files {
 		return ""
 	}
 	if given == "" {
-		given = filepath.Dir(p.Flow.File) // "." for a flow that is in no file
+		given = filepath.Dir(p.Flow.File) // "." for a flow without a file
 	}
 	at, err := filepath.Abs(given)
 	if err != nil {
@@ -24,8 +23,7 @@ func (p *Program) folder(given string) string {
 	return at
 }
 
-// folderOf is where the files are of a flow that this one uses, seen from the
-// folder of this one; "" where that is not known.
+// folderOf returns the folder of a sub-flow's files relative to the folder of this one; "" if it is unknown.
 func (p *Program) folderOf(folder, fingerprint string) string {
 	if folder == "" {
 		return ""
@@ -35,7 +33,7 @@ func (p *Program) folderOf(folder, fingerprint string) string {
 			return filepath.Join(folder, filepath.Dir(u.Ref))
 		}
 	}
-	return folder // it uses itself
+	return folder // it is recursive
 }
 
 // namesFiles reports whether a node of the graph has the setting files.

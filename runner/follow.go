@@ -10,10 +10,9 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Follow yields what is seen of a run and of the runs below it, whichever process
-// executes it, from behind the item that has the cursor, "" for all, until the run has
-// ended or ctx does. It yields live output while this process executes the run; while
-// another does, or none, it looks for events as often as Options.Poll says.
+// Follow yields the items of a run and its child runs, whichever process executes them, after the item with the
+// cursor ("" for all), until the run or ctx ends. It yields live output while this process executes the run;
+// otherwise it polls for events at the interval Options.Poll.
 func (l *Local) Follow(ctx context.Context, run, cursor string) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		r := &reader{ctx: ctx, l: l, yield: yield, at: position{runs: []runPosition{{run: run}}}}
@@ -34,8 +33,7 @@ func (l *Local) Follow(ctx context.Context, run, cursor string) iter.Seq2[Item, 
 	}
 }
 
-// readOnce yields what there is to see of a run now, and, where this process executes it, of
-// that execution until its end.
+// readOnce yields the items of a run so far and, if this process executes it, those of that execution until its end.
 func (r *reader) readOnce(run string) bool {
 	if x := r.l.Held(run); x != nil {
 		return r.resume(x) && r.follow()
@@ -43,7 +41,7 @@ func (r *reader) readOnce(run string) bool {
 	return r.yieldGap() && r.replay(&subscription{})
 }
 
-// pause waits before the journals are read again.
+// pause waits until the journals are read again.
 func (r *reader) pause() bool {
 	t := time.NewTimer(r.l.o.Poll)
 	defer t.Stop()
@@ -56,9 +54,8 @@ func (r *reader) pause() bool {
 	}
 }
 
-// ReadJournals yields what the journals of a run and of the runs below it have, from behind
-// the item that has the cursor, or, where that is "", from the run's event after number
-// `after` on, and ends.
+// ReadJournals yields the events in the journals of a run and its child runs, after the item with the cursor or, if
+// that is "", after the run's event number `after`.
 func (l *Local) ReadJournals(ctx context.Context, run, cursor string, after int64) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		r := &reader{ctx: ctx, l: l, yield: yield, at: position{runs: []runPosition{{run: run}}}}
@@ -82,7 +79,7 @@ func (l *Local) ReadJournals(ctx context.Context, run, cursor string, after int6
 	}
 }
 
-// Cursor is the position behind what a run and the runs below it have done so far.
+// Cursor is the position after everything that a run and its child runs have done so far.
 func (l *Local) Cursor(ctx context.Context, run string) (string, error) {
 	var failed error
 	r := &reader{

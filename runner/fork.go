@@ -14,40 +14,40 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// ForkOptions says what a run begins with that shares the past of another. How much of
-// it is At or From, or else follows from what is edited.
+// ForkOptions describe a run that shares the past of another. The end of the shared past is At or From, or is derived
+// from the edits.
 type ForkOptions struct {
 	ID, Origin, By string
-	// At is the number of the last event to share, 0 for none given.
+	// At is the number of the last shared event, 0 if it is not given.
 	At int64
-	// From is the path of a node, or of an iteration: what was before its first
-	// start is shared. "" for none given.
+	// From is the path of a node, or of an iteration: the events before its first start are shared. "" if it is not
+	// given.
 	From string
 	// Inputs are all of the run's inputs, checked.
 	Inputs engine.Values
-	// State is written at the point where the past ends.
+	// State is written at the end of the shared past.
 	State  []engine.StateChange
 	Breaks []string
-	// Settings are those of the main context from there on, nil for as they are;
-	// Provider and Model go over them.
+	// Settings are the settings of the main context from there on, nil for unchanged; Provider and Model override
+	// them.
 	Settings        *convo.Settings
 	Provider, Model string
 }
 
-// ForkPlan is what a fork comes to: what is reused, and what runs.
+// ForkPlan describes the result of a fork: what is reused, and what runs.
 type ForkPlan struct {
 	// Run is the run whose past is shared, up to event At.
 	Run string
 	At  int64
-	// RequestedAt is the event that was asked for, where that is another than At.
+	// RequestedAt is the requested event, if it differs from At.
 	RequestedAt int64
-	// Events is how many events the run had.
+	// Events is the number of events of the run.
 	Events int64
-	// Nodes are those of the flow that the fork runs, in flow order, those of open
-	// iterations after their composite. Removed are nodes that the flow has no more.
+	// Nodes are those of the fork's flow, in flow order, those of open iterations after their composite. Removed are
+	// nodes that the flow no longer has.
 	Nodes   []ForkedNode
 	Removed []string
-	// Shared is what was spent in the past that is shared.
+	// Shared is the usage in the shared past.
 	Shared engine.Usage
 
 	fork       ForkOptions
@@ -58,33 +58,32 @@ type ForkPlan struct {
 	sharedTail []engine.Event // of the commit after the base's, those that are shared
 }
 
-// Reuse is what a fork makes of a node.
+// Reuse describes the use of a node in a fork.
 type Reuse string
 
-// What becomes of a node in a fork.
+// The uses of a node in a fork.
 const (
 	NodeReused     Reuse = "reused"    // it has ended, and its outcome is shared
-	NodeContinues  Reuse = "continues" // it goes on: it waits, or its iterations are shared
-	NodeRestarts   Reuse = "again"     // it had begun in the other run, and begins anew
-	NodeAdded      Reuse = "new"       // the other run's flow has no such node
-	NodeNotReached Reuse = "ahead"     // the other run did not come to it either
+	NodeContinues  Reuse = "continues" // it continues: it waits, or its iterations are shared
+	NodeRestarts   Reuse = "again"     // it had started in the other run, and starts again
+	NodeAdded      Reuse = "new"       // the other run's flow does not have the node
+	NodeNotReached Reuse = "ahead"     // the other run did not reach it either
 )
 
 // ForkedNode is a node of a fork.
 type ForkedNode struct {
 	Path, Type string
 	Reuse      Reuse
-	// Reason says why it is not reused, "" where it only comes later.
+	// Reason is the reason why it is not reused, "" if it only comes later.
 	Reason string
 }
 
-// EffectiveStart is how a run began, as it holds for what it does now: for a fork with
-// its own flow and inputs.
+// EffectiveStart is the start of a run as it applies now: for a fork with its own flow and inputs.
 func (l *Local) EffectiveStart(ctx context.Context, id string) (*engine.RunStarted, error) {
 	return EffectiveStartIn(ctx, l.store, id)
 }
 
-// EffectiveStartIn is Local.Beginning for a store.
+// EffectiveStartIn is Local.EffectiveStart for a store.
 func EffectiveStartIn(ctx context.Context, st store.Store, id string) (*engine.RunStarted, error) {
 	s := store.Complete(st)
 	row, err := s.Run(ctx, id)
@@ -114,8 +113,8 @@ func EffectiveStartIn(ctx context.Context, st store.Store, id string) (*engine.R
 	return start, nil
 }
 
-// checkpointedStart is how a run began, as its checkpoint has it; nil where there is none. The
-// first commit of a run may be a long one.
+// checkpointedStart returns the start of a run from its checkpoint; nil if there is none. The first commit of a run
+// may be a long one.
 func checkpointedStart(ctx context.Context, s store.CheckpointStore, id string) *engine.RunStarted {
 	cp, err := s.Checkpoint(ctx, id)
 	if err != nil {
@@ -132,8 +131,8 @@ func checkpointedStart(ctx context.Context, s store.CheckpointStore, id string) 
 	return start
 }
 
-// forkEvent is what made the run a fork, nil where it is none. One made by an older
-// version, that shares no whole commit of the other run, has no base.
+// forkEvent returns the event that made the run a fork, nil if it is none. An event of an older version that shares
+// no whole commit of the other run has no base.
 func forkEvent(ctx context.Context, j store.Journal, row *store.Run) (*engine.RunForked, error) {
 	var shared int64
 	if row.Base != nil {
@@ -148,8 +147,7 @@ func forkEvent(ctx context.Context, j store.Journal, row *store.Run) (*engine.Ru
 	return nil, err
 }
 
-// MainSettings are those that the main context of a run began with, and a fork's
-// went on with.
+// MainSettings returns the settings with which the main context of a run started, or a fork's continued.
 func MainSettings(s *engine.RunStarted) (settings convo.Settings, ok bool) {
 	for _, c := range s.Contexts {
 		body, err := changeOf(c.Body)
@@ -172,7 +170,7 @@ func notStartedError(id string) error {
 	}
 }
 
-// commitAfter are the events of the commit after seq.
+// commitAfter returns the events of the commit after seq.
 func commitAfter(ctx context.Context, j store.Journal, id string, seq int64) ([]engine.Event, error) {
 	for c, err := range j.Commits(ctx, id, seq) {
 		if err != nil {
@@ -183,9 +181,8 @@ func commitAfter(ctx context.Context, j store.Journal, id string, seq int64) ([]
 	return nil, nil
 }
 
-// Fork starts the run of a plan and drives it. It writes the run and one commit,
-// whatever the length of the past. One of that id that is there goes on, where it
-// is a fork of the same past.
+// Fork starts the run of a plan and drives it. It writes the run and one commit, however long the past is. An
+// existing run with the id is continued if it is a fork of the same past.
 func (l *Local) Fork(ctx context.Context, p *ForkPlan) (*Execution, error) {
 	f := &p.fork
 	err := l.store.Create(ctx, store.NewRun{
@@ -211,8 +208,7 @@ func (l *Local) Fork(ctx context.Context, p *ForkPlan) (*Execution, error) {
 	return x, err
 }
 
-// sameFork reports whether a run that is there is the fork that is asked for, and
-// has begun.
+// sameFork reports whether an existing run is the requested fork, and has started.
 func (l *Local) sameFork(ctx context.Context, p *ForkPlan) (begun bool, err error) {
 	r, err := l.store.Run(ctx, p.fork.ID)
 	if err != nil {
@@ -229,8 +225,7 @@ func (l *Local) sameFork(ctx context.Context, p *ForkPlan) (begun bool, err erro
 	return was != nil, nil
 }
 
-// forkMachine makes the machine of a fork as of the last commit of the other run that
-// it shares whole.
+// forkMachine creates the machine of a fork as of the last commit of the other run that it shares as a whole.
 func (l *Local) forkMachine(ctx context.Context, p *ForkPlan) (*machine, error) {
 	if p.base.Seq == 0 {
 		return l.emptyMachine(p.program, p.fork.ID), nil
@@ -253,8 +248,8 @@ func (l *Local) forkMachine(ctx context.Context, p *ForkPlan) (*machine, error) 
 	return m, nil
 }
 
-// stageFork stages what makes the run one of its own: what it shares of the other
-// run's next commit, the fork, and what follows.
+// stageFork stages the first events of a fork: the shared events of the other run's next commit, the fork itself, and
+// what follows.
 func (m *machine) stageFork(at int64) error {
 	p := m.pendingFork
 	m.pendingFork = nil
@@ -284,8 +279,8 @@ func (m *machine) stageFork(at int64) error {
 	return m.step(at, p.event)
 }
 
-// detachedStart is how a round began, for a fork of it, which is no round: where the
-// round went on with its session's history, the fork goes on with the round's.
+// detachedStart returns the start of a round for a fork of it, which is not a round: where the round continued its
+// session's history, the fork continues the round's.
 func detachedStart(s *engine.RunStarted, run string) *engine.RunStarted {
 	o := *s
 	o.Session, o.Round, o.Allowances = "", 0, nil
@@ -298,8 +293,8 @@ func detachedStart(s *engine.RunStarted, run string) *engine.RunStarted {
 	return &o
 }
 
-// applyFork keeps the contexts in step with a fork: attempts that begin anew see
-// them anew, and the run is no round of a session any more.
+// applyFork updates the contexts for a fork: restarted attempts see the current contexts, and the run is no longer a
+// round of a session.
 func (m *machine) applyFork(e *engine.RunForked) error {
 	m.setRunVars(m.run.Start)
 	m.sessionPast = nil
@@ -311,8 +306,8 @@ func (m *machine) applyFork(e *engine.RunForked) error {
 	return m.applyContextChanges(e.Contexts)
 }
 
-// machineFromStart makes a machine of a run of which there is no checkpoint: an empty
-// one, or of what it shares with another run.
+// machineFromStart creates a machine of a run without a checkpoint: an empty one, or one of the past that it shares
+// with another run.
 func (l *Local) machineFromStart(ctx context.Context, p *Program, id string) *machine {
 	row, err := l.store.Run(ctx, id)
 	if err != nil || row.Base == nil {
@@ -332,8 +327,8 @@ func (l *Local) emptyMachine(p *Program, id string) *machine {
 	return m
 }
 
-// machineFromBase makes a machine of the newest checkpoint in the past that a run shares
-// with others, nil where none is to be had.
+// machineFromBase creates a machine from the newest checkpoint in the past that a run shares with others, nil if
+// there is none.
 func (l *Local) machineFromBase(ctx context.Context, p *Program, id string, base *store.Base) *machine {
 	for limit := base.Seq; base != nil; {
 		limit = min(limit, base.Seq)

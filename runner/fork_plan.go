@@ -12,9 +12,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// PlanFork finds out what a fork of a run comes to that goes on under the program
-// to; from is that of the run. It writes nothing and takes no lease. An error
-// whose code is fork_point says why there is no such point.
+// PlanFork plans a fork of a run that continues with the program to; from is the run's program. It writes nothing and
+// takes no lease. An error with the code fork_point says why the fork point does not exist.
 func (l *Local) PlanFork(ctx context.Context, from, to *Program, run string, f ForkOptions) (*ForkPlan, error) {
 	row, err := l.store.Run(ctx, run)
 	if err != nil {
@@ -57,7 +56,7 @@ func (l *Local) PlanFork(ctx context.Context, from, to *Program, run string, f F
 	return p, s.listNodes(p, from)
 }
 
-// changedInputs are the names of the inputs that are not the same.
+// changedInputs returns the names of the changed inputs.
 func changedInputs(a, b engine.Values) []string {
 	names := make(map[string]bool)
 	for _, list := range []engine.Values{a, b} {
@@ -84,34 +83,33 @@ func nothingChanged(run string, failure *engine.Error) error {
 	return forkError(hint, "a fork of run %s with nothing changed would be the same run", run)
 }
 
-// journalPoint is a place in a journal: the last event that is shared.
+// journalPoint is a position in a journal: the last shared event.
 type journalPoint struct {
 	at, time int64 // the event's number, the time of its commit
-	// seq is the last commit that is shared whole, carried what is shared of the
-	// next one.
+	// seq is the last commit that is shared as a whole, carried are the shared events of the next one.
 	seq        int64
 	sharedTail []engine.Event
 }
 
-// forkScan reads the journal of a run for the point where another can begin.
+// forkScan searches the journal of a run for the fork point.
 type forkScan struct {
 	local   *Local
 	program *Program
 	id      string
 	options *ForkOptions
-	// stale are the nodes none of whose events can be shared; with whole all can.
+	// stale are the nodes of which no events can be shared; with whole all events can.
 	stale map[string]string
 	whole bool
 
 	run       *engine.Run
 	last      *journalPoint
-	started   map[string]bool // nodes that were started after the point, or were at work
-	executing map[string]bool // nodes that were at work at the point
-	stopped   string          // the stale node before whose first event it stopped
-	found     bool            // At or From was come to
+	started   map[string]bool // nodes that were started after the point, or were executing
+	executing map[string]bool // nodes that were executing at the point
+	stopped   string          // the stale node before whose first event the scan stopped
+	found     bool            // At or From was found
 }
 
-// findPoint leaves run as it was after the last point that can be had.
+// findPoint leaves run as it was after the last possible point.
 func (s *forkScan) findPoint(ctx context.Context, row store.Run) error {
 	if s.options.At > row.Events {
 		return forkError("`"+engine.CommandLine("show", s.id, "--events")+"` lists them", "run %s has %d events, and none is number %d", s.id, row.Events, s.options.At)
@@ -129,7 +127,7 @@ func (s *forkScan) findPoint(ctx context.Context, row store.Run) error {
 	if s.run.Events() == s.last.at {
 		return nil
 	}
-	begun := s.started // the point is before where reading stopped
+	begun := s.started // the point is before the end of the scan
 	to := s.last.at
 	s.run, s.last, s.started = engine.NewRun(s.id, s.program.Plan), nil, make(map[string]bool)
 	if err := s.scan(ctx, 0, to); err != nil {
@@ -139,7 +137,7 @@ func (s *forkScan) findPoint(ctx context.Context, row store.Run) error {
 	return nil
 }
 
-// checkFound says why there is no such point.
+// checkFound returns why there is no such point.
 func (s *forkScan) checkFound(row store.Run) error {
 	switch {
 	case s.options.From != "" && !s.found && s.stopped == "":
@@ -153,7 +151,7 @@ func (s *forkScan) checkFound(row store.Run) error {
 	return nil
 }
 
-// noStartError says why what happened to a node is no place to begin.
+// noStartError returns why the events of a node are not a possible start.
 func (s *forkScan) noStartError() error {
 	path := s.options.From
 	if n := s.program.Plan.Find(path); n == nil {
@@ -169,8 +167,8 @@ func (s *forkScan) noStartError() error {
 	return forkError("give a node that was started, or --at EVENT", "run %s has not come to node %s", s.id, path)
 }
 
-// scanFromCheckpoint reads from the run's newest checkpoint, where the point cannot be
-// before it; false where it can.
+// scanFromCheckpoint scans from the run's newest checkpoint if the point cannot be before it; otherwise it returns
+// false.
 func (s *forkScan) scanFromCheckpoint(ctx context.Context, row store.Run) bool {
 	if row.Fingerprint != s.program.Fingerprint {
 		return false
@@ -190,7 +188,7 @@ func (s *forkScan) scanFromCheckpoint(ctx context.Context, row store.Run) bool {
 	return s.scan(ctx, cp.Seq, 0) == nil && s.last != nil
 }
 
-// beforePoint reports whether a run has not come to the point yet.
+// beforePoint reports whether the scan has not reached the point yet.
 func (s *forkScan) beforePoint(r *engine.Run) bool {
 	if !r.Forkable() || s.options.At > 0 && r.Events() > s.options.At {
 		return false
@@ -206,8 +204,8 @@ func (s *forkScan) beforePoint(r *engine.Run) bool {
 	return true
 }
 
-// scan applies events until the point is come to, and from there on only notes
-// what is started. It ends behind event number to, where that is not 0.
+// scan applies events up to the point, and after it only records which nodes are started. It ends after event number
+// to, if that is not 0.
 func (s *forkScan) scan(ctx context.Context, after, to int64) error {
 	open := true
 	for c, err := range s.local.store.Commits(ctx, s.id, after) {
@@ -234,7 +232,7 @@ func (s *forkScan) scan(ctx context.Context, after, to int64) error {
 	return nil
 }
 
-// noteStart notes what is started behind the point.
+// noteStart records what is started after the point.
 func (s *forkScan) noteStart(e engine.Event) {
 	if st, ok := e.(*engine.NodeStarted); ok {
 		s.started[st.Path] = true
@@ -252,7 +250,7 @@ func (s *forkScan) apply(c engine.Commit, i int) error {
 	return nil
 }
 
-// markPoint notes that the past can end with event i of a commit.
+// markPoint records that the past can end with event i of a commit.
 func (s *forkScan) markPoint(c engine.Commit, i int) {
 	s.last = &journalPoint{at: c.First + int64(i), time: c.At, seq: c.Seq}
 	if i+1 < len(c.Events) {
@@ -290,7 +288,7 @@ func (s *forkScan) stopsAt(e engine.Event, number int64) bool {
 	return false
 }
 
-// startedPath is the path of what an event starts.
+// startedPath returns the path of what an event starts.
 func startedPath(e engine.Event) string {
 	switch e := e.(type) {
 	case *engine.NodeStarted:
@@ -301,7 +299,7 @@ func startedPath(e engine.Event) string {
 	return "\x00"
 }
 
-// listNodes lists what becomes of the nodes.
+// listNodes lists the uses of the nodes.
 func (s *forkScan) listNodes(p *ForkPlan, from *Program) error {
 	p.Shared = s.run.SharedUsage().Add(s.run.Usage())
 	s.executing = make(map[string]bool)

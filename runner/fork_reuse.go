@@ -14,22 +14,21 @@ import (
 	"github.com/weir-run/weir/flow/expr"
 )
 
-// forkEdits are what a run that shares the past of another has another way than it.
+// forkEdits are the differences of a fork from the run whose past it shares.
 type forkEdits struct {
 	from, to *Program
-	// pinned is the closure that the past was made under.
+	// pinned are the pinned dependencies of the past.
 	pinned  map[string]string
 	targets []string
-	// inputs are the names of those that are not what they were.
+	// inputs are the names of the changed inputs.
 	inputs []string
-	// model says that the main context is to have other settings.
+	// model means that the settings of the main context change.
 	model bool
 }
 
-// stale are the nodes of the root graph whose past cannot be shared, with the
-// reason, by id: those whose definition is not what it was, that are new or gone
-// or read what was edited, and all that come after one of them. A composite is
-// one node with all that is in it.
+// stale are the nodes of the root graph whose past cannot be shared, with the reason, by id: nodes with a changed
+// definition, new and removed nodes, nodes that read an edited value, and all that follow them. A composite is one
+// node with everything inside it.
 func (e *forkEdits) stale() map[string]string {
 	was, is := partsByID(e.from.Flow), partsByID(e.to.Flow)
 	fateWas, fateIs := e.from.Plan.NodeUses(e.targets), e.to.Plan.NodeUses(e.targets)
@@ -61,7 +60,7 @@ func (e *forkEdits) stale() map[string]string {
 	return out
 }
 
-// addDownstream adds what comes after a stale node.
+// addDownstream adds the nodes that follow a stale node.
 func addDownstream(f *flow.Flow, out map[string]string) {
 	if len(out) == 0 {
 		return
@@ -70,7 +69,7 @@ func addDownstream(f *flow.Flow, out map[string]string) {
 	for _, e := range f.Edges {
 		into[e.To] = append(into[e.To], e)
 	}
-	for _, n := range f.Nodes { // in flow order: what a node comes after is before it
+	for _, n := range f.Nodes { // in flow order: predecessors come first
 		if out[n.ID] != "" {
 			continue
 		}
@@ -83,37 +82,37 @@ func addDownstream(f *flow.Flow, out map[string]string) {
 	}
 }
 
-// nodeParts is a node as two flows can be compared by it.
+// nodeParts has the parts of a node by which two flows are compared.
 type nodeParts struct {
 	node  *flow.Node
 	def   string
 	edges []string
 }
 
-// partsByID are the nodes of the root graph by id.
+// partsByID returns the nodes of the root graph by id.
 func partsByID(f *flow.Flow) map[string]nodeParts {
 	var normal struct {
 		Nodes map[string]map[string]any `json:"nodes"`
 	}
 	if data, err := f.Normal(); err == nil {
-		_ = json.Unmarshal(data, &normal) // it is our own writing
+		_ = json.Unmarshal(data, &normal) // it was encoded by this package
 	}
 	out := make(map[string]nodeParts, len(f.Nodes))
 	for _, n := range f.Nodes {
 		def := normal.Nodes[n.ID]
 		delete(def, "description")
-		text, _ := json.Marshal(def) // it came from JSON
+		text, _ := json.Marshal(def) // it was decoded from JSON
 		out[n.ID] = nodeParts{node: n, def: string(text) + usedFlows(n)}
 	}
 	for _, e := range f.Edges {
 		p := out[e.To]
-		p.edges = append(p.edges, fmt.Sprintf("%s %s.%s>%s %t", e.Kind, e.From, e.FromPort, e.ToPort, e.Partial)) // the rest follows from def
+		p.edges = append(p.edges, fmt.Sprintf("%s %s.%s>%s %t", e.Kind, e.From, e.FromPort, e.ToPort, e.Partial)) // the rest is derived from def
 		out[e.To] = p
 	}
 	return out
 }
 
-// usedFlows are the fingerprints of the flows that a node runs, or one in it.
+// usedFlows returns the fingerprints of the flows that a node, or a node inside it, runs.
 func usedFlows(n *flow.Node) string {
 	var s string
 	if n.Uses != nil {
@@ -130,7 +129,7 @@ func usedFlows(n *flow.Node) string {
 	return s
 }
 
-// changedKeys are the keys of the state that are declared another way.
+// changedKeys returns the keys of the state with a changed declaration.
 func changedKeys(was, is []flow.StateKey) []string {
 	keys := make(map[string]flow.StateKey)
 	for _, k := range was {
@@ -148,7 +147,7 @@ func changedKeys(was, is []flow.StateKey) []string {
 	return slices.Sorted(maps.Keys(keys))
 }
 
-// editRead says what of the edits a node reads, "" for nothing.
+// editRead returns which edit a node reads, "" for none.
 func (e *forkEdits) editRead(n *flow.Node, keys []string) string {
 	if why := e.changedType(n); why != "" {
 		return why
@@ -180,7 +179,7 @@ func (e *forkEdits) editRead(n *flow.Node, keys []string) string {
 	return ""
 }
 
-// changedType says that the type of the node, or of one in it, is another version.
+// changedType reports whether the type of the node, or of one inside it, has another version.
 func (e *forkEdits) changedType(n *flow.Node) string {
 	if was, is := e.pinned[n.Type], e.to.Pinned[n.Type]; was != "" && was != is {
 		return fmt.Sprintf("is of type %s, which was version %s and is %s", n.Type, was, cmp.Or(is, "none"))
@@ -196,8 +195,8 @@ func (e *forkEdits) changedType(n *flow.Node) string {
 	return ""
 }
 
-// changedTool is a tool that the node names, or a flow that it runs, and that is not
-// what it was, "" for none. One that takes all tools there are names them all.
+// changedTool returns a changed tool that the node names, or a changed flow that it runs, "" for none. A node that
+// uses all tools names them all.
 func (e *forkEdits) changedTool(n *flow.Node) string {
 	named := toolNameSet{}
 	named.node(n)
@@ -211,7 +210,7 @@ func (e *forkEdits) changedTool(n *flow.Node) string {
 	return ""
 }
 
-// toolChange says what has become of a tool.
+// toolChange describes the change of a tool.
 func (e *forkEdits) toolChange(name string) string {
 	if e.to.Pinned[ToolPin(name)] == "" {
 		return "names the tool " + name + ", which is not offered any more"
@@ -219,7 +218,7 @@ func (e *forkEdits) toolChange(name string) string {
 	return "names the tool " + name + ", which was changed"
 }
 
-// usesContext reports whether the node, or one in it, uses a context.
+// usesContext reports whether the node, or one inside it, uses a context.
 func (e *forkEdits) usesContext(n *flow.Node) bool {
 	plan := e.to.Plan.Find(n.ID)
 	return plan != nil && planUsesContext(plan)
@@ -237,8 +236,7 @@ func planUsesContext(n *engine.NodePlan) bool {
 	return false
 }
 
-// nodeReads is what of the run's inputs a node reads, and all texts of its
-// settings.
+// nodeReads returns which of the run's inputs a node reads, and all texts of its settings.
 type nodeReads struct {
 	all, flow bool
 	inputs    map[string]bool
@@ -278,9 +276,8 @@ func (r *nodeReads) value(v any) {
 	}
 }
 
-// text reads a template, or what may be a bare expression: of settings it is not
-// known here which they are, and taking a text for one costs no more than that a
-// node runs again.
+// text reads a template, or a text that may be a bare expression: it is not known here which settings are
+// expressions, and treating a text as one only makes a node run again.
 func (r *nodeReads) text(s string) {
 	r.texts = append(r.texts, s)
 	if !strings.Contains(s, "run") {
@@ -319,7 +316,7 @@ func (r *nodeReads) refs(refs []expr.Ref) {
 	}
 }
 
-// mentions reports whether a text of the settings holds the word.
+// mentions reports whether a text of the settings contains the word.
 func (r *nodeReads) mentions(word string) bool {
 	return slices.ContainsFunc(r.texts, func(s string) bool { return strings.Contains(s, word) })
 }

@@ -9,42 +9,41 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// hubSize is how many items a reader may lag behind before it has to read the
-// journal again and loses live output.
+// hubSize is the number of items that a reader may lag behind before it must read the journal again and loses live
+// output.
 const hubSize = 4096
 
-// maxBuffered bounds how many are kept for a reader that may come.
+// maxBuffered is the maximum number of items that are stored for the first reader.
 const maxBuffered = 512
 
-// hub hands what is seen of a run, and of the runs below it that this process executes,
-// to readers. Publishing never waits for a reader.
+// hub passes the items of a run, and of its child runs that this process executes, to readers. Publishing never waits
+// for a reader.
 type hub struct {
 	root       string // id of the run
 	start      int64  // number of its last event before position 0
 	children   []runPosition
 	mu         sync.Mutex
-	id         string // names the hub in cursors; "" until somebody has read
+	id         string // names the hub in cursors; "" before the first read
 	ring       []Item
-	first      uint64 // position of the oldest item that is kept
+	first      uint64 // position of the oldest stored item
 	next       uint64
-	wake       chan struct{} // closed to wake readers; nil while none waits
+	wake       chan struct{} // closed to wake readers; nil if none waits
 	closed     bool
-	buffering  bool // items are kept: somebody reads, or is about to
+	buffering  bool // items are stored: there is a reader, or will be
 	skipped    bool // some were published before that
 	lastEvents map[string]int64
 	live       liveText
 }
 
-// subscription is what a reader begins with.
+// subscription is the start of a reader.
 type subscription struct {
 	hub        string
 	pos        uint64
-	lastEvents map[string]int64 // by run: events up to this number are in the journal, later ones come
-	live       []Item           // snapshots of what is being streamed
+	lastEvents map[string]int64 // by run: events up to this number are in the journal, later ones are published
+	live       []Item           // snapshots of current live output
 }
 
-// initialize says what the hub is of: a run, whose journal has so many events, and the
-// children that it waits for.
+// initialize sets the run of the hub, the number of events in its journal, and the children that it waits for.
 func (h *hub) initialize(run string, events int64, children []engine.OpenChild) {
 	h.root, h.start = run, events
 	h.lastEvents = map[string]int64{run: events}
@@ -53,7 +52,7 @@ func (h *hub) initialize(run string, events int64, children []engine.OpenChild) 
 	}
 }
 
-// startBuffering has what is published from now on kept for the first reader.
+// startBuffering stores the items that are published from now on for the first reader.
 func (h *hub) startBuffering() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,7 +93,7 @@ func (h *hub) publishCommit(run string, c *engine.Commit) {
 	h.wakeReaders()
 }
 
-// attach notes that a run below is executed here from its event number n on.
+// attach records that a child run is executed here from its event number n on.
 func (h *hub) attach(run string, n int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,7 +102,7 @@ func (h *hub) attach(run string, n int64) {
 	h.wakeReaders()
 }
 
-// detach notes that a run below is not executed here any more.
+// detach records that a child run is no longer executed here.
 func (h *hub) detach(run string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,7 +119,7 @@ func (h *hub) push(it Item) {
 		switch {
 		case n == 0 || n < maxBuffered || n < hubSize && h.id != "":
 			h.grow(max(n*2, 16))
-		case h.id == "": // nobody has come, and it is too much
+		case h.id == "": // no reader has come, and there are too many items
 			h.buffering, h.skipped, h.ring, h.first = false, true, nil, h.next
 			return
 		default:
@@ -154,8 +153,8 @@ func (h *hub) close() {
 	h.wakeReaders()
 }
 
-// subscribe returns where a reader starts that has seen nothing, or has lost its place: at
-// the first item, where all are kept and it is new, else behind the last.
+// subscribe returns the start of a reader that has seen nothing, or has lost its position: the first item, if all are
+// stored and the reader is new, otherwise the end.
 func (h *hub) subscribe(at int64, anew bool) subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -167,7 +166,7 @@ func (h *hub) subscribe(at int64, anew bool) subscription {
 	return subscription{hub: h.id, pos: h.next, lastEvents: maps.Clone(h.lastEvents), live: h.live.snapshots(at)}
 }
 
-// markRead notes that somebody reads; h.mu is held.
+// markRead records that there is a reader; h.mu is held.
 func (h *hub) markRead() {
 	if !h.buffering {
 		h.buffering, h.first = true, h.next
@@ -177,22 +176,22 @@ func (h *hub) markRead() {
 	}
 }
 
-// has reports whether a reader can continue at a position of the hub of that name.
+// has reports whether a reader can continue at a position of the hub with that name.
 func (h *hub) has(id string, pos uint64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return id != "" && id == h.id && h.first <= pos && pos <= h.next
 }
 
-// lastPublished is the number of the run's last event that was published.
+// lastPublished is the number of the run's last published event.
 func (h *hub) lastPublished() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.lastEvents[h.root]
 }
 
-// read returns the items from pos on, and waits for one where there is none. lagged says
-// that some were lost, ended that there will be no more.
+// read returns the items from pos on, and waits for one if there is none. lagged means that some were lost, ended
+// that there will be no more.
 func (h *hub) read(ctx context.Context, pos uint64, buf []Item) (items []Item, lagged, ended bool) {
 	for {
 		h.mu.Lock()

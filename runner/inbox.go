@@ -8,22 +8,21 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// delivery is a message of an inbox on its way to an execution. Until ack is read,
-// taken belongs to the execution's driver.
+// delivery is a message of an inbox that is being delivered to an execution. Until ack is read, taken belongs to the
+// execution's driver.
 type delivery struct {
 	store.Post
 	x   *Execution
 	ack chan error
-	// removedByCommit: the commit that acts on the message removes it.
+	// removedByCommit: the commit that applies the message removes it.
 	removedByCommit bool
 }
 
-// deliveryTimeout bounds how long one message may take to be acted on. One that takes
-// longer stays in the inbox.
+// deliveryTimeout limits the time for applying one message. A message that takes longer stays in the inbox.
 const deliveryTimeout = 10 * time.Second
 
-// inboxReader brings messages of other processes to the runs held here. It asks once
-// for all of them, and only while runs are held.
+// inboxReader delivers messages of other processes to the runs held here. It queries all inboxes at once, and only
+// while runs are held.
 type inboxReader struct {
 	l         *Local
 	inFlight  map[int64]bool // deliveries under way
@@ -49,8 +48,8 @@ func (l *Local) readInbox() {
 	}
 }
 
-// read delivers what is there. Messages to one run reach it together, so that one
-// commit acts on them.
+// read delivers the messages in the inboxes. Messages to one run are delivered together, so that one commit applies
+// them.
 func (r *inboxReader) read() {
 	l := r.l
 	if !l.holdsRuns() {
@@ -87,7 +86,7 @@ func (l *Local) holdsRuns() bool {
 	return len(l.held) > 0
 }
 
-// deliver puts messages into the execution's mailbox in one go.
+// deliver adds messages to the execution's queue at once.
 func (x *Execution) deliver(ds []*delivery) {
 	mails := make([]driverMessage, 0, len(ds))
 	for _, d := range ds {
@@ -105,7 +104,7 @@ func (x *Execution) deliver(ds []*delivery) {
 	}
 }
 
-// postCommand is what a message asks for, nil where this version does not know it.
+// postCommand returns the command of a message, nil if this version does not know it.
 func (x *Execution) postCommand(p *store.Post) Command {
 	switch p.Kind {
 	case "cancel":
@@ -120,8 +119,8 @@ func (x *Execution) postCommand(p *store.Post) Command {
 	return nil
 }
 
-// finishDeliveries waits until messages are acted on, and removes from the inbox those that no
-// commit has removed. It returns their ids.
+// finishDeliveries waits until messages are applied, and removes from the inbox those that no commit has removed. It
+// returns their ids.
 func (l *Local) finishDeliveries(ds []*delivery) []int64 {
 	ctx, cancel := context.WithTimeout(l.ctx, deliveryTimeout)
 	defer cancel()
@@ -138,9 +137,8 @@ func (l *Local) finishDeliveries(ds []*delivery) []int64 {
 	return ids
 }
 
-// finishDelivery reports whether a message is still to be removed. One that cannot be
-// applied is dropped with a warning: its sender was told that it was sent, not that
-// it fits.
+// finishDelivery reports whether a message must still be removed. A message that cannot be applied is dropped with a
+// warning: its sender knows that it was sent, not whether it is valid.
 func (l *Local) finishDelivery(ctx context.Context, d *delivery) (remove bool) {
 	err := d.x.awaitAck(ctx, d.ack)
 	_, child := errors.AsType[*childCommand](err)
@@ -160,5 +158,5 @@ func (l *Local) finishDelivery(ctx context.Context, d *delivery) (remove bool) {
 		l.o.Logger.Warn("message refused", "run", d.Run, "kind", d.Kind, "error", err)
 		return true
 	}
-	return false // stays in the inbox, for whoever holds the run then
+	return false // stays in the inbox, for the next owner of the run
 }

@@ -10,23 +10,22 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// RunView is a run as it was after some event. It is nobody else's.
+// RunView is a run as it was after some event. It belongs to the caller.
 type RunView struct {
 	Run *engine.Run
 	// Contexts are the run's conversation contexts, by id.
 	Contexts map[string]convo.Context
 	// Commits are the commits up to that event.
 	Commits []engine.Commit
-	// Inferred are node types of which the record has no spec and this process no
-	// type: what the view says of the ports of their nodes follows from the edges.
+	// Inferred are node types without a recorded spec that this process does not have either: the ports of their
+	// nodes are inferred from the edges.
 	Inferred []string
 
 	m *machine
 }
 
-// Inputs are what a node's function is given, by port. They are known where the
-// view stands at an event that starts or resumes the node; ok is false
-// elsewhere. The error says which input cannot be made.
+// Inputs are the inputs of a node's function, by port. They are known if the view is at an event that starts or
+// resumes the node; otherwise ok is false. The error says which input cannot be evaluated.
 func (v *RunView) Inputs(path string) (in engine.Values, ok bool, err error) {
 	e, ok := v.Run.Entry(path)
 	if !ok {
@@ -39,8 +38,7 @@ func (v *RunView) Inputs(path string) (in engine.Values, ok bool, err error) {
 	return in, true, nil
 }
 
-// Inspect rebuilds a run as it was after event number at; 0 is all of them. It
-// runs nothing and takes no lease.
+// Inspect rebuilds a run as it was after event number at; 0 means all. It executes nothing and takes no lease.
 func (l *Local) Inspect(ctx context.Context, p *Program, id string, at int64) (*RunView, error) {
 	m := newMachine(id, p, &l.o.Services)
 	m.journal = l.store

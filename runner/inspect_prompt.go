@@ -13,38 +13,36 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// ErrNotStarted: a node that is asked about has not started.
+// ErrNotStarted: the given node has not started.
 var ErrNotStarted = errors.New("the node has not started")
 
 // ModelCall is one model call of a node.
 type ModelCall struct {
 	// Key is the effect's: path/name#ordinal.
 	Key string
-	// Request is what the model was sent, in the form of llm.Request.Canonical; nil
-	// where the node's type is not at hand, and the record has its Digest alone.
+	// Request is the request to the model, in the form of llm.Request.Canonical; nil if the node's type is not
+	// available, so that only its Digest is known.
 	Request json.RawMessage
 	Digest  string
-	// Proven says that the journal holds the digest of exactly this request.
-	// Where it does not, the call was not finished, or the program has changed
-	// since.
+	// Proven means that the journal has the digest of exactly this request. Otherwise the call was not completed, or
+	// the program has changed since.
 	Proven bool
-	// Manifest says what of the context was not sent and why; nil where all was.
+	// Manifest says which part of the context was not sent and why; nil if everything was.
 	Manifest engine.Value
 	// Result is the model's answer and Error its failure, as recorded.
 	Result engine.Value
 	Error  *engine.Error
 }
 
-// errInspectionDone ends a node's function where the record of its calls ends.
+// errInspectionDone ends a node's function at the end of the recorded calls.
 var errInspectionDone = errors.New("there is no more record of this attempt")
 
-// promptInspection is what an attempt that only tells has found so far.
+// promptInspection has the findings of an inspected attempt so far.
 type promptInspection struct{ calls []ModelCall }
 
-// InspectPrompt returns the model calls of a node's newest attempt with exactly what
-// was sent. It enters the attempt again with everything that is recorded and
-// does nothing outside; the digests in the journal prove that it is the same.
-// There are none of a node whose outputs came from the cache.
+// InspectPrompt returns the model calls of a node's newest attempt with exactly what was sent. It enters the attempt
+// again with all recorded effects and executes nothing outside; the digests in the journal prove that the requests
+// are the same. A node whose outputs came from the cache has none.
 func (l *Local) InspectPrompt(ctx context.Context, p *Program, id, path string) ([]ModelCall, error) {
 	all, err := l.Inspect(ctx, p, id, 0)
 	if err != nil {
@@ -81,8 +79,8 @@ func (l *Local) InspectPrompt(ctx context.Context, p *Program, id, path string) 
 	return a.inspection.calls, nil
 }
 
-// ModelCalls returns the model calls of a node's newest attempt as the journal has them,
-// without what was sent: that needs the node's type.
+// ModelCalls returns the model calls of a node's newest attempt from the journal, without the requests, for which the
+// node's type is needed.
 func (l *Local) ModelCalls(ctx context.Context, p *Program, id, path string) ([]ModelCall, error) {
 	all, err := l.Inspect(ctx, p, id, 0)
 	if err != nil {
@@ -105,8 +103,7 @@ func (l *Local) ModelCalls(ctx context.Context, p *Program, id, path string) ([]
 	return out, nil
 }
 
-// lastEntry is the number of the event that entered the node last, and the
-// events after it.
+// lastEntry returns the number of the event that entered the node last, and the events after it.
 func lastEntry(commits []engine.Commit, path string) (entered int64, after []engine.Event) {
 	for _, c := range commits {
 		for i, e := range c.Events {
@@ -127,7 +124,7 @@ func lastEntry(commits []engine.Commit, path string) (entered int64, after []eng
 	return entered, after
 }
 
-// applyFacts takes over what became known of the attempt after it was entered.
+// applyFacts applies the facts of the attempt from after its entry.
 func (a *attempt) applyFacts(facts []engine.Event) {
 	for _, f := range facts {
 		switch f := f.(type) {
@@ -156,7 +153,7 @@ func (a *attempt) applyAnswer(id string, ans engine.Answer) {
 	a.answers[id] = &ans
 }
 
-// inspectEffect notes a model call and returns what is recorded of any effect.
+// inspectEffect records a model call and returns the recorded result of any effect.
 func (a *attempt) inspectEffect(e node.Effect, key, digest string) (engine.Value, error) {
 	known := a.completedEffect(key)
 	if e.Text != nil && e.Reserve != nil {
@@ -182,7 +179,7 @@ func (a *attempt) inspectEffect(e node.Effect, key, digest string) (engine.Value
 	return engine.Copy(known.Result), nil
 }
 
-// inspectionIO is the door of an attempt that only tells.
+// inspectionIO is the attemptIO of an inspected attempt.
 type inspectionIO struct{}
 
 func (inspectionIO) flush(*attempt, []engine.Event) error { return errInspectionDone }

@@ -5,54 +5,48 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// Item is one thing seen of a run or of a run below it: an event of its journal, or
-// live output, which is in no journal. A reader that applies items in order has for each
-// effect the text that its result has in the journal:
+// Item is one item of the stream of a run and its child runs: an event of a journal, or live output, which is in no
+// journal. A reader that applies items in order has for each effect the text that its result has in the journal:
 //
-//   - Chunk with text adds to what was seen of Effect.
-//   - Snapshot replaces what was seen of Effect by Chunk.
-//   - Retracted takes back what was seen of Effect.
-//   - Gap takes back what was seen of all effects that have not completed; snapshots of
+//   - Chunk with text extends the output of Effect.
+//   - Snapshot replaces the output of Effect by Chunk.
+//   - Retracted voids the output of Effect.
+//   - Gap voids the output of all effects that have not completed; snapshots of
 //     those that are streaming follow.
-//   - An engine.EffectCompleted has the result of the effect of that key, in place of
-//     what was seen of it.
+//   - An engine.EffectCompleted has the result of the effect with that key, which
+//     replaces its output.
 type Item struct {
-	// Run is the id of the run that the item is of, and Above what stands before its
-	// paths in the tree of the watched run: "" for that run itself, "review>" for the
-	// child run of its node review.
+	// Run is the id of the run to which the item belongs, and Above is the prefix of its paths in the tree of the
+	// watched run: "" for that run itself, "review>" for the child run of its node review.
 	Run        string
 	PathPrefix string
 	// Number is the event's number in its run, from 1; 0 for live output.
 	Number int64
-	// At is Unix time in milliseconds.
+	// At is the Unix time in milliseconds.
 	At    int64
 	Event engine.Event
-	// Path is the node, Attempt its attempt and Effect the key of the effect in it, as
-	// the journal has it ("draft/model#1"), that live output is of. Effect is "" for
-	// what the node's function puts out by itself.
+	// Path is the node, Attempt its attempt and Effect the key of its effect, as in the journal ("draft/model#1"),
+	// that produced live output. Effect is "" for output of the node's function itself.
 	Path    string
 	Attempt int
 	Effect  string
-	// Chunk is the piece, or the whole of a snapshot; nil for events, retractions and
-	// gaps.
+	// Chunk is a piece of output, or all of it in a snapshot; nil for events, retractions and gaps.
 	Chunk *llm.Chunk
-	// Interim says that the text of the effect is known to be no answer of its node: it
-	// belongs to a call that calls tools, or that was made for something else, such as
-	// a summary. An item with Interim and no Chunk says so of the text that was seen.
+	// Interim means that the text of the effect is known not to be the answer of its node: it belongs to a call that
+	// calls tools, or that has another purpose, such as a summary. An item with Interim and no Chunk says so about
+	// the text so far.
 	Interim bool
-	// Snapshot says that Chunk is all that the effect has put out so far; it replaces
-	// what was seen of it.
+	// Snapshot means that Chunk is the whole output of the effect so far; it replaces the earlier output.
 	Snapshot bool
-	// Retracted says that what was seen of the effect is void: it failed, is made again,
-	// or its attempt has ended without it.
+	// Retracted means that the output of the effect is void: the effect failed, is repeated, or its attempt has ended
+	// without it.
 	Retracted bool
-	// Gap says that live output was lost here, because the reader was too slow or has
-	// come back. No event is lost.
+	// Gap means that live output was lost here, because the reader was too slow or has reconnected. No event is lost.
 	Gap bool
 
-	attached bool // no item for readers: the run is executed here from event Number on
+	attached bool // not an item for readers: the run is executed here from event Number on
 	seq      int64
-	pos      uint64 // position behind it in the hub; 0 for an item that was not read from there
+	pos      uint64 // position after it in the hub; 0 for an item that was not read from there
 	from     *position
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// The types of live output in JSON. The type of an event is its kind, as "node.started".
+// The types of live output in JSON. The type of an event is its kind, such as "node.started".
 const (
 	typeText      = "model.text"
 	typeReasoning = "model.reasoning"
@@ -23,7 +23,7 @@ const (
 	typeGap       = "live.gap"
 )
 
-// liveJSON is live output as JSON.
+// liveJSON is the JSON form of live output.
 type liveJSON struct {
 	Run     string  `json:"run"`
 	Above   string  `json:"above,omitempty"`
@@ -35,7 +35,7 @@ type liveJSON struct {
 	Interim bool    `json:"interim,omitempty"`
 	Text    *string `json:"text,omitempty"`
 
-	// Of a snapshot, besides Text.
+	// For a snapshot, besides Text.
 	Reasoning string `json:"reasoning,omitempty"`
 	Stdout    string `json:"stdout,omitempty"`
 	Stderr    string `json:"stderr,omitempty"`
@@ -44,7 +44,7 @@ type liveJSON struct {
 	Call   *convo.Call `json:"call,omitempty"`
 	Usage  *llm.Usage  `json:"usage,omitempty"`
 
-	// Of a model call that waits: how long at least, and for what.
+	// For a model call that waits: the minimum wait, and its reason.
 	Millis *int64  `json:"ms,omitempty"`
 	Why    *string `json:"why,omitempty"`
 	About  *string `json:"about,omitempty"`
@@ -93,8 +93,7 @@ func (it Item) MarshalJSON() ([]byte, error) {
 	return append(head, own[1:]...), nil
 }
 
-// renamedMember is the field of an event that is called as a member which every item has, and
-// its name in an item.
+// renamedMember is an event's field with the same name as a member of every item, and its name in an item.
 func renamedMember(e engine.Event) (from, to string) {
 	switch e.(type) {
 	case *engine.ChildReported:
@@ -131,7 +130,7 @@ func renameMember(object []byte, from, to string) ([]byte, error) {
 	return append(out, '}'), err
 }
 
-// marshalReadable is v as JSON in which ">" is that.
+// marshalReadable encodes v as JSON in which ">" is not escaped.
 func marshalReadable(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -142,7 +141,7 @@ func marshalReadable(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }
 
-// liveJSON is the JSON of what is no event.
+// liveJSON returns the JSON of an item that is not an event.
 func (it *Item) liveJSON() liveJSON {
 	o := liveJSON{
 		Run: it.Run, Above: it.PathPrefix, At: it.At,

@@ -9,14 +9,13 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// laneOrigin holds the contexts as they were when a composite began to expand
-// into lanes, and the lanes made from them since.
+// laneOrigin has the contexts at the time when a composite started to expand into lanes, and the lanes created since.
 type laneOrigin struct {
 	contexts map[string]convo.Context
 	lanes    []string
 }
 
-// openLanes notes where the contexts stand, for the lanes of a composite.
+// openLanes stores the state of the contexts for the lanes of a composite.
 func (m *machine) openLanes(path string) {
 	if m.laneOrigins == nil {
 		m.laneOrigins = make(map[string]*laneOrigin)
@@ -28,8 +27,7 @@ func (m *machine) openLanes(path string) {
 	m.laneOrigins[path] = f
 }
 
-// closeLanes forgets the lanes of a composite that has ended, and those of
-// composites inside it.
+// closeLanes removes the lanes of a composite that has ended, and those of composites inside it.
 func (m *machine) closeLanes(path string) {
 	if len(m.laneOrigins) == 0 || m.program.Plan.Find(path).Body == nil {
 		return
@@ -45,8 +43,8 @@ func (m *machine) closeLanes(path string) {
 	}
 }
 
-// addForkedContext makes a context that is forked from another; at position 0, of one that
-// had messages, it begins without any.
+// addForkedContext creates a context that is forked from another; at position 0 of one that had messages it starts
+// empty.
 func (m *machine) addForkedContext(id, parent string, at int) error {
 	c, ok := m.forkSource(id, parent)
 	if !ok {
@@ -62,8 +60,8 @@ func (m *machine) addForkedContext(id, parent string, at int) error {
 	return nil
 }
 
-// forkSource is the context that one called id is forked from: for a lane, as it
-// was when the composite began to expand.
+// forkSource returns the context from which the one called id is forked: for a lane, as it was when the composite
+// started to expand.
 func (m *machine) forkSource(id, parent string) (convo.Context, bool) {
 	c, ok := m.contexts[parent]
 	f := m.laneOrigins[laneOwner(id)]
@@ -73,7 +71,7 @@ func (m *machine) forkSource(id, parent string) (convo.Context, bool) {
 	if then, there := f.contexts[parent]; there {
 		return then, true
 	}
-	// An outer lane's own, made since: it was then what it is forked from.
+	// An outer lane that was created since: it then equalled its source.
 	if !ok || c.Parent == "" {
 		return c, false
 	}
@@ -84,8 +82,7 @@ func (m *machine) forkSource(id, parent string) (convo.Context, bool) {
 	return outer.Fork(parent), ok
 }
 
-// laneOwner is the path of the composite whose lane a context belongs to, ""
-// for contexts outside any.
+// laneOwner returns the path of the composite to whose lane a context belongs, "" for contexts outside of lanes.
 func laneOwner(id string) string {
 	at := strings.LastIndexByte(id, '@')
 	lane := strings.LastIndexByte(id, '#')
@@ -95,8 +92,7 @@ func laneOwner(id string) string {
 	return id[at+1 : lane]
 }
 
-// changeOf returns what a context change says, decoded where it came from a
-// journal.
+// changeOf returns a context change, decoded if it came from a journal.
 func changeOf(body any) (convo.Change, error) {
 	switch b := body.(type) {
 	case *convo.Change:
@@ -107,8 +103,8 @@ func changeOf(body any) (convo.Change, error) {
 	return decodeChange(body)
 }
 
-// laneCommits are the context changes with which a composite's lanes end: their
-// messages, in index order, at the end of what they were forked from.
+// laneCommits returns the context changes that commit a composite's lanes: their messages, in index order, at the end
+// of the context from which they were forked.
 func (m *machine) laneCommits(path string) ([]engine.ContextChange, error) {
 	var out []engine.ContextChange
 	grown := make(map[string]convo.Context)
@@ -130,7 +126,7 @@ func (m *machine) laneCommits(path string) ([]engine.ContextChange, error) {
 			return nil, err
 		}
 		grown[l.Parent] = after
-		// Fewer than ms where two lanes said the same message.
+		// Fewer than ms if two lanes added the same message.
 		if change.Append, err = messagesFrom(after, before.History.Len()); err != nil {
 			return nil, err
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// keepLeases renews what this process owns; a run whose lease was lost stops.
+// keepLeases renews the leases of this process; a run whose lease was lost stops.
 func (l *Local) keepLeases() {
 	defer l.loops.Done()
 	t := time.NewTicker(l.o.Lease / 3)
@@ -38,7 +38,7 @@ func (l *Local) keepLeases() {
 	}
 }
 
-// leases are those of the runs held here, without runs that were given back.
+// leases returns the leases of the runs held here, except released ones.
 func (l *Local) leases() []store.Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,12 +8,10 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// acquireWithCommit takes a paused run that nobody holds with the commit that a command
-// makes of it, so that taking it needs none of its own: a commit under a fence
-// that is not the run's any more is refused, and what this process remembers of
-// the run is as good as what it would read. Where that cannot be, or the command
-// makes no commit that would prove it, it returns nil and the run is to be taken
-// first.
+// acquireWithCommit acquires a paused run without an owner with the commit of a command, so that acquiring it needs
+// no commit of its own. A commit under an outdated fence is refused, so that the cached machine is as reliable as a
+// loaded one. If that is impossible, or the command makes no commit that would prove it, it returns nil and the run
+// must be acquired first.
 func (l *Local) acquireWithCommit(ctx context.Context, p *Program, id string, first func(*Execution) error) (*Execution, error) {
 	m, fence := l.loadUnowned(ctx, p, id)
 	if m == nil {
@@ -27,25 +25,25 @@ func (l *Local) acquireWithCommit(ctx context.Context, p *Program, id string, fi
 	})
 	x.leaseState = leasePending
 	if err := m.relaunch(l.clock.now()); err != nil {
-		return nil, nil //nolint:nilerr // it may be what another process made of the run; the same again is told
+		return nil, nil //nolint:nilerr // another process may have changed the run; the command is repeated after loading
 	}
 	if err := first(x); err != nil {
 		return nil, err
 	}
 	switch err := x.commitFirst(); {
-	case errors.Is(err, store.ErrFenced): // the machine has gone a way of its own
+	case errors.Is(err, store.ErrFenced): // the machine has diverged
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case x.leaseState == leasePending: // nothing came of the command
+	case x.leaseState == leasePending: // the command had no effect
 		l.paused.add(m)
 		return nil, nil
 	}
 	return x, nil
 }
 
-// loadUnowned returns the machine of a run that nobody holds and the run's fence; nil
-// where somebody does or it is not to be had.
+// loadUnowned returns the machine of a run without an owner and the run's fence; nil if there is an owner or the run
+// cannot be loaded.
 func (l *Local) loadUnowned(ctx context.Context, p *Program, id string) (*machine, int64) {
 	if m := l.paused.take(id, p); m != nil && m.fence > 0 {
 		m.checkChildren, m.unchangedSinceRelease = true, true
@@ -60,13 +58,12 @@ func (l *Local) loadUnowned(ctx context.Context, p *Program, id string) (*machin
 	}
 	m, err := l.load(ctx, p, id)
 	if err != nil {
-		return nil, 0 // taking the run finds it too
+		return nil, 0 // acquiring the run finds the same error
 	}
 	return m, r.Fence
 }
 
-// commitFirst handles the mail that is there and commits what follows from it, before
-// anything is launched.
+// commitFirst handles the queued messages and commits the consequences before anything is started.
 func (x *Execution) commitFirst() error {
 	x.batch = x.messages.takeAll(x.batch)
 	for i := range x.batch {
@@ -81,11 +78,10 @@ func (x *Execution) commitFirst() error {
 	return x.commit()
 }
 
-// releasesLease reports whether the run is given back with the commit that is being
-// made: nothing goes on in it.
+// releasesLease reports whether the commit in progress releases the run, because nothing in it is active.
 func (x *Execution) releasesLease() bool {
 	s := x.m.run.Status()
-	if x.describesData() { // what the commit brings may be described under this lease
+	if x.describesData() { // data of the commit may be described under this lease
 		return false
 	}
 	return (s.Ended() || s == engine.Paused) && len(x.m.active)+len(x.m.starts)+len(x.m.direct) == 0

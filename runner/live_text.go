@@ -9,12 +9,10 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// liveText is what nodes have put out of effects that have not completed. The hub's lock
-// guards it.
+// liveText is the live output of effects that have not completed, guarded by the hub's lock.
 type liveText map[liveKey]*effectOutput
 
-// liveKey names an effect of the tree; effect is "" for what a node's function puts out
-// by itself.
+// liveKey identifies an effect of the tree; effect is "" for output of a node's function itself.
 type liveKey struct{ run, path, effect string }
 
 // effectOutput is the output of an effect so far.
@@ -32,8 +30,8 @@ func (s *effectOutput) chunk() *llm.Chunk {
 	return &llm.Chunk{Text: s.text.String(), Reasoning: s.reasoning.String(), Stdout: s.stdout.String(), Stderr: s.stderr.String()}
 }
 
-// add notes a piece of live output, marks it, and returns what is to be published before
-// it: what a call gave before it is made again is void.
+// add adds a piece of live output and marks it. It returns items to be published before it: the retraction of earlier
+// output if the call is repeated.
 func (l liveText) add(it *Item) (before []Item) {
 	k := liveKey{it.Run, it.Path, it.Effect}
 	s := l[k]
@@ -57,8 +55,8 @@ func (l liveText) add(it *Item) (before []Item) {
 	return before
 }
 
-// mayBeAnswer reports whether what an effect puts out may be the answer of its node: the
-// turn of a model does, one that summarises or works through a queue does not.
+// mayBeAnswer reports whether the output of an effect may be the answer of its node: that of a model's turn may, that
+// of a summary or a queue may not.
 func mayBeAnswer(effect string) bool {
 	_, name := cutLast(effect, '/')
 	name, _, _ = strings.Cut(name, "#")
@@ -72,8 +70,8 @@ func (s *effectOutput) retract(out []Item, k liveKey, at int64) []Item {
 	return append(out, Item{Run: k.run, At: at, Path: k.path, Attempt: s.attempt, Effect: k.effect, Retracted: true})
 }
 
-// applyEvent forgets what an event of a run has the result of, or makes void, and returns
-// the retractions to be published before the event.
+// applyEvent removes the output that an event completes or voids, and returns the retractions to be published before
+// the event.
 func (l liveText) applyEvent(run string, e engine.Event, at int64) []Item {
 	switch e := e.(type) {
 	case *engine.EffectCompleted:
@@ -98,7 +96,7 @@ func (l liveText) applyEvent(run string, e engine.Event, at int64) []Item {
 	return nil
 }
 
-// retractMatching takes back what was put out of some effects, by key.
+// retractMatching retracts the output of the effects with matching keys.
 func (l liveText) retractMatching(at int64, of func(liveKey) bool) (out []Item) {
 	for _, k := range l.keys() {
 		if of(k) {
@@ -120,7 +118,7 @@ func (l liveText) keys() []liveKey {
 	return keys
 }
 
-// snapshots are the output so far of each effect, by key.
+// snapshots returns the output so far of each effect, by key.
 func (l liveText) snapshots(at int64) []Item {
 	var out []Item
 	for _, k := range l.keys() {
@@ -133,7 +131,7 @@ func (l liveText) snapshots(at int64) []Item {
 	return out
 }
 
-// cutLast cuts s around its last sep; after is "" where there is none.
+// cutLast cuts s around its last sep; after is "" if there is none.
 func cutLast(s string, sep byte) (before, after string) {
 	i := strings.LastIndexByte(s, sep)
 	if i < 0 {

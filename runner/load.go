@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// loadMode says what is known of a run that is loaded.
+// loadMode describes what is known about a run to be loaded.
 type loadMode uint8
 
 const (
@@ -20,9 +20,9 @@ const (
 	loadForCommand
 )
 
-// getOrLoad returns the execution of a run in this process. Where there is none it makes
-// one, and fresh is true. It calls first before the driver starts; with loadForCommand it
-// may call first twice, for two executions of which the second counts.
+// getOrLoad returns the execution of a run in this process. If there is none, it creates one, and fresh is true. It
+// calls first before the driver starts; with loadForCommand it may call first twice, for two executions of which the
+// second counts.
 func (l *Local) getOrLoad(ctx context.Context, p *Program, id string, mode loadMode, first func(*Execution) error) (x *Execution, fresh bool, err error) {
 	x, taken, err := l.claim(ctx, id)
 	if err != nil || x != nil {
@@ -58,9 +58,8 @@ func (l *Local) getOrLoad(ctx context.Context, p *Program, id string, mode loadM
 	return x, true, nil
 }
 
-// claim returns the run's execution, or the right to make it: a lease belongs to the
-// process, so that only one goroutine at a time may acquire and release it. Close waits
-// for who has the right until loops.Done is called.
+// claim returns the run's execution, or the right to create it: a lease belongs to the process, so that only one
+// goroutine at a time may acquire and release it. Close waits until the holder of the right calls loops.Done.
 func (l *Local) claim(ctx context.Context, id string) (*Execution, chan struct{}, error) {
 	for {
 		l.mu.Lock()
@@ -90,9 +89,8 @@ func (l *Local) claim(ctx context.Context, id string) (*Execution, chan struct{}
 	}
 }
 
-// loadEnded loads a run that has ended and that nobody owns, without its lease: a process
-// that is killed then leaves no owner behind. A commit of such a run acquires the lease.
-// It returns nil where the run is to be acquired first.
+// loadEnded loads a run that has ended and has no owner, without its lease, so that a killed process leaves no owner
+// behind. A commit of such a run acquires the lease. It returns nil if the run must be acquired first.
 func (l *Local) loadEnded(ctx context.Context, p *Program, id string, first func(*Execution) error) (*Execution, error) {
 	row, err := l.store.Run(ctx, id)
 	if err != nil || row.Owner != "" || !row.Head.Status.Ended() {
@@ -131,7 +129,7 @@ func (l *Local) acquireAndLoad(ctx context.Context, p *Program, id string, first
 	return x, nil
 }
 
-// prepare makes a loaded run ready to be driven.
+// prepare prepares a loaded run for its driver.
 func (l *Local) prepare(x *Execution, first func(*Execution) error) error {
 	m := x.m
 	m.fence = 0
@@ -156,8 +154,7 @@ func (l *Local) prepare(x *Execution, first func(*Execution) error) error {
 	return nil
 }
 
-// load rebuilds a run from its journal, starting at what this process or a checkpoint has
-// of it.
+// load rebuilds a run from its journal, starting at the cached machine or at a checkpoint.
 func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, error) {
 	m := l.paused.take(id, p)
 	if m != nil {

@@ -151,7 +151,7 @@ func outsideFaults() []Fault {
 		},
 		{
 			"a request whose outcome is unknown fails as if it was not sent", exchange,
-			"case sent && n.OnUnknown != \"retry\":", "case sent && n.OnUnknown == \"\":", "./node/builtin", "(?i)HTTP|Http|Request|Unknown",
+			"case err.Sent && n.OnUnknown != \"retry\":", "case sent && n.OnUnknown == \"\":", "./node/builtin", "(?i)HTTP|Http|Request|Unknown",
 		},
 		{
 			"a repeated request has no idempotency key", exchange,
