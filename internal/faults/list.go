@@ -151,11 +151,11 @@ func outsideFaults() []Fault {
 		},
 		{
 			"a request whose outcome is unknown fails as if it was not sent", exchange,
-			"case err.Sent && n.OnUnknown != \"retry\":", "case sent && n.OnUnknown == \"\":", "./node/builtin", "(?i)HTTP|Http|Request|Unknown",
+			"case err.Sent && n.OnUnknown != \"retry\":", "case err.Sent && n.OnUnknown == \"\":", "./node/builtin", "(?i)HTTP|Http|Request|Unknown",
 		},
 		{
-			"a repeated request has no idempotency key", exchange,
-			"req.Header.Set(\"Idempotency-Key\", key)", "req.Header.Del(key)", "./node/builtin", "(?i)HTTP|Http|Request|Idempot|Key",
+			"a repeated request has no idempotency key", "internal/httpcall/httpcall.go",
+			"req.Header.Set(\"Idempotency-Key\", c.IdempotencyKey)", "req.Header.Del(c.IdempotencyKey)", "./node/builtin", "(?i)HTTP|Http|Request|Idempot|Key",
 		},
 		{
 			"code may run longer than its timeout", "sandbox/starlark/process.go",
