@@ -25,6 +25,7 @@ type Capabilities struct {
 	Audit       AuditStore
 	Rows        RowStore
 	Memory      MemoryStore
+	Access      AccessStore
 	// Trajectories are tables for trajectories. They live as long as the store.
 	Trajectories tables.Tables
 	// CountTokens has the store record how many tokens the messages of sessions have:
@@ -41,7 +42,7 @@ var ErrUnsupported = errors.New("not supported by this store")
 // Unsupported names the capability that a store lacks.
 type Unsupported struct {
 	// Capability is its name: "sessions", "cache", "recovery", "deletion", "chains",
-	// "archive", "audit", "rows", "memory", "trajectories".
+	// "archive", "audit", "rows", "memory", "access", "trajectories".
 	Capability string
 }
 
@@ -67,6 +68,7 @@ type Full struct {
 	AuditStore
 	RowStore
 	MemoryStore
+	AccessStore
 }
 
 // Complete returns a store with the methods of every capability.
@@ -84,5 +86,6 @@ func Complete(s Store) *Full {
 		AuditStore:      cmp.Or[AuditStore](c.Audit, noAudit{}),
 		RowStore:        cmp.Or[RowStore](c.Rows, noRows{}),
 		MemoryStore:     cmp.Or[MemoryStore](c.Memory, noMemory{}),
+		AccessStore:     cmp.Or[AccessStore](c.Access, noAccess{}),
 	}
 }

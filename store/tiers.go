@@ -285,3 +285,27 @@ type MemoryStore interface {
 	// filter's Limit is ignored.
 	ForgetMemories(ctx context.Context, f memory.Filter) (DeleteResult, error)
 }
+
+// AccessStore keeps what a server knows of its clients: their tokens, and which requests
+// they have sent.
+type AccessStore interface {
+	// PutToken keeps a token. ErrExists if its id or digest is taken.
+	PutToken(ctx context.Context, t Token) error
+	// TokenByHash returns the token with a digest, also one that is not valid any more.
+	// ErrNotFound.
+	TokenByHash(ctx context.Context, hash []byte) (Token, error)
+	// Tokens returns the tokens of a user, all if user is "", oldest first.
+	Tokens(ctx context.Context, user string) ([]Token, error)
+	// RevokeToken makes a token invalid from at on. Revoking it again changes nothing.
+	// ErrNotFound.
+	RevokeToken(ctx context.Context, id string, at time.Time) error
+	// AccessKey returns the secret with a name. The first call keeps fresh as that secret, in
+	// one step: all processes on the store get the same one.
+	AccessKey(ctx context.Context, name string, fresh []byte) ([]byte, error)
+	// BeginRequest keeps a request until ttl from now, and returns it. If a request with that
+	// key is kept already and has not expired, it returns that one and changes nothing.
+	// Expired requests of all users are deleted.
+	BeginRequest(ctx context.Context, r ClientRequest, ttl time.Duration) (ClientRequest, error)
+	// FinishRequest records what a request made. A key that is not there is no error.
+	FinishRequest(ctx context.Context, key []byte, result string) error
+}

@@ -254,3 +254,23 @@ func (x noMemory) MemoryVersions(context.Context, string) ([]memory.Version, err
 func (x noMemory) ForgetMemories(context.Context, memory.Filter) (DeleteResult, error) {
 	return DeleteResult{}, x.err()
 }
+
+type noAccess struct{}
+
+func (noAccess) err() error { return unsupported("access") }
+
+func (x noAccess) PutToken(context.Context, Token) error { return x.err() }
+
+func (x noAccess) TokenByHash(context.Context, []byte) (Token, error) { return Token{}, x.err() }
+
+func (x noAccess) Tokens(context.Context, string) ([]Token, error) { return nil, x.err() }
+
+func (x noAccess) RevokeToken(context.Context, string, time.Time) error { return x.err() }
+
+func (x noAccess) AccessKey(context.Context, string, []byte) ([]byte, error) { return nil, x.err() }
+
+func (x noAccess) BeginRequest(context.Context, ClientRequest, time.Duration) (ClientRequest, error) {
+	return ClientRequest{}, x.err()
+}
+
+func (x noAccess) FinishRequest(context.Context, []byte, string) error { return x.err() }

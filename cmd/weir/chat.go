@@ -213,7 +213,7 @@ func (p *cli) lastRound(ctx context.Context, o *chatOptions) (run, model string,
 		if err != nil {
 			return err
 		}
-		run, model = rounds[0].ID, modelOf(v.Contexts[engine.MainContext].Settings)
+		run, model = rounds[0].ID, app.ModelOf(v.Contexts[engine.MainContext].Settings)
 		return nil
 	})
 	return run, cmp.Or(o.model, model), err
@@ -325,7 +325,7 @@ func (c *chat) reportError(ctx context.Context, err error) error {
 	}
 	if c.p.json {
 		writeJSON(c.p.out, replyReport{
-			Session: c.session.ID, Status: "refused", Outputs: engine.Values{}, Messages: []messageRow{}, Interrupts: app.InterruptsOf(c.interrupts),
+			Session: c.session.ID, Status: "refused", Outputs: engine.Values{}, Messages: []app.MessageRow{}, Interrupts: app.InterruptsOf(c.interrupts),
 			Error: &engine.Error{Code: errorCode(err), Message: err.Error(), Hint: hint(err)},
 		})
 		return nil

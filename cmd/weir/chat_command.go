@@ -123,7 +123,7 @@ func (c *chat) showCommand(ctx context.Context, argument string) error {
 		return err
 	}
 	if c.p.json {
-		writeJSON(c.p.out, sessionRowOf(&row))
+		writeJSON(c.p.out, app.SessionRowOf(&row))
 		return nil
 	}
 	if err := c.p.printSession(ctx, c.app, &row); err != nil {
@@ -148,7 +148,7 @@ func (c *chat) historyCommand(ctx context.Context, argument string) error {
 	}
 	list := c.lastMessages(ctx, n)
 	if c.p.json {
-		writeJSON(c.p.out, messageRows(list))
+		writeJSON(c.p.out, app.MessageRows(list))
 		return nil
 	}
 	c.p.printMessages(list)
@@ -238,9 +238,9 @@ func (c *chat) sessionsCommand(ctx context.Context, _ string) error {
 		return err
 	}
 	if c.p.json {
-		rows := make([]sessionRow, 0, len(list))
+		rows := make([]app.SessionRow, 0, len(list))
 		for i := range list {
-			rows = append(rows, sessionRowOf(&list[i]))
+			rows = append(rows, app.SessionRowOf(&list[i]))
 		}
 		writeJSON(c.p.out, rows)
 		return nil
@@ -285,7 +285,7 @@ func (c *chat) switchTo(ctx context.Context, s *weir.Session, why string) error 
 		return err
 	}
 	if c.p.json {
-		writeJSON(c.p.out, sessionRowOf(&row))
+		writeJSON(c.p.out, app.SessionRowOf(&row))
 		return nil
 	}
 	if why != "" {

@@ -15,27 +15,27 @@ import (
 
 // replyReport is a turn as `weir chat --json` prints it.
 type replyReport struct {
-	Session    string          `json:"session"`
-	Round      int             `json:"round"`
-	Run        string          `json:"run"`
-	Message    string          `json:"message"` // the id
-	Status     string          `json:"status"`
-	Text       string          `json:"text"` // what the model said last
-	Outputs    engine.Values   `json:"outputs"`
-	Messages   []messageRow    `json:"messages"` // that the turn added
-	Interrupts []app.Interrupt `json:"interrupts"`
-	Usage      app.Usage       `json:"usage"`   // of the turn
-	SentTokens int             `json:"sent"`    // tokens that the last model call was sent
-	View       *convo.Manifest `json:"view"`    // of it; null is the whole history that the round began with
-	Omitted    int             `json:"earlier"` // messages before that
-	Took       int64           `json:"took_ms"` // milliseconds
-	Error      *engine.Error   `json:"error"`
+	Session    string           `json:"session"`
+	Round      int              `json:"round"`
+	Run        string           `json:"run"`
+	Message    string           `json:"message"` // the id
+	Status     string           `json:"status"`
+	Text       string           `json:"text"` // what the model said last
+	Outputs    engine.Values    `json:"outputs"`
+	Messages   []app.MessageRow `json:"messages"` // that the turn added
+	Interrupts []app.Interrupt  `json:"interrupts"`
+	Usage      app.Usage        `json:"usage"`   // of the turn
+	SentTokens int              `json:"sent"`    // tokens that the last model call was sent
+	View       *convo.Manifest  `json:"view"`    // of it; null is the whole history that the round began with
+	Omitted    int              `json:"earlier"` // messages before that
+	Took       int64            `json:"took_ms"` // milliseconds
+	Error      *engine.Error    `json:"error"`
 }
 
 func replyReportOf(s *weir.ReplyState) replyReport {
 	return replyReport{
 		Session: s.Session, Round: s.Round, Run: s.Run, Message: s.Message, Status: s.Status.String(), Text: s.Text,
-		Outputs: orEmpty(s.Outputs), Messages: messageRows(s.Messages), Interrupts: app.InterruptsOf(s.Interrupts),
+		Outputs: app.OrEmpty(s.Outputs), Messages: app.MessageRows(s.Messages), Interrupts: app.InterruptsOf(s.Interrupts),
 		Usage: app.UsageOf(s.Spent), SentTokens: s.SentTokens, View: s.View, Omitted: s.Omitted, Took: s.Took.Milliseconds(), Error: s.Error,
 	}
 }

@@ -68,7 +68,7 @@ func (p *cli) diff(ctx context.Context, a, b string) error {
 		return err
 	}
 	if p.json {
-		writeJSON(p.out, diffOf(d))
+		writeJSON(p.out, app.DiffReportOf(d))
 	} else {
 		(&diffPrinter{p: p, d: d, st: p.styleFor(p.out)}).print()
 	}
@@ -153,7 +153,7 @@ func textForDiff(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
-	return string(jsonOf(v))
+	return string(app.JSONOf(v))
 }
 
 func (w *diffPrinter) flow() {

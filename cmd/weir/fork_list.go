@@ -8,7 +8,6 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/weir-run/weir"
-	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
 )
@@ -58,21 +57,6 @@ func spentText(u engine.Usage) string {
 		parts = append(parts, fmt.Sprintf("$%.4f", float64(u.CostMicros)/1e6))
 	}
 	return strings.Join(parts, ", ") + estimated(u)
-}
-
-// forkOrigin says of a run whose past it shares.
-type forkOrigin struct {
-	From   string    `json:"from"`
-	At     int64     `json:"at"`
-	Shared app.Usage `json:"shared_usage"` // not in usage
-}
-
-func forkOriginOf(r *engine.Run) *forkOrigin {
-	f := r.Forked()
-	if f == nil {
-		return nil
-	}
-	return &forkOrigin{From: f.From, At: f.At, Shared: app.UsageOf(r.SharedUsage())}
 }
 
 // forkLine says the same for people.

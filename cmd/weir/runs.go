@@ -16,23 +16,6 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// runRow is a run as `weir runs --json` prints it.
-type runRow struct {
-	Run        string          `json:"run"`
-	Flow       string          `json:"flow"`
-	Status     string          `json:"status"`
-	Created    time.Time       `json:"created"`
-	Updated    time.Time       `json:"updated"`
-	User       string          `json:"user"`
-	Origin     string          `json:"origin"`
-	Parent     string          `json:"parent"`   // "" for a run without a parent
-	Children   int             `json:"children"` // its own, not theirs
-	Events     int64           `json:"events"`
-	Interrupts []app.Interrupt `json:"interrupts"`
-	Usage      app.Usage       `json:"usage"`
-	Error      *engine.Error   `json:"error"`
-}
-
 type runsOptions struct {
 	status []string
 	flow   string
@@ -102,7 +85,7 @@ func (p *cli) runs(ctx context.Context, o *runsOptions) error {
 	desk, err := p.openReadOnly(ctx)
 	if errors.Is(err, store.ErrNotFound) { // nothing has been run yet
 		if o.json {
-			writeJSON(p.out, []runRow{})
+			writeJSON(p.out, []app.RunRow{})
 			return nil
 		}
 		p.notef("no runs yet: there is no database at %s", p.database())
@@ -133,9 +116,9 @@ func (p *cli) runs(ctx context.Context, o *runsOptions) error {
 		return err
 	}
 	if o.json {
-		rows := make([]runRow, 0, len(list))
+		rows := make([]app.RunRow, 0, len(list))
 		for i := range list {
-			row := runRowOf(&list[i])
+			row := app.RunRowOf(&list[i])
 			row.Children = children[i]
 			rows = append(rows, row)
 		}
@@ -180,14 +163,6 @@ func (d *application) childCounts(ctx context.Context, list []store.Run) ([]int,
 	return out, nil
 }
 
-func runRowOf(r *store.Run) runRow {
-	return runRow{
-		Run: r.ID, Flow: r.Flow, Status: r.Head.Status.String(), Created: r.Created, Updated: r.Updated,
-		User: r.User, Origin: r.Origin, Parent: r.Parent, Events: r.Events, Interrupts: app.InterruptsOf(r.Head.Waiting),
-		Usage: app.UsageOf(r.Head.Usage), Error: r.Head.Error,
-	}
-}
-
 func (p *cli) printRuns(list []store.Run, children []int) {
 	if len(list) == 0 {
 		p.notef("no runs")
@@ -200,7 +175,7 @@ func (p *cli) printRuns(list []store.Run, children []int) {
 		if children[i] > 0 {
 			below = fmt.Sprint(children[i])
 		}
-		t.row(r.ID, p.statusOr(r.Head.Status, isInterrupted(r)), app.Printable(r.Flow), ago(now.Sub(r.Created)), took(r.Updated.Sub(r.Created)),
+		t.row(r.ID, p.statusOr(r.Head.Status, app.IsInterrupted(r)), app.Printable(r.Flow), ago(now.Sub(r.Created)), took(r.Updated.Sub(r.Created)),
 			tokens(r.Head.Usage), below, textOrDash(shorten(r.Origin, 24)), runNote(r))
 	}
 	t.print()
@@ -214,19 +189,10 @@ func runNote(r *store.Run) string {
 	if r.Head.Error != nil {
 		return topLine(r.Head.Error.Error())
 	}
-	if isInterrupted(r) {
+	if app.IsInterrupted(r) {
 		return "no process executes it: " + engine.CommandLine("resume", r.ID)
 	}
 	return ""
-}
-
-// isInterrupted reports whether a run could go on and no process drives it: the one
-// that did was stopped, or died.
-func isInterrupted(r *store.Run) bool {
-	if r.Head.Status != engine.Running && r.Head.Status != engine.Pending {
-		return false
-	}
-	return r.Owner == "" || r.Expired || runner.OwnerDead(r.Owner)
 }
 
 // stoppedHint says that no process executes a run, and how it is continued.

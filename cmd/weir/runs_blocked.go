@@ -15,7 +15,7 @@ import (
 
 // blockedRow is a run as `weir runs --blocked --json` prints it.
 type blockedRow struct {
-	runRow
+	app.RunRow
 	Session  string   `json:"session"`  // "" for a run that is no round
 	Poisoned bool     `json:"poisoned"` // processes ended while they executed it
 	Crashes  int      `json:"crashes"`
@@ -59,10 +59,10 @@ func (d *application) blocked(ctx context.Context, f store.Filter) ([]blockedRow
 
 // blockedRun says why a run is blocked, nil where it is not.
 func (d *application) blockedRun(ctx context.Context, r *store.Run) (*blockedRow, error) {
-	if r.Head.Status != engine.Paused && !isInterrupted(r) {
+	if r.Head.Status != engine.Paused && !app.IsInterrupted(r) {
 		return nil, nil // a process executes it
 	}
-	row := &blockedRow{runRow: runRowOf(r), Session: r.Session, Crashes: r.Crashes, Missing: []string{}}
+	row := &blockedRow{RunRow: app.RunRowOf(r), Session: r.Session, Crashes: r.Crashes, Missing: []string{}}
 	missing, err := d.Missing(ctx, r.ID)
 	if err != nil {
 		if errors.Is(err, store.ErrClosed) || ctx.Err() != nil {

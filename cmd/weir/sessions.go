@@ -12,37 +12,6 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// sessionRow is a session as `weir sessions --json` prints it.
-type sessionRow struct {
-	Session     string    `json:"session"`
-	User        string    `json:"user"`
-	Flow        string    `json:"flow"`
-	Thread      string    `json:"thread"`
-	Parent      string    `json:"parent"`
-	ParentRound int       `json:"parent_round"`
-	At          int       `json:"at"` // how many of the messages are the parent's
-	Rounds      int       `json:"rounds"`
-	Messages    int       `json:"messages"`
-	Queued      int       `json:"queued"`
-	Holder      string    `json:"run"` // the round that is going on, "" for none
-	Usage       app.Usage `json:"usage"`
-	Created     time.Time `json:"created"`
-	Updated     time.Time `json:"updated"`
-	Expires     string    `json:"expires"` // "" is never
-}
-
-func sessionRowOf(s *store.Session) sessionRow {
-	r := sessionRow{
-		Session: s.ID, User: s.User, Flow: s.Flow, Thread: s.Thread, Parent: s.Parent, ParentRound: s.ParentRound, At: s.ParentLength,
-		Rounds: s.Rounds, Messages: s.Length, Queued: s.Queued, Holder: s.Holder, Usage: app.UsageOf(s.Usage),
-		Created: s.Created, Updated: s.Updated,
-	}
-	if !s.Expires.IsZero() {
-		r.Expires = s.Expires.UTC().Format(time.RFC3339)
-	}
-	return r
-}
-
 type sessionsOptions struct {
 	store.SessionFilter
 	json bool
@@ -81,7 +50,7 @@ func (p *cli) sessions(ctx context.Context, o *sessionsOptions) error {
 	desk, err := p.openReadOnly(ctx)
 	if errors.Is(err, store.ErrNotFound) {
 		if o.json {
-			writeJSON(p.out, []sessionRow{})
+			writeJSON(p.out, []app.SessionRow{})
 			return nil
 		}
 		p.notef("no sessions yet: there is no database at %s", p.database())
@@ -96,9 +65,9 @@ func (p *cli) sessions(ctx context.Context, o *sessionsOptions) error {
 		return err
 	}
 	if o.json {
-		rows := make([]sessionRow, 0, len(list))
+		rows := make([]app.SessionRow, 0, len(list))
 		for i := range list {
-			rows = append(rows, sessionRowOf(&list[i]))
+			rows = append(rows, app.SessionRowOf(&list[i]))
 		}
 		writeJSON(p.out, rows)
 		return nil
@@ -173,7 +142,7 @@ active session of the user stays the active one; talk in the new one with "weir 
 					if err != nil {
 						return err
 					}
-					writeJSON(p.out, sessionRowOf(&row))
+					writeJSON(p.out, app.SessionRowOf(&row))
 					return nil
 				}
 				fmt.Fprintln(p.out, other)

@@ -10,27 +10,9 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
-	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/store"
 )
-
-// queuedRow is a message that waits for a round as --json prints it.
-type queuedRow struct {
-	ID      string       `json:"id"`
-	By      string       `json:"by"`
-	Origin  string       `json:"origin"` // "" is a call from Go
-	At      time.Time    `json:"at"`
-	Message engine.Value `json:"message"`
-}
-
-func queuedRows(list []weir.QueuedMessage) []queuedRow {
-	rows := make([]queuedRow, 0, len(list))
-	for _, w := range list {
-		rows = append(rows, queuedRow{w.ID, w.By, w.Origin, w.At, w.Message})
-	}
-	return rows
-}
 
 // printQueued is what waits, for people, the next first.
 func (p *cli) printQueued(list []weir.QueuedMessage) {

@@ -14,32 +14,13 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// messageRow is a message of a session as --json prints it.
-type messageRow struct {
-	Position int           `json:"position"`
-	Run      string        `json:"run"`
-	Round    int           `json:"round"` // 0 is what came with the parent
-	Status   string        `json:"status"`
-	At       time.Time     `json:"at"`
-	Message  convo.Message `json:"message"`
-}
-
-func messageRows(list []store.SessionMessage) []messageRow {
-	rows := make([]messageRow, 0, len(list))
-	for i := range list {
-		m := &list[i]
-		rows = append(rows, messageRow{m.Position, m.Run, m.Round, m.Status.String(), m.At, m.Message})
-	}
-	return rows
-}
-
 // sessionReport is a session as `weir sessions show --json` prints it.
 type sessionReport struct {
-	sessionRow
-	Runs    []runRow     `json:"runs"`
-	Waiting []queuedRow  `json:"waiting"` // the next first
-	State   []stateRow   `json:"state"`
-	History []messageRow `json:"history,omitempty"`
+	app.SessionRow
+	Runs    []app.RunRow     `json:"runs"`
+	Waiting []app.QueuedRow  `json:"waiting"` // the next first
+	State   []stateRow       `json:"state"`
+	History []app.MessageRow `json:"history,omitempty"`
 }
 
 type showSessionOptions struct {
@@ -108,12 +89,12 @@ func (p *cli) showSession(ctx context.Context, desk *application, s *store.Sessi
 		}
 	}
 	if o.json {
-		shown := sessionReport{sessionRow: sessionRowOf(s), Runs: []runRow{}, Waiting: queuedRows(waiting), State: stateRows(state)}
+		shown := sessionReport{SessionRow: app.SessionRowOf(s), Runs: []app.RunRow{}, Waiting: app.QueuedRows(waiting), State: stateRows(state)}
 		for i := range rounds {
-			shown.Runs = append(shown.Runs, runRowOf(&rounds[i]))
+			shown.Runs = append(shown.Runs, app.RunRowOf(&rounds[i]))
 		}
 		if o.messages {
-			shown.History = messageRows(said)
+			shown.History = app.MessageRows(said)
 		}
 		writeJSON(p.out, shown)
 		return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
@@ -55,7 +56,7 @@ func roundStatus(r *store.Run) string {
 			what += fmt.Sprintf(" and %d more", more)
 		}
 		return what
-	case isInterrupted(r):
+	case app.IsInterrupted(r):
 		return "no process executes it; the next chat continues it"
 	}
 	return "runs in another process, " + runner.OwnerName(r.Owner)

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/app"
-	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/runner"
@@ -122,7 +121,7 @@ func (p *cli) show(ctx context.Context, prefix string, o *showOptions, events bo
 	case o.node != "":
 		return p.showNode(ctx, desk, v, o)
 	case o.json:
-		s, err := runReportIn(ctx, desk, v)
+		s, err := app.RunDetailsOf(ctx, desk.Store, v)
 		if err != nil {
 			return err
 		}
@@ -149,19 +148,19 @@ func (p *cli) showRun(ctx context.Context, desk *application, v *runner.RunView,
 	if err != nil {
 		return err
 	}
-	p.printRun(v, above, now && isInterrupted(&row))
+	p.printRun(v, above, now && app.IsInterrupted(&row))
 	if len(v.Inferred) > 0 {
 		p.notef("the record has no description of the node types %s, and this program lacks them: the ports of their nodes are inferred from the edges", strings.Join(v.Inferred, ", "))
 	}
 	if !now {
 		return nil
 	}
-	children, err := desk.childrenOf(ctx, v.Run.ID, v.Commits)
+	children, err := app.ChildRunsOf(ctx, desk.Store, v.Run.ID, v.Commits)
 	if err != nil {
 		return err
 	}
 	p.printChildren(children)
-	if isInterrupted(&row) {
+	if app.IsInterrupted(&row) {
 		p.notef("%s", stoppedHint(&row, p.commandLine("resume", row.ID)))
 	}
 	return nil
@@ -192,130 +191,6 @@ func (p *cli) showEvents(ctx context.Context, desk *application, id string, at i
 		return usagef("--at %d: run %s has %s", at, id, count(last, "event"))
 	}
 	return nil
-}
-
-// runReport is a run as `weir show --json` prints it.
-type runReport struct {
-	Run        string          `json:"run"`
-	Flow       string          `json:"flow"`
-	Status     string          `json:"status"`
-	Stopped    bool            `json:"stopped"` // no process executes it, and resume continues it
-	Event      int64           `json:"event"`   // the last one
-	At         int64           `json:"at"`      // of it, Unix milliseconds
-	User       string          `json:"user"`
-	Origin     string          `json:"origin"`
-	Parent     string          `json:"parent"`     // "" for the root of a tree
-	ParentNode string          `json:"parentNode"` // whose child the run is, in the parent
-	Inputs     engine.Values   `json:"inputs"`
-	Outputs    engine.Values   `json:"outputs"`
-	Absent     engine.Values   `json:"absent"` // declared outputs without a value, and why
-	State      engine.Values   `json:"state"`
-	Interrupts []app.Interrupt `json:"interrupts"`
-	Usage      app.Usage       `json:"usage"`
-	Error      *engine.Error   `json:"error"`
-	Fork       *forkOrigin     `json:"fork"` // null where its past is its own
-	Nodes      []nodeReport    `json:"nodes"`
-	Contexts   []contextReport `json:"contexts"`
-	Children   []childRun      `json:"children"` // as they are now
-}
-
-type nodeReport struct {
-	Node     string        `json:"node"`
-	Type     string        `json:"type"`
-	Status   string        `json:"status"`
-	Attempts int           `json:"attempts"`
-	Started  int64         `json:"started"` // Unix milliseconds
-	Micros   int64         `json:"us"`
-	Cached   bool          `json:"cached"`
-	Outputs  engine.Values `json:"outputs"`
-	Metadata engine.Values `json:"metadata"`
-	Error    *engine.Error `json:"error"`
-}
-
-type contextReport struct {
-	ID       string          `json:"id"`
-	Kind     string          `json:"kind"`
-	Label    string          `json:"label"`
-	Parent   string          `json:"parent"`
-	Model    string          `json:"model"`
-	Messages []convo.Message `json:"messages"`
-}
-
-// runReportIn is a run with those around it.
-func runReportIn(ctx context.Context, d *application, v *runner.RunView) (*runReport, error) {
-	s := runReportOf(v)
-	var err error
-	if s.Parent != "" {
-		if s.ParentNode, err = history.ParentNode(ctx, d.Store, s.Run, s.Parent); err != nil {
-			return nil, err
-		}
-	}
-	if s.Children, err = d.childrenOf(ctx, s.Run, v.Commits); err != nil {
-		return nil, err
-	}
-	row, err := d.Store.Run(ctx, s.Run)
-	s.Stopped = err == nil && row.Events == v.Run.Events() && isInterrupted(&row)
-	return s, err
-}
-
-func runReportOf(v *runner.RunView) *runReport {
-	r := v.Run
-	s := &runReport{
-		Run: r.ID, Flow: r.Start.Flow, Status: r.Status().String(), Event: r.Events(), At: r.Now(),
-		User: r.Start.User, Origin: r.Start.Origin, Parent: r.Start.Parent, Inputs: orEmpty(r.Start.Inputs), Outputs: orEmpty(r.Outputs()), Absent: orEmpty(r.Absent()),
-		State: stateOf(r.State()), Interrupts: app.InterruptsOf(r.Interrupts()), Usage: app.UsageOf(r.Usage()), Error: r.Failure(),
-		Nodes: []nodeReport{}, Contexts: []contextReport{},
-	}
-	s.Fork = forkOriginOf(r)
-	c := history.NewTimeline(v)
-	for _, path := range c.Order {
-		s.Nodes = append(s.Nodes, nodeReportOf(c.Nodes[path]))
-	}
-	for _, id := range slices.Sorted(maps.Keys(v.Contexts)) {
-		s.Contexts = append(s.Contexts, contextReportOf(v.Contexts[id]))
-	}
-	return s
-}
-
-func nodeReportOf(n *history.NodeRecord) nodeReport {
-	return nodeReport{
-		Node: n.Path, Type: n.Type, Status: n.Status.String(), Attempts: n.Attempts, Started: n.Started,
-		Micros: n.Duration(), Cached: n.Cached, Outputs: orEmpty(n.Outputs), Metadata: orEmpty(n.Metadata), Error: n.Error,
-	}
-}
-
-func contextReportOf(c convo.Context) contextReport {
-	out := contextReport{
-		ID: c.ID, Kind: string(c.Kind), Label: c.Label, Parent: c.Parent,
-		Model: modelOf(c.Settings), Messages: []convo.Message{},
-	}
-	for _, m := range c.History.All() {
-		out.Messages = append(out.Messages, m)
-	}
-	return out
-}
-
-func modelOf(s convo.Settings) string {
-	if s.Provider == "" || strings.HasPrefix(s.Model, s.Provider+"/") {
-		return s.Model
-	}
-	return s.Provider + "/" + s.Model
-}
-
-func orEmpty(v engine.Values) engine.Values {
-	if v == nil {
-		return engine.Values{}
-	}
-	return v
-}
-
-func stateOf(s engine.State) engine.Values {
-	out := engine.Values{}
-	for _, k := range s.Keys() {
-		v, _ := s.Get(k)
-		out = append(out, engine.Named{Name: k, Value: v})
-	}
-	return out
 }
 
 // printRun is a run for people; above says whose child it is, "" of none.
@@ -427,7 +302,7 @@ func (p *cli) printContexts(v *runner.RunView) {
 		if c.Label != "" {
 			name += " " + app.Printable(c.Label)
 		}
-		t.row(name, string(c.Kind), fmt.Sprint(c.History.Len()), modelOf(c.Settings))
+		t.row(name, string(c.Kind), fmt.Sprint(c.History.Len()), app.ModelOf(c.Settings))
 	}
 	t.print()
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -14,48 +13,6 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 )
-
-// workRow is an attempt of a node as `weir show --chain --json` prints it, in the
-// words of the view chain_of_work.
-type workRow struct {
-	Execution string          `json:"execution_id"`
-	Node      string          `json:"node_id"`
-	Type      string          `json:"node_type"`
-	Code      string          `json:"code_executed"`
-	Input     json.RawMessage `json:"input_context"`
-	Output    json.RawMessage `json:"output_result"` // null where it has not ended
-	Took      float64         `json:"execution_time"`
-	Status    string          `json:"status"`
-	Metadata  json.RawMessage `json:"ai_metadata"`
-	Seq       int             `json:"seq"`
-	Attempt   int             `json:"attempt"`
-	Started   time.Time       `json:"started"`
-	Ended     *time.Time      `json:"ended"`
-	Error     *engine.Error   `json:"error"`
-	Usage     app.Usage       `json:"usage"`
-	Steps     []workStep      `json:"steps"`
-}
-
-// workStep is a step in it, in the words of the view chain_of_work_step.
-type workStep struct {
-	Sequence int             `json:"sequence"`
-	Number   int             `json:"step_number"`
-	Attempt  int             `json:"attempt_number"`
-	Agent    string          `json:"agent_name"`
-	Input    json.RawMessage `json:"input_data"`
-	Output   json.RawMessage `json:"output_data"`
-	Code     string          `json:"generated_code"`
-	Status   string          `json:"status"`
-	Error    string          `json:"error_message"`
-	Took     float64         `json:"execution_time_ms"`
-	Model    string          `json:"model_used"`
-	In       int             `json:"tokens_input"`
-	Out      int             `json:"tokens_output"`
-	Cost     float64         `json:"cost_usd"`
-	// Estimated is how many calls are charged at an estimate.
-	Estimated int    `json:"calls_estimated"`
-	Sandbox   string `json:"sandbox_id"`
-}
 
 // showChain shows the chain of work of a run, or of one node of it.
 func (p *cli) showChain(ctx context.Context, desk *application, run string, o *showOptions) error {
@@ -76,9 +33,9 @@ func (p *cli) showChain(ctx context.Context, desk *application, run string, o *s
 		return p.showStateDiff(run, work[len(work)-1], o)
 	}
 	if o.json {
-		rows := make([]workRow, 0, len(work))
+		rows := make([]app.WorkRow, 0, len(work))
 		for i := range work {
-			r, err := workRowOf(run, &work[i])
+			r, err := app.WorkRowOf(run, &work[i])
 			if err != nil {
 				return err
 			}
@@ -89,60 +46,6 @@ func (p *cli) showChain(ctx context.Context, desk *application, run string, o *s
 	}
 	p.printChain(work)
 	return nil
-}
-
-func workRowOf(run string, w *weir.Work) (workRow, error) {
-	r := workRow{
-		Execution: run, Node: w.Node, Type: w.Type, Code: w.Code, Took: millis(w.Took), Status: w.Status, Seq: w.Seq, Attempt: w.Attempt,
-		Started: w.Started, Error: w.Error, Usage: app.UsageOf(w.Usage), Steps: []workStep{},
-	}
-	values := []struct {
-		to   *json.RawMessage
-		from engine.Value
-	}{{&r.Input, stateMap(w.Before)}, {&r.Metadata, w.Metadata}}
-	if !w.Ended.IsZero() {
-		r.Ended = &w.Ended
-		values = append(values, struct {
-			to   *json.RawMessage
-			from engine.Value
-		}{&r.Output, stateMap(w.After)})
-	}
-	for i := range w.Steps {
-		s := &w.Steps[i]
-		t := workStep{
-			Sequence: s.Sequence, Number: s.Number, Attempt: s.Attempt, Agent: s.Name, Code: s.Code, Status: s.Status, Error: s.Error,
-			Took: float64(s.Micros) / 1000, Model: s.Model, Sandbox: s.Sandbox,
-		}
-		if u := s.Usage; u != nil {
-			t.In, t.Out, t.Cost, t.Estimated = u.Input, u.Output, float64(u.CostMicros)/1e6, u.Estimated
-		}
-		var err error
-		if t.Input, err = engine.AppendValue(nil, s.Input); err == nil {
-			t.Output, err = engine.AppendValue(nil, s.Output)
-		}
-		if err != nil {
-			return r, err
-		}
-		r.Steps = append(r.Steps, t)
-	}
-	for _, v := range values {
-		data, err := engine.AppendValue(nil, v.from)
-		if err != nil {
-			return r, err
-		}
-		*v.to = data
-	}
-	return r, nil
-}
-
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-func stateMap(s engine.State) map[string]any {
-	m := make(map[string]any, s.Len())
-	for _, k := range s.Keys() {
-		m[k], _ = s.Get(k)
-	}
-	return m
 }
 
 // topLine is the first line of an error, without the traceback below it.
@@ -217,7 +120,7 @@ func (p *cli) showStateDiff(run string, w weir.Work, o *showOptions) error {
 	if w.Ended.IsZero() {
 		return usagef("node %q of run %s has not ended: there is no state after it yet", w.Node, run)
 	}
-	changes := differences(nil, "", stateMap(w.Before), stateMap(w.After))
+	changes := differences(nil, "", app.StateMap(w.Before), app.StateMap(w.After))
 	if o.json {
 		if changes == nil {
 			changes = []stateChange{}

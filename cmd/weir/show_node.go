@@ -17,7 +17,7 @@ import (
 
 // nodeDetailReport is a node as `weir show --node --json` prints it.
 type nodeDetailReport struct {
-	nodeReport
+	app.NodeReport
 	Inputs   engine.Values     `json:"inputs"`
 	Effects  []effectReport    `json:"effects"`
 	Messages []contextMessage  `json:"messages"`
@@ -123,7 +123,7 @@ func changeOf(body any) (c convo.Change, err error) {
 
 func nodeDetailReportOf(n *history.NodeRecord, inputs engine.Values, said []contextMessage) *nodeDetailReport {
 	d := &nodeDetailReport{
-		nodeReport: nodeReportOf(n), Inputs: orEmpty(inputs), Messages: said,
+		NodeReport: app.NodeReportOf(n), Inputs: app.OrEmpty(inputs), Messages: said,
 		Effects: []effectReport{}, State: []map[string]any{}, Waits: []interruptReport{}, Partial: n.Partial,
 	}
 	for _, e := range n.Effects {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 )
 
@@ -48,7 +49,7 @@ func TestViewSaysWhenNothingWasOmitted(t *testing.T) {
 		var out strings.Builder
 		p.out = &out
 		w := &viewPrinter{cli: p, st: p.styleFor(&out), nodeType: c.nodeType}
-		if err := w.call(&callReport{Call: c.call, Sent: []byte(`{"messages":[]}`)}); err != nil || !strings.Contains(out.String(), c.want) {
+		if err := w.call(&app.CallReport{Call: c.call, Sent: []byte(`{"messages":[]}`)}); err != nil || !strings.Contains(out.String(), c.want) {
 			t.Errorf("%s of %s: %v\n%s", c.call, c.nodeType, err, out.String())
 		}
 	}
@@ -60,7 +61,7 @@ func TestViewListsMessagesKeptByProvider(t *testing.T) {
 	var out strings.Builder
 	p.out = &out
 	w := &viewPrinter{cli: p, st: p.styleFor(&out)}
-	c := &callReport{Call: "say/model#1", Sent: []byte(`{"messages":[]}`), Manifest: map[string]any{"held": int64(2), "to": int64(3)}}
+	c := &app.CallReport{Call: "say/model#1", Sent: []byte(`{"messages":[]}`), Manifest: map[string]any{"held": int64(2), "to": int64(3)}}
 	if err := w.call(c); err != nil || !strings.Contains(out.String(), "the first 2 messages below: the vendor keeps them") {
 		t.Errorf("%v\n%s", err, out.String())
 	}

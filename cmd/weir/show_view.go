@@ -19,27 +19,11 @@ import (
 
 // viewReport is what `weir show --node --view --json` prints.
 type viewReport struct {
-	Run   string       `json:"run"`
-	Node  string       `json:"node"`
-	Calls []callReport `json:"calls"`
+	Run   string           `json:"run"`
+	Node  string           `json:"node"`
+	Calls []app.CallReport `json:"calls"`
 
 	nodeType string
-}
-
-// callReport is one model call.
-type callReport struct {
-	Call string `json:"call"` // the effect's key
-	// Verified says that the journal holds the digest of exactly this request.
-	Verified bool            `json:"proven"`
-	Sent     json.RawMessage `json:"sent"`
-	// Manifest says what of the context was not sent, null where all was.
-	Manifest engine.Value `json:"manifest"`
-	// ContextStart is what of the conversation came before that, null where nothing did.
-	ContextStart *history.ContextStart `json:"earlier"`
-	Answer       engine.Value          `json:"answer"`
-	Error        *engine.Error         `json:"error"`
-	// Digest is that of the request, which is null where the node's type is not at hand.
-	Digest string `json:"digest"`
 }
 
 // sentRequest is the canonical form of a request as it is shown.
@@ -66,14 +50,14 @@ func (p *cli) showView(ctx context.Context, desk *application, v *runner.RunView
 	if err != nil {
 		return err
 	}
-	out := viewReport{Run: v.Run.ID, Node: o.node, Calls: []callReport{}, nodeType: c.Nodes[o.node].Type}
+	out := viewReport{Run: v.Run.ID, Node: o.node, Calls: []app.CallReport{}, nodeType: c.Nodes[o.node].Type}
 	entered, err := desk.Inspect(ctx, v.Run.ID, c.Nodes[o.node].Entered)
 	if err != nil {
 		return err
 	}
 	before := history.ContextStartOf(entered, c.Nodes[o.node].Entered)
 	for _, s := range sent {
-		call := callReport{Call: s.Key, Digest: s.Digest, Verified: s.Proven, Sent: s.Request, Manifest: s.Manifest, Answer: s.Result, Error: s.Error}
+		call := app.CallReport{Call: s.Key, Digest: s.Digest, Verified: s.Proven, Sent: s.Request, Manifest: s.Manifest, Answer: s.Result, Error: s.Error}
 		if showsContext(out.nodeType, s.Key) {
 			call.ContextStart = before
 		}
@@ -116,7 +100,7 @@ type viewPrinter struct {
 	nodeType string
 }
 
-func (w *viewPrinter) call(c *callReport) error {
+func (w *viewPrinter) call(c *app.CallReport) error {
 	var r sentRequest
 	if c.Sent == nil {
 		return w.recorded(c)
@@ -169,7 +153,7 @@ func (w *viewPrinter) call(c *callReport) error {
 
 // recorded prints what the journal has of a call, where the node's type is not at
 // hand that would make its request again.
-func (w *viewPrinter) recorded(c *callReport) error {
+func (w *viewPrinter) recorded(c *app.CallReport) error {
 	fmt.Fprintf(w.out, "%s  %s\n", w.st.bold.Render(c.Call), w.st.dim.Render("request "+c.Digest))
 	fmt.Fprintln(w.out, "  the exact request needs the node type "+w.nodeType+", as it was when the run was recorded")
 	if c.Manifest != nil {
@@ -181,7 +165,7 @@ func (w *viewPrinter) recorded(c *callReport) error {
 }
 
 // answered prints the answer to a call.
-func (w *viewPrinter) answered(c *callReport) error {
+func (w *viewPrinter) answered(c *app.CallReport) error {
 	w.section("Answer")
 	if c.Answer != nil {
 		return w.answer(c.Answer)
@@ -196,7 +180,7 @@ func (w *viewPrinter) answered(c *callReport) error {
 
 // asked is one line about who was asked, and how.
 func (r *sentRequest) asked() string {
-	parts := []string{"asked " + modelOf(convo.Settings{Provider: r.Provider, Model: r.Model})}
+	parts := []string{"asked " + app.ModelOf(convo.Settings{Provider: r.Provider, Model: r.Model})}
 	if r.Temperature != nil {
 		parts = append(parts, fmt.Sprintf("temperature %v", *r.Temperature))
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/app"
 )
 
 const askFirst = `
@@ -132,7 +134,7 @@ func newHostileDatabase(t *testing.T) (dir, session string) {
 		runQuietly(t, dir, "", args...)
 	}
 	runQuietly(t, dir, hostileText+"\n", "chat", "talk.yaml", "--user", "ada")
-	var sessions []sessionRow
+	var sessions []app.SessionRow
 	if err := json.Unmarshal(runQuietly(t, dir, "", "sessions", "--json"), &sessions); err != nil || len(sessions) != 1 {
 		t.Fatal(sessions, err)
 	}

@@ -122,6 +122,9 @@ func (s *Store) deleteTrees(ctx context.Context, e store.DeleteOptions, user str
 		return store.DeleteResult{}, err
 	}
 	trees, err := find(f)
+	if err == nil && user != "" && !e.DryRun && len(trees) == 0 {
+		s.deleteAccess(user)
+	}
 	if err != nil || len(trees) == 0 {
 		dry := err != nil || e.DryRun
 		return store.DeleteResult{Memories: s.deleteMemories(f, user, nil, dry), Trajectories: s.deleteTrajectories(f, user, nil, dry), Learned: s.deleteLearned(f, user, nil, dry)}, err
@@ -139,6 +142,9 @@ func (s *Store) deleteTrees(ctx context.Context, e store.DeleteOptions, user str
 	if e.DryRun {
 		out = s.count(f, slices.Collect(maps.Keys(doomed)))
 	} else {
+		if user != "" {
+			s.deleteAccess(user)
+		}
 		out = s.removeTrees(f, doomed)
 	}
 	out.Forks, out.Memories, out.Trajectories, out.Learned = forks, memories, trails, learned

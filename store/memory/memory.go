@@ -44,6 +44,7 @@ type Store struct {
 	trajectories *tables.Memory
 
 	memories memories
+	access   access
 }
 
 type cacheEntry struct {

@@ -301,6 +301,9 @@ func (x deleter) deleteRows(roots []int64) (out store.DeleteResult, err error) {
 	if err := x.deleteCachedOf(string(list)); err != nil {
 		return out, err
 	}
+	if err := x.deleteAccess(); err != nil {
+		return out, err
+	}
 	for _, q := range []struct {
 		query string
 		count *int

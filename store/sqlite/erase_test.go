@@ -175,9 +175,23 @@ func erasesBob(t *testing.T, erase func(ctx context.Context, s *Store) error) {
 	leaveTraces(t, s, "bob")
 }
 
+// leaveAccess leaves a token and a request of a user of leaveTraces.
+func leaveAccess(t *testing.T, s *Store, who string) {
+	t.Helper()
+	user := who + "-canary-user"
+	err := s.PutToken(t.Context(), store.Token{ID: who + "-canary-token", Hash: []byte(who + "-canary-hash"), User: user, Name: who + "-canary-name", Scopes: []string{"read"}, Created: time.UnixMilli(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.BeginRequest(t.Context(), store.ClientRequest{Key: []byte(who + "-canary-key"), User: user, Digest: []byte{1}}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestDeletionRemovesRowsFromEveryTable(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
 	leaveTraces(t, s, "bob")
+	leaveAccess(t, s, "bob")
 	if _, err := s.DeleteUser(t.Context(), "bob-canary-user", store.DeleteOptions{Now: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +201,7 @@ func TestDeletionRemovesRowsFromEveryTable(t *testing.T) {
 	}
 	tables = slices.DeleteFunc(tables, func(name string) bool {
 		own := []string{"recall_index_config", "recall_index_data"} // of the index itself, also where it is empty
-		return slices.Contains(append(own, "goose_db_version", "sqlite_sequence", "gone", "tombstone"), name)
+		return slices.Contains(append(own, "goose_db_version", "sqlite_sequence", "gone", "tombstone", "access_key"), name)
 	})
 	if len(tables) < 10 {
 		t.Errorf("tables: %v", tables)

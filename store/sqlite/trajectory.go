@@ -123,6 +123,9 @@ func (x deleter) deleteUserOnly(dry bool) (out store.DeleteResult, err error) {
 	if err == nil {
 		out.Learned, err = learned("[]")
 	}
+	if err == nil && !dry {
+		err = x.deleteAccess()
+	}
 	return out, err
 }
 

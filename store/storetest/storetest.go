@@ -88,6 +88,7 @@ func Run(t *testing.T, s Subject) {
 		{"recovery", func(c store.Capabilities) bool { return c.Recovery != nil }, [][]testCase{recoveryCases()}},
 		{"sessions", func(c store.Capabilities) bool { return c.Sessions != nil }, [][]testCase{sessionCases(), roundCases(), sessionStateCases(), snapshotCases()}},
 		{"deletion", func(c store.Capabilities) bool { return c.Deletion != nil }, [][]testCase{erasureCases()}},
+		{"access", func(c store.Capabilities) bool { return c.Access != nil }, [][]testCase{accessCases()}},
 		{"memory", func(c store.Capabilities) bool { return c.Memory != nil }, [][]testCase{memoryCases(), memorySearchCases()}},
 	} {
 		t.Run(tier.name, func(t *testing.T) {

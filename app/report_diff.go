@@ -1,18 +1,17 @@
-package main
+package app
 
 import (
 	"encoding/json"
 
 	"github.com/weir-run/weir"
-	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/history"
 )
 
-// diffReport is what `weir diff --json` prints. All keys are always there; a key
+// DiffReport is what `weir diff --json` prints. All keys are always there; a key
 // of an entry that one side does not have is null there.
-type diffReport struct {
+type DiffReport struct {
 	Same     bool          `json:"same"`
 	A        diffSide      `json:"a"`
 	B        diffSide      `json:"b"`
@@ -33,7 +32,7 @@ type diffSide struct {
 	User        string        `json:"user"`
 	Status      string        `json:"status"`
 	Events      int64         `json:"events"`
-	Usage       app.Usage     `json:"usage"` // the shared past included
+	Usage       Usage         `json:"usage"` // the shared past included
 	Error       *engine.Error `json:"error"`
 }
 
@@ -72,8 +71,8 @@ type diffContext struct {
 	B       []convo.Message `json:"b"`
 }
 
-func diffOf(d *weir.Diff) *diffReport {
-	r := &diffReport{
+func DiffReportOf(d *weir.Diff) *DiffReport {
+	r := &DiffReport{
 		Same: d.Same, A: diffSideOf(d.A), B: diffSideOf(d.B), Flow: []diffEntry{}, Nodes: []diffNode{}, Contexts: []diffContext{},
 		Inputs: diffEntries(d.Inputs), State: diffEntries(d.State), Outputs: diffEntries(d.Outputs),
 	}
@@ -107,7 +106,7 @@ func diffOf(d *weir.Diff) *diffReport {
 func diffSideOf(s history.Side) diffSide {
 	return diffSide{
 		Run: s.Run, Flow: s.Flow, Fingerprint: s.Fingerprint, User: s.User, Status: s.Status.String(),
-		Events: s.Events, Usage: app.UsageOf(s.Usage), Error: s.Error,
+		Events: s.Events, Usage: UsageOf(s.Usage), Error: s.Error,
 	}
 }
 
@@ -124,10 +123,10 @@ func rawOf(v any, there bool) json.RawMessage {
 	if !there {
 		return json.RawMessage("null")
 	}
-	return json.RawMessage(jsonOf(v))
+	return json.RawMessage(JSONOf(v))
 }
 
-func jsonOf(v any) []byte {
+func JSONOf(v any) []byte {
 	if b, err := engine.AppendValue(nil, v); err == nil {
 		return b
 	}
