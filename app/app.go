@@ -39,6 +39,11 @@ type Options struct {
 	// tool that they need cannot be used. Set neither where nothing is executed.
 	Flow *weir.Flow
 	Run  string
+	// Flows are flows that a server offers: Open prepares their tools as those of Flow.
+	Flows []*weir.Flow
+	// Recover has the process continue runs that other processes left; see
+	// weir.Options.Recover.
+	Recover bool
 	// Record and Replay are files: model calls are recorded to the one, or answered from
 	// the other. At most one is set.
 	Record, Replay string
@@ -84,7 +89,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	cfg := o.Config
 	w := weir.Options{
 		Providers: providers(cfg), Timeouts: timeouts(cfg), Logger: o.Logger, Parallel: cfg.Parallel,
-		Models: models(cfg), Limits: llm.NewLimits(cfg.Limits), Secrets: cfg.Secret, Executors: Executors(cfg, o.Sandboxes),
+		Models: models(cfg), Limits: llm.NewLimits(cfg.Limits), Secrets: cfg.Secret, Executors: Executors(cfg, o.Sandboxes), Recover: o.Recover,
 	}
 	w.Models.Logger = o.Logger
 	var err error
@@ -134,11 +139,11 @@ func (a *App) recordOrReplay(o *Options, w *weir.Options) (err error) {
 
 // openWeir prepares the tools, opens the store, and opens the Weir over both.
 func (a *App) openWeir(ctx context.Context, o *Options, w *weir.Options) (err error) {
-	if w.Flows, err = a.tools.flowTools(); err != nil && (o.Flow != nil || o.Run != "") {
+	if w.Flows, err = a.tools.flowTools(); err != nil && (o.Flow != nil || o.Run != "" || o.Flows != nil) {
 		return err // a process that executes nothing does not need the tools
 	}
 	if o.Run == "" {
-		if w.Tools, err = a.tools.toolsFor(ctx, o.Flow); err != nil {
+		if w.Tools, err = a.tools.toolsFor(ctx, append(slices.Clone(o.Flows), o.Flow)...); err != nil {
 			return err
 		}
 	}

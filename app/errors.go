@@ -1,8 +1,14 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
 )
 
 // UsageError is a mistake of the caller: an option, an input or a configuration that
@@ -34,4 +40,43 @@ func Printable(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// ErrorCode returns the stable code of an error, CodeFailed for one without a code.
+func ErrorCode(err error) string {
+	if e, ok := errors.AsType[*engine.Error](err); ok {
+		return e.Code
+	}
+	if _, ok := errors.AsType[*flow.Invalid](err); ok {
+		return engine.CodeFlowInvalid
+	}
+	if _, ok := errors.AsType[*UsageError](err); ok {
+		return engine.CodeUsage
+	}
+	for _, c := range []struct {
+		err  error
+		code string
+	}{
+		{store.ErrNotFound, engine.CodeNotFound},
+		{store.ErrOwned, engine.CodeRunOwned},
+		{store.ErrFenced, engine.CodeRunOwned},
+		{runner.ErrAnswer, engine.CodeAnswer},
+		{runner.ErrNoInterrupt, engine.CodeInterruptUnknown},
+		{runner.ErrPoisoned, engine.CodeRunPoisoned},
+		{runner.ErrStopped, engine.CodeRunStopped},
+		{runner.ErrStatus, engine.CodeStatusConflict},
+		{runner.ErrNotStarted, engine.CodeStatusConflict},
+		{runner.ErrDependenciesChanged, engine.CodeDependenciesChanged},
+		{store.ErrBusy, engine.CodeSessionBusy},
+		{store.ErrSessionAdvanced, engine.CodeSessionMoved},
+		{store.ErrNewerVersion, engine.CodeStoreNewer},
+		{store.ErrCorrupt, engine.CodeStoreCorrupt},
+		{store.ErrFull, engine.CodeStoreFull},
+		{store.ErrUnsupported, engine.CodeStoreUnsupported},
+	} {
+		if errors.Is(err, c.err) {
+			return c.code
+		}
+	}
+	return engine.CodeFailed
 }

@@ -231,3 +231,22 @@ func childRunOf(r *store.Run) ChildRun {
 		Children: []ChildRun{}, Row: *r,
 	}
 }
+
+// RunStatuses are the statuses that a run can have.
+func RunStatuses() []string {
+	var out []string
+	for _, s := range []engine.Status{engine.Pending, engine.Running, engine.Paused, engine.Completed, engine.Failed, engine.Cancelled} {
+		out = append(out, s.String())
+	}
+	return out
+}
+
+// StatusNamed returns the status with a name. A UsageError lists the names.
+func StatusNamed(name string) (engine.Status, error) {
+	for s := engine.Pending; s <= engine.NotNeeded; s++ {
+		if s.String() == name {
+			return s, nil
+		}
+	}
+	return 0, usagef("there is no status %q; there are %s", name, strings.Join(RunStatuses(), ", "))
+}

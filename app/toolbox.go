@@ -104,12 +104,12 @@ func clientFor(address string, allowPrivate []string) (*http.Client, error) {
 	})
 }
 
-// toolsFor returns the tools for a run of f, nil for no flow. It starts the servers that
-// the flow needs and compares their definitions with the accepted ones; a needed tool that
+// toolsFor returns the tools for runs of flows; a nil flow needs none. It starts the servers that
+// the flows need and compares their definitions with the accepted ones; a needed tool that
 // was not accepted is an error. Tools of other servers are offered as they were accepted.
-func (b *Toolbox) toolsFor(ctx context.Context, f *weir.Flow) ([]*tool.Tool, error) {
+func (b *Toolbox) toolsFor(ctx context.Context, flows ...*weir.Flow) ([]*tool.Tool, error) {
 	tools := slices.Clone(b.declared)
-	needs := requiredToolsOf(f)
+	needs := requiredToolsOf(flows...)
 	for _, s := range b.servers {
 		if !needs.server(s.Name) {
 			tools = append(tools, s.accepted()...)

@@ -14,22 +14,27 @@ type requiredTools struct {
 	names map[string]bool
 }
 
-// requiredToolsOf returns the required tools of a flow; nil needs none.
-func requiredToolsOf(f *weir.Flow) requiredTools {
+// requiredToolsOf returns the required tools of flows; nil needs none.
+func requiredToolsOf(flows ...*weir.Flow) requiredTools {
 	n := requiredTools{names: make(map[string]bool)}
-	if f == nil {
-		return n
-	}
-	for _, used := range f.Dependencies() {
-		names, all := weir.ToolsNamed(used)
-		n.all = n.all || all
-		for _, name := range names {
-			if strings.HasPrefix(name, "mcp:") || strings.HasPrefix(name, "mcp__") {
-				n.names[name] = true
-			}
+	for _, f := range flows {
+		if f == nil {
+			continue
+		}
+		for _, used := range f.Dependencies() {
+			n.add(weir.ToolsNamed(used))
 		}
 	}
 	return n
+}
+
+func (n *requiredTools) add(names []string, all bool) {
+	n.all = n.all || all
+	for _, name := range names {
+		if strings.HasPrefix(name, "mcp:") || strings.HasPrefix(name, "mcp__") {
+			n.names[name] = true
+		}
+	}
 }
 
 // tool reports whether a tool of a server is required.

@@ -110,6 +110,17 @@ const (
 	CodeStoreUnsupported    = "store_unsupported"
 )
 
+// The codes of a server's answers.
+const (
+	CodeUnauthenticated = "unauthenticated"
+	CodeForbidden       = "forbidden"
+	CodeRequest         = "request_invalid"
+	CodeRequestTooLarge = "request_too_large"
+	CodeRequestReused   = "request_reused"
+	CodeConfirmation    = "confirmation_needed"
+	CodeUnavailable     = "unavailable"
+)
+
 // CodeInfo is one row of the table of error codes.
 type CodeInfo struct {
 	// Code is stable; Meaning says what happened, Remedy what to do. Both are
@@ -119,7 +130,7 @@ type CodeInfo struct {
 
 // Codes is the table of error codes, in the order in which they are declared.
 func Codes() []CodeInfo {
-	return slices.Concat(runErrorCodes(), nodeErrorCodes(), codeNodeErrorCodes(), modelErrorCodes(), requestErrorCodes())
+	return slices.Concat(runErrorCodes(), nodeErrorCodes(), codeNodeErrorCodes(), modelErrorCodes(), requestErrorCodes(), serverErrorCodes())
 }
 
 func runErrorCodes() []CodeInfo {
@@ -230,5 +241,17 @@ func requestErrorCodes() []CodeInfo {
 		{CodeStoreCorrupt, "The database is damaged, or is not a Weir database. It was not changed.", "Restore it from a backup."},
 		{CodeStoreUnsupported, "The store lacks a capability that the call needs, for example sessions.", "Use a store that has it: `sqlite.Open` has every capability."},
 		{CodeStoreFull, "The disk is full. Acknowledged data is kept.", "Free disk space and continue with `weir resume RUN`."},
+	}
+}
+
+func serverErrorCodes() []CodeInfo {
+	return []CodeInfo{
+		{CodeUnauthenticated, "A request to the server has no token, or one that is unknown, expired or revoked.", "Send `Authorization: Bearer TOKEN`; `weir tokens create` makes a token."},
+		{CodeForbidden, "The token lacks the scope of the operation, or the request comes from a host or page that the server does not accept.", "Use a token with the scope that the message names; `weir serve --host` accepts another host name."},
+		{CodeRequest, "A request to the server cannot be read: its body, a parameter or a header is invalid.", "Change what the message and its details name; /openapi.json describes every operation."},
+		{CodeRequestTooLarge, "The body of a request is larger than the server accepts.", "Send less, or start the server with a larger `--max-body`."},
+		{CodeRequestReused, "An Idempotency-Key was sent before with another content.", "Use a new key for a new request."},
+		{CodeConfirmation, "A deletion lists what it deletes and was not confirmed.", "Send the request again with the confirmation of this answer."},
+		{CodeUnavailable, "The server is stopping.", "Send the request again; another process or the restarted server answers it."},
 	}
 }

@@ -326,7 +326,7 @@ func (c *chat) reportError(ctx context.Context, err error) error {
 	if c.p.json {
 		writeJSON(c.p.out, replyReport{
 			Session: c.session.ID, Status: "refused", Outputs: engine.Values{}, Messages: []app.MessageRow{}, Interrupts: app.InterruptsOf(c.interrupts),
-			Error: &engine.Error{Code: errorCode(err), Message: err.Error(), Hint: hint(err)},
+			Error: &engine.Error{Code: app.ErrorCode(err), Message: err.Error(), Hint: hint(err)},
 		})
 		return nil
 	}

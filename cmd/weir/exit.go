@@ -60,45 +60,6 @@ func exitCode(ctx context.Context, err error) int {
 	return exitFailed
 }
 
-// errorCode is the stable code of an error that ended a command.
-func errorCode(err error) string {
-	if e, ok := errors.AsType[*engine.Error](err); ok {
-		return e.Code
-	}
-	if _, ok := errors.AsType[*flow.Invalid](err); ok {
-		return engine.CodeFlowInvalid
-	}
-	if _, ok := errors.AsType[*usageError](err); ok {
-		return engine.CodeUsage
-	}
-	for _, c := range []struct {
-		err  error
-		code string
-	}{
-		{store.ErrNotFound, engine.CodeNotFound},
-		{store.ErrOwned, engine.CodeRunOwned},
-		{store.ErrFenced, engine.CodeRunOwned},
-		{runner.ErrAnswer, engine.CodeAnswer},
-		{runner.ErrNoInterrupt, engine.CodeInterruptUnknown},
-		{runner.ErrPoisoned, engine.CodeRunPoisoned},
-		{runner.ErrStopped, engine.CodeRunStopped},
-		{runner.ErrStatus, engine.CodeStatusConflict},
-		{runner.ErrNotStarted, engine.CodeStatusConflict},
-		{runner.ErrDependenciesChanged, engine.CodeDependenciesChanged},
-		{store.ErrBusy, engine.CodeSessionBusy},
-		{store.ErrSessionAdvanced, engine.CodeSessionMoved},
-		{store.ErrNewerVersion, engine.CodeStoreNewer},
-		{store.ErrCorrupt, engine.CodeStoreCorrupt},
-		{store.ErrFull, engine.CodeStoreFull},
-		{store.ErrUnsupported, engine.CodeStoreUnsupported},
-	} {
-		if errors.Is(err, c.err) {
-			return c.code
-		}
-	}
-	return engine.CodeFailed
-}
-
 // hint says what to do about an error, "" where the error says it itself.
 func hint(err error) string {
 	if e, ok := errors.AsType[*engine.Error](err); ok {
@@ -160,7 +121,7 @@ func (p *cli) printError(ctx context.Context, err error) int {
 	if p.json {
 		r := app.RunReportOf(weir.Result{})
 		r.Status, r.Absent = "invalid", nil
-		r.Error = &engine.Error{Code: errorCode(err), Message: err.Error(), Hint: hint(err)}
+		r.Error = &engine.Error{Code: app.ErrorCode(err), Message: err.Error(), Hint: hint(err)}
 		writeJSON(p.out, r)
 	}
 	msg := strings.TrimRight(err.Error(), "\n")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,26 +54,8 @@ processes ended while they executed them (poisoned). It says what to do.`,
 	f.IntVar(&o.limit, "limit", 20, "list at most `N`")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")
 	_ = c.RegisterFlagCompletionFunc("parent", p.completeRuns)
-	_ = c.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(runStatuses(), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(app.RunStatuses(), cobra.ShellCompDirectiveNoFileComp))
 	return c
-}
-
-// runStatuses are the statuses that a run can have.
-func runStatuses() []string {
-	var out []string
-	for _, s := range []engine.Status{engine.Pending, engine.Running, engine.Paused, engine.Completed, engine.Failed, engine.Cancelled} {
-		out = append(out, s.String())
-	}
-	return out
-}
-
-func statusNamed(name string) (engine.Status, error) {
-	for s := engine.Pending; s <= engine.NotNeeded; s++ {
-		if s.String() == name {
-			return s, nil
-		}
-	}
-	return 0, usagef("there is no status %q; there are %s", name, strings.Join(runStatuses(), ", "))
 }
 
 func (p *cli) runs(ctx context.Context, o *runsOptions) error {
@@ -133,7 +114,7 @@ func (p *cli) runs(ctx context.Context, o *runsOptions) error {
 func (o *runsOptions) filter() (store.Filter, error) {
 	filter := store.Filter{Flow: o.flow, User: o.user, Limit: o.limit, Roots: !o.all && o.parent == ""}
 	for _, name := range o.status {
-		s, err := statusNamed(name)
+		s, err := app.StatusNamed(name)
 		if err != nil {
 			return filter, err
 		}

@@ -87,6 +87,8 @@ func PackageRules() []PackageRule {
 			"app", append([]string{"app/config"}, product...),
 			"what wires a process is shared by the command and a server; it knows neither flags nor terminals",
 		},
+		{"server", append([]string{"app", "audit"}, product...), "the API calls the library and shows its reports; it knows neither flags nor terminals"},
+		{"server/client", nil, "a client knows the API by its description alone, and links nothing of the engine"},
 		{"app/config", []string{"llm"}, "configuration is data; what it opens is decided above it"},
 		{"cmd/...", []string{"..."}, "a command wires everything"},
 		{"bench", product, "measures the product"},
@@ -163,6 +165,7 @@ func DependencyRules() []DependencyRule {
 			true, true,
 			"the protocol's types stay behind tool/mcp, and the library must not link its SDK unasked",
 		},
+		{"github.com/danielgtaylor/huma", []string{"server"}, true, true, "the router of the API stays behind its handlers, and the library must not link it unasked"},
 		{"github.com/google/jsonschema-go", []string{"tool"}, true, false, "schemas of structs are inferred in one place"},
 		{
 			"go.starlark.net",

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/server"
+)
+
+type serveOptions struct {
+	addr    string
+	hosts   []string
+	tokens  bool
+	maxBody int64
+}
+
+func (p *cli) serveCommand() *cobra.Command {
+	o := &serveOptions{}
+	c := &cobra.Command{
+		Use:   "serve [FLOW|FOLDER]...",
+		Short: "Serve flows, runs and sessions over HTTP",
+		Long: `Serve flows over HTTP: clients start them, talk to them, answer their questions and read
+what happened. /docs lists the operations and /openapi.json describes them. Of a FOLDER the
+files with the key weir are served.
+
+The server listens on this machine only, unless --addr says otherwise. There a request
+without a token acts for you, on all runs in the database. With --tokens, and always when
+other machines can reach the address, each request needs a token of "weir tokens create".
+Tokens travel in the clear: let other machines reach the server through a proxy that
+encrypts (TLS).
+
+The process also continues runs that other processes left unfinished. SIGTERM and Ctrl-C
+drain it: no new request is taken, streams ask their readers to come back, effects in flight
+may end, and the runs can be resumed.`,
+		Example: `  weir serve flows/
+  weir serve --tokens invoice.yaml support.yaml
+  weir serve --addr 0.0.0.0:8420 --host weir.example.org flows/`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error { return p.serve(c.Context(), args, o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.addr, "addr", "127.0.0.1:8420", "listen on this `HOST:PORT`; port 0 takes a free one")
+	f.StringSliceVar(&o.hosts, "host", nil, "accept requests for this host `NAME` too; may be repeated")
+	f.BoolVar(&o.tokens, "tokens", false, "require a token for every request, also from this machine")
+	f.Int64Var(&o.maxBody, "max-body", 8<<20, "the largest body of a request in `BYTES`")
+	return c
+}
+
+func (p *cli) serve(ctx context.Context, paths []string, o *serveOptions) error {
+	if o.maxBody < 1 {
+		return usagef("--max-body: expected at least 1")
+	}
+	flows, err := app.LoadFlows(paths...)
+	if err != nil {
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.addr)
+	if err != nil {
+		return usagef("--addr: %w", err)
+	}
+	defer l.Close() //nolint:errcheck // Serve has closed it where that matters
+	desk, err := p.openServed(ctx, flows)
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.serveOn(ctx, desk, l, flows, o), desk.close())
+}
+
+func (p *cli) openServed(ctx context.Context, flows []app.ServedFlow) (*application, error) {
+	o := app.Options{Recover: true, Flows: []*weir.Flow{}}
+	for _, f := range flows {
+		o.Flows = append(o.Flows, f.Flow)
+	}
+	return p.open(ctx, o)
+}
+
+func (p *cli) serveOn(ctx context.Context, desk *application, l net.Listener, flows []app.ServedFlow, o *serveOptions) error {
+	tokens := o.tokens || !onlyThisMachine(l.Addr())
+	if tokens {
+		if err := p.checkTokens(ctx, desk); err != nil {
+			return err
+		}
+	}
+	s, err := server.New(ctx, server.Options{
+		App: desk.App, Flows: flows, RequireToken: tokens, Hosts: o.hosts, MaxBody: o.maxBody, Logger: p.logger(),
+	})
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, s.Drain)
+	defer stop()
+	p.notef("weir: serving %s on http://%s", count(len(flows), "flow"), l.Addr())
+	if !tokens {
+		p.notef("weir: requests need no token; only this machine can reach the address")
+	}
+	return s.Serve(l)
+}
+
+// checkTokens refuses to serve with tokens while nobody has one.
+func (p *cli) checkTokens(ctx context.Context, desk *application) error {
+	list, err := desk.Store.Tokens(ctx, "")
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if list[i].Valid(time.Now()) {
+			return nil
+		}
+	}
+	return usagef("the server requires tokens, and there is none: make one with `%s`", p.commandLine("tokens", "create", "--user", "NAME", "--scope", "read,start,answer"))
+}
+
+// onlyThisMachine reports whether other machines cannot reach an address.
+func onlyThisMachine(a net.Addr) bool {
+	addr, err := netip.ParseAddrPort(fmt.Sprint(a))
+	return err == nil && addr.Addr().IsLoopback()
+}

@@ -1,0 +1,163 @@
+package server
+
+import (
+	"context"
+	"mime"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+)
+
+// contentPolicy lets a page of the server load nothing and be framed nowhere; its only page
+// is plain HTML with a style of its own.
+const contentPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// ServeHTTP checks a request in the order that reveals least: its host and origin, its
+// route, who sends it, whether that token allows the route, and its body. Only then the
+// handler of the route runs.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	started := time.Now()
+	pattern, counted := s.serve(w, r)
+	s.metrics.request(pattern, counted.status, time.Since(started))
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) (pattern string, out *statusWriter) {
+	out = &statusWriter{ResponseWriter: w}
+	h := out.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", contentPolicy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if p := s.checkSender(r); p != nil {
+		p.write(out)
+		return "", out
+	}
+	pattern, p := s.route(r)
+	if p != nil {
+		p.write(out)
+		return "", out
+	}
+	who, p := s.authenticate(r)
+	if scope := s.routes.scopes[pattern]; scope != Public {
+		if p == nil {
+			p = who.check(scope)
+		}
+		if p != nil {
+			if p.Status == http.StatusUnauthorized {
+				h.Set("WWW-Authenticate", "Bearer")
+			}
+			p.write(out)
+			return pattern, out
+		}
+	}
+	if p := s.checkBody(out, r); p != nil {
+		p.write(out)
+		return pattern, out
+	}
+	s.routes.mux.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), principalKey{}, who)))
+	return pattern, out
+}
+
+// checkSender refuses requests for other hosts and, where they change something, from pages
+// of other sites.
+func (s *Server) checkSender(r *http.Request) *Problem {
+	if !s.acceptsHost(r.Host) {
+		p := newProblem(http.StatusMisdirectedRequest, engine.CodeForbidden, "this server does not answer for the host "+quoted(r.Host))
+		p.Hint = "use the address that the server prints, or start it with --host NAME"
+		return p
+	}
+	if err := s.sameSite.Check(r); err != nil {
+		p := newProblem(http.StatusForbidden, engine.CodeForbidden, "the request comes from a page of another site: "+err.Error())
+		p.Hint = "send it from a program, or from a page of this server"
+		return p
+	}
+	return nil
+}
+
+// acceptsHost reports whether a Host header names this server.
+func (s *Server) acceptsHost(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
+	if slices.Contains(s.options.Hosts, name) || name == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.IsLoopback()
+}
+
+// route finds the pattern of a request. A path that is not in its shortest form has none:
+// nothing is redirected.
+func (s *Server) route(r *http.Request) (string, *Problem) {
+	clean := path.Clean(r.URL.Path)
+	h, pattern := s.routes.mux.Handler(r)
+	if pattern != "" && clean == r.URL.Path && s.routes.scopes[pattern] != "" {
+		return pattern, nil
+	}
+	if pattern == "" && clean == r.URL.Path {
+		answer := httptest.NewRecorder()
+		h.ServeHTTP(answer, r)
+		if answer.Code == http.StatusMethodNotAllowed {
+			p := newProblem(answer.Code, engine.CodeRequest, r.Method+" is not a method of "+quoted(r.URL.Path))
+			p.Hint = "methods of this path: " + answer.Header().Get("Allow")
+			return "", p
+		}
+	}
+	p := newProblem(http.StatusNotFound, engine.CodeNotFound, "there is no path "+quoted(r.URL.Path))
+	p.Hint = "/docs lists the operations of this server"
+	return "", p
+}
+
+// checkBody bounds the body of a request and refuses one that is not JSON: a form of
+// another site's page cannot send JSON.
+func (s *Server) checkBody(w http.ResponseWriter, r *http.Request) *Problem {
+	if r.ContentLength > s.options.MaxBody {
+		return newProblem(http.StatusRequestEntityTooLarge, engine.CodeRequestTooLarge, "the body of the request is too large")
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, s.options.MaxBody)
+	if r.ContentLength == 0 {
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		p := newProblem(http.StatusUnsupportedMediaType, engine.CodeRequest, "the body of the request is not declared as JSON")
+		p.Hint = "send Content-Type: application/json"
+		return p
+	}
+	return nil
+}
+
+// statusWriter remembers the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements io.Writer.
+func (w *statusWriter) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,86 @@
+package server_test
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/server"
+)
+
+func TestForeignHostsOriginsAndBodiesAreRefused(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{Hosts: []string{"weir.example.org"}, MaxBody: 2000})
+	const start = `{"flow":"ask","inputs":{"name":"x"}}`
+	header := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	host := func(name string) func(*http.Request) { return func(r *http.Request) { r.Host = name } }
+	for _, c := range []struct {
+		what, method, path, body string
+		change                   func(*http.Request)
+		want                     int
+	}{
+		{"this machine", "POST", "/v1/runs", start, nil, 201},
+		{"localhost", "GET", "/v1/runs", "", host("localhost:99"), 200},
+		{"IPv6", "GET", "/v1/runs", "", host("[::1]:8420"), 200},
+		{"a name that was allowed", "GET", "/v1/runs", "", host("Weir.Example.org:443"), 200},
+		{"a name that resolves to this machine", "GET", "/v1/runs", "", host("attacker.example"), 421},
+		{"a name with an allowed one in it", "GET", "/v1/runs", "", host("weir.example.org.attacker.example"), 421},
+		{"an address of the network", "GET", "/v1/runs", "", host("10.0.0.1"), 421},
+		{"health of a foreign host", "GET", "/healthz", "", host("attacker.example"), 421},
+		{"a page of another site", "POST", "/v1/runs", start, header("Origin", "https://attacker.example"), 403},
+		{"a page of no origin", "POST", "/v1/runs", start, header("Origin", "null"), 403},
+		{"a browser's word for another site", "POST", "/v1/runs", start, header("Sec-Fetch-Site", "cross-site"), 403},
+		{"a page of this server", "POST", "/v1/runs", start, header("Origin", p.url), 201},
+		{"a form", "POST", "/v1/runs", start, header("Content-Type", "text/plain"), 415},
+		{"a form with fields", "POST", "/v1/runs", start, header("Content-Type", "application/x-www-form-urlencoded"), 415},
+		{"no type", "POST", "/v1/runs", start, header("Content-Type", ""), 415},
+		{"a large body", "POST", "/v1/runs", `{"flow":"` + strings.Repeat("a", 3000) + `"}`, nil, 413},
+		{"a large body of unknown length", "POST", "/v1/runs", `{"flow":"` + strings.Repeat("a", 3000) + `"}`, func(r *http.Request) { r.ContentLength = -1 }, 413},
+		{"no JSON", "POST", "/v1/runs", "{", nil, 400},
+		{"an unknown member", "POST", "/v1/runs", `{"flow":"ask","input":{}}`, nil, 422},
+		{"an unknown parameter", "GET", "/v1/runs?stat=failed", "", nil, 422},
+		{"a status that does not exist", "GET", "/v1/runs?status=done", "", nil, 422},
+		{"an unknown path", "GET", "/v1/run", "", nil, 404},
+		{"a path with dots", "GET", "/v1/x/../runs", "", nil, 404},
+		{"a path with escaped dots", "GET", "/v1/x/%2e%2e/runs", "", nil, 404},
+		{"a path with two slashes", "GET", "//v1/runs", "", nil, 404},
+		{"a method that does not exist", "PUT", "/v1/runs", "", nil, 405},
+		{"two tokens", "GET", "/v1/runs", "", func(r *http.Request) { r.Header["Authorization"] = []string{"Bearer a", "Bearer b"} }, 401},
+		{"another kind of token", "GET", "/v1/runs", "", header("Authorization", "Basic eDp5"), 401},
+		{"inputs that the flow lacks", "POST", "/v1/runs", `{"flow":"ask","inputs":{"nam":"x"}}`, nil, 422},
+		{"inputs that are no object", "POST", "/v1/runs", `{"flow":"ask","inputs":[1]}`, nil, 422},
+		{"a script of the server", "POST", "/v1/runs", `{"flow":"talk","inputs":{"message":"x"},"model":"script//etc/passwd"}`, nil, 422},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			got := p.send(c.method, c.path, c.body, c.change)
+			if got.status != c.want {
+				t.Errorf("got %d %s, want %d", got.status, got.body, c.want)
+			}
+			if got.status >= 400 && (got.problem() == "" || got.header.Get("Content-Type") != "application/problem+json") {
+				t.Errorf("not a problem: %s %s", got.header, got.body)
+			}
+			if got.header.Get("Access-Control-Allow-Origin") != "" || !strings.Contains(got.header.Get("Content-Security-Policy"), "default-src 'none'") {
+				t.Errorf("headers: %v", got.header)
+			}
+		})
+	}
+}
+
+func TestHeadersAreBounded(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{})
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(p.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // the server may have closed it
+	_, _ = conn.Write([]byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("a", 64<<10) + "\r\n\r\n"))
+	b := make([]byte, 12)
+	if n, err := conn.Read(b); err == nil && string(b[:n]) != "HTTP/1.1 431" {
+		t.Errorf("got %q", b[:n])
+	}
+}

@@ -1,0 +1,180 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/app/config"
+	"github.com/weir-run/weir/server"
+	"github.com/weir-run/weir/server/client"
+)
+
+// flows are those that the tests serve, by file.
+func flows() map[string]string {
+	return map[string]string{
+		"ask.yaml": `weir: 1
+name: ask
+inputs: {name: {type: text, required: true}}
+nodes:
+  greet: {type: manualInput, with: {text: "Hello {{ run.inputs.name }}"}}
+  ask: {type: userInput, after: greet, with: {prompt: "Approve?", schema: {type: string, enum: [approve, reject]}}}
+outputs: {decision: "{{ ask.text }}", greeting: "{{ greet.text }}"}
+`,
+		"fails.yaml": `weir: 1
+name: fails
+nodes:
+  stuck: {type: fail, with: {message: no berth}}
+  after: {type: manualInput, after: stuck, with: {text: done}}
+outputs: {line: "{{ after.text }}"}
+`,
+		"talk.yaml": `weir: 1
+name: talk
+context: {model: script/script.yaml}
+inputs: {message: {type: text, required: true}}
+nodes:
+  answer: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}
+outputs: {answer: "{{ answer.text }}"}
+`,
+		"script.yaml": "answer: [Berth 4 is free., Until noon.]\n",
+	}
+}
+
+// process is a server with its database, as `weir serve` wires it.
+type process struct {
+	t      *testing.T
+	dir    string
+	app    *app.App
+	server *server.Server
+	url    string
+	ended  chan error
+}
+
+// openProcess serves the flows from a folder, in which the database is.
+func openProcess(t *testing.T, dir string, o server.Options) *process {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range flows() {
+		must(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	served, err := app.LoadFlows(dir)
+	must(err)
+	cfg, err := config.Load(config.Options{Dir: dir, UserDir: dir, Env: func(string) (string, bool) { return "", false }})
+	must(err)
+	p := &process{t: t, dir: dir, ended: make(chan error, 1)}
+	p.app, err = app.Open(t.Context(), app.Options{Config: cfg, Database: filepath.Join(dir, "weir.db"), Recover: true, Flows: []*weir.Flow{}})
+	must(err)
+	o.App, o.Flows, o.Logger = p.app, served, slog.New(slog.DiscardHandler)
+	p.server, err = server.New(t.Context(), o)
+	must(err)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(err)
+	p.url = "http://" + l.Addr().String()
+	go func() { p.ended <- p.server.Serve(l) }()
+	t.Cleanup(p.close)
+	return p
+}
+
+// close drains the server and ends the process, once.
+func (p *process) close() {
+	p.t.Helper()
+	if p.server == nil {
+		return
+	}
+	p.server.Drain()
+	if err := errors.Join(<-p.ended, p.app.Shutdown(0)); err != nil {
+		p.t.Error(err)
+	}
+	p.server = nil
+}
+
+// client returns a client with a token of a user, or without one for no user.
+func (p *process) client(user string, scopes ...server.Scope) *client.Client {
+	p.t.Helper()
+	c := &client.Client{URL: p.url}
+	if user == "" {
+		return c
+	}
+	var names []string
+	for _, s := range scopes {
+		names = append(names, string(s))
+	}
+	var err error
+	if c.Token, _, err = server.NewToken(context.Background(), p.app.Store, user, "test", names, 0); err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+// anyone is a client with all scopes of a user but admin.
+func (p *process) anyone(user string) *client.Client {
+	p.t.Helper()
+	return p.client(user, server.Read, server.Start, server.Answer)
+}
+
+// answer is what a raw request got.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// problem is the code of a problem, "" for another answer.
+func (a answer) problem() string {
+	var p struct{ Code string }
+	_ = json.Unmarshal([]byte(a.body), &p) // another answer has no code
+	return p.Code
+}
+
+// send sends a request as it is; change may change it first.
+func (p *process) send(method, path, body string, change func(r *http.Request)) answer {
+	p.t.Helper()
+	var content io.Reader
+	if body != "" {
+		content = strings.NewReader(body)
+	}
+	r, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, content)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if change != nil {
+		change(r)
+	}
+	a, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return answer{a.StatusCode, a.Header, string(text)}
+}
+
+// withToken sets the token of a client.
+func withToken(token string) func(r *http.Request) {
+	return func(r *http.Request) {
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+	}
+}

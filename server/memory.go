@@ -1,0 +1,55 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weir-run/weir/memory"
+)
+
+type listMemoryInput struct {
+	User      string `query:"user" doc:"Only memory of this user; without the scope admin, your own"`
+	Namespace string `query:"namespace"`
+	Kind      string `query:"kind" enum:"fact,episode,procedure"`
+	Limit     int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
+}
+
+// memoryRow is an item of long-term memory.
+type memoryRow struct {
+	ID        string    `json:"id"`
+	Namespace string    `json:"namespace"`
+	User      string    `json:"user"`
+	Session   string    `json:"session" doc:"The session that it belongs to if there is no user"`
+	Kind      string    `json:"kind"`
+	Key       string    `json:"key"`
+	Text      string    `json:"text"`
+	Tags      []string  `json:"tags"`
+	Version   int       `json:"version"`
+	Written   time.Time `json:"written"`
+	Run       string    `json:"run" doc:"The run that wrote it"`
+}
+
+type memoryList struct {
+	Items []memoryRow `json:"items"`
+}
+
+func (s *Server) registerMemory() {
+	register(s, operation{
+		id: "listMemory", method: http.MethodGet, path: "/v1/memory", scope: Read, tags: []string{"memory"}, summary: "List long-term memory, newest first",
+	}, listMemory)
+}
+
+func listMemory(c *call, in *listMemoryInput) (*body[memoryList], error) {
+	list, err := c.app.Store.Memories(c, memory.Filter{User: c.userOr(in.User), Namespace: in.Namespace, Kind: memory.Kind(in.Kind), Limit: in.Limit})
+	if err != nil {
+		return nil, err
+	}
+	out := memoryList{Items: []memoryRow{}}
+	for i := range list {
+		m := &list[i]
+		out.Items = append(out.Items, memoryRow{
+			m.ID, m.Namespace, m.User, m.Session, string(m.Kind), m.Key, m.Text, append([]string{}, m.Tags...), m.Number, m.Written.UTC(), m.Source.Run,
+		})
+	}
+	return bodyOf(out), nil
+}

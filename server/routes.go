@@ -1,0 +1,118 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+)
+
+// Scope is what a token must allow for a route.
+type Scope string
+
+// The scopes. Admin includes all others, and reaches the objects of all users.
+const (
+	Public Scope = "public" // needs no token
+	Read   Scope = "read"
+	Start  Scope = "start"
+	Answer Scope = "answer"
+	Admin  Scope = "admin"
+)
+
+// Scopes lists the scopes that a token can have.
+func Scopes() []Scope { return []Scope{Read, Start, Answer, Admin} }
+
+// routes is the only way to a handler: each pattern has a scope, which is checked before
+// the handler is called. It is the mux of the API's router too.
+type routes struct {
+	mux    *http.ServeMux
+	scopes map[string]Scope // by pattern
+}
+
+func newRoutes() *routes { return &routes{mux: http.NewServeMux(), scopes: make(map[string]Scope)} }
+
+// handle adds a route that is not part of the API's description.
+func (r *routes) handle(pattern string, scope Scope, h http.HandlerFunc) {
+	r.scopes[pattern] = scope
+	r.HandleFunc(pattern, h)
+}
+
+// HandleFunc implements humago.Mux. The pattern must have a scope.
+func (r *routes) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Request)) {
+	if r.scopes[pattern] == "" {
+		panic("route " + pattern + " has no scope")
+	}
+	r.mux.HandleFunc(pattern, h)
+}
+
+// ServeHTTP implements humago.Mux.
+func (r *routes) ServeHTTP(w http.ResponseWriter, q *http.Request) { r.mux.ServeHTTP(w, q) }
+
+// Routes lists the patterns of all routes with their scopes, for tests.
+func (s *Server) Routes() map[string]Scope { return s.routes.scopes }
+
+// installErrors makes the router of the API write its own errors as problems too. The
+// library has one place for all routers of a process.
+var installErrors = sync.OnceFunc(func() { //nolint:gochecknoglobals // see above
+	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
+		return routerProblem(status, message, errs)
+	}
+})
+
+// newAPI returns the router of the API. It adds nothing to routes by itself.
+func newAPI(r *routes) huma.API {
+	installErrors()
+	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	aliasSchemas(registry)
+	format := huma.DefaultJSONFormat
+	c := huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info:    &huma.Info{Title: "Weir", Version: "v1", Description: "Runs of flows, sessions, and what happened in them."},
+			Components: &huma.Components{
+				Schemas:         registry,
+				SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "A token that `weir tokens create` made."}},
+			},
+		},
+		Formats:       map[string]huma.Format{"application/json": format, "json": format},
+		DefaultFormat: "application/json",
+	}
+	return humago.New(r, c)
+}
+
+// operation is one operation of the API.
+type operation struct {
+	id, method, path string
+	scope            Scope
+	summary          string
+	description      string
+	// status is that of success; 0 is 200.
+	status int
+	tags   []string
+}
+
+// register adds an operation to the API. Errors of the handler become problems.
+func register[I, O any](s *Server, o operation, handler func(call *call, in *I) (*O, error)) {
+	op := huma.Operation{
+		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, Description: o.description, Tags: o.tags,
+		DefaultStatus: o.status, MaxBodyBytes: s.options.MaxBody, BodyReadTimeout: bodyTime,
+		RejectUnknownQueryParameters: true,
+	}
+	if o.scope != Public {
+		op.Security = []map[string][]string{{"token": {string(o.scope)}}}
+	}
+	s.routes.scopes[o.method+" "+o.path] = o.scope
+	huma.Register(s.api, op, handlerOf(s, handler))
+}
+
+// sortedPatterns lists the patterns of routes.
+func (r *routes) sortedPatterns() []string {
+	out := make([]string, 0, len(r.scopes))
+	for p := range r.scopes {
+		out = append(out, p)
+	}
+	slices.Sort(out)
+	return out
+}

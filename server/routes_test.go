@@ -1,0 +1,205 @@
+package server_test
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/server"
+	"github.com/weir-run/weir/server/client"
+)
+
+// attack is how a route is tried: with a body, and with the ids of objects of another user
+// in each place that names one.
+type attack struct {
+	// paths are the path with its parameters, each with one object of the other user. They
+	// have no wildcards any more. Empty means that the route names no object.
+	paths []string
+	body  string
+}
+
+// attacks lists every route. victim are the objects of another user, own those of the
+// caller.
+func attacks(victim, own objects) map[string]attack {
+	run := func(rest, body string) attack {
+		return attack{paths: []string{"/v1/runs/" + victim.run + rest}, body: body}
+	}
+	session := func(rest, body string) attack {
+		return attack{paths: []string{"/v1/sessions/" + victim.session + rest}, body: body}
+	}
+	return map[string]attack{
+		"GET /healthz": {}, "GET /readyz": {}, "GET /openapi.json": {}, "GET /docs": {}, "GET /docs.css": {}, "GET /metrics": {},
+		"GET /v1/flows":           {},
+		"GET /v1/flows/{flow}":    {},
+		"POST /v1/flows/validate": {body: `{"flow":"weir: 1"}`},
+		"GET /v1/runs":            {paths: []string{"/v1/runs?cursor=" + victim.run}},
+		"POST /v1/runs":           {body: `{"flow":"ask","inputs":{"name":"x"}}`},
+		"GET /v1/runs/{run}":      run("", ""),
+		"GET /v1/runs/{run}/diff/{other}": {paths: []string{
+			"/v1/runs/" + victim.run + "/diff/" + own.run, "/v1/runs/" + own.run + "/diff/" + victim.run,
+		}},
+		"POST /v1/runs/{run}/cancel":                    run("/cancel", `{}`),
+		"POST /v1/runs/{run}/resume":                    run("/resume", ""),
+		"POST /v1/runs/{run}/answer":                    run("/answer", `{"interrupt":"ask:ask#1","value":"approve"}`),
+		"POST /v1/runs/{run}/signal":                    run("/signal", `{"event":"e"}`),
+		"POST /v1/runs/{run}/retry":                     run("/retry", `{"node":"ask"}`),
+		"POST /v1/runs/{run}/skip":                      run("/skip", `{"node":"ask"}`),
+		"POST /v1/runs/{run}/complete":                  run("/complete", `{"node":"ask","outputs":{}}`),
+		"POST /v1/runs/{run}/fork":                      run("/fork", `{}`),
+		"POST /v1/runs/{run}/rerun":                     run("/rerun", `{}`),
+		"GET /v1/runs/{run}/events":                     run("/events", ""),
+		"GET /v1/runs/{run}/stream":                     run("/stream", ""),
+		"GET /v1/runs/{run}/verify":                     run("/verify", ""),
+		"GET /v1/runs/{run}/export":                     run("/export", ""),
+		"GET /v1/runs/{run}/chain":                      run("/chain", ""),
+		"GET /v1/runs/{run}/contexts/{context}":         run("/contexts/main", ""),
+		"GET /v1/runs/{run}/calls":                      run("/calls?node=greet", ""),
+		"GET /v1/runs/{run}/trajectory":                 run("/trajectory", ""),
+		"GET /v1/sessions":                              {paths: []string{"/v1/sessions?cursor=" + victim.session}},
+		"POST /v1/sessions":                             {body: `{"flow":"talk"}`},
+		"GET /v1/sessions/{session}":                    session("", ""),
+		"DELETE /v1/sessions/{session}":                 session("", ""),
+		"GET /v1/sessions/{session}/messages":           session("/messages", ""),
+		"POST /v1/sessions/{session}/messages":          session("/messages", `{"message":"hello"}`),
+		"GET /v1/sessions/{session}/queue":              session("/queue", ""),
+		"DELETE /v1/sessions/{session}/queue/{message}": {paths: []string{"/v1/sessions/" + victim.session + "/queue/" + victim.message, "/v1/sessions/" + own.session + "/queue/" + victim.message}},
+		"POST /v1/sessions/{session}/fork":              session("/fork", `{}`),
+		"GET /v1/memory":                                {},
+		"GET /v1/usage":                                 {},
+	}
+}
+
+// objects are what a user has.
+type objects struct{ run, session, message string }
+
+func makeObjects(t *testing.T, c *client.Client) objects {
+	t.Helper()
+	run, err := c.StartRun(t.Context(), client.Start{Flow: "ask", Inputs: map[string]any{"name": "Ada"}, Wait: 60})
+	if err != nil || run.Status != "paused" {
+		t.Fatalf("%+v, %v", run, err)
+	}
+	session, err := c.OpenSession(t.Context(), "talk", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, err := c.Send(t.Context(), session, client.Message{Text: "Is there a berth?", Wait: 60})
+	if err != nil || sent.Status != "completed" {
+		t.Fatalf("%+v, %v", sent, err)
+	}
+	return objects{run.ID, session, sent.Message}
+}
+
+// TestEveryRouteRefusesWhoMayNot tries every route of the router without a token, with bad
+// ones, with all scopes but the one it needs, and with ids of another user at every place. A
+// route that attacks does not list fails the test.
+func TestEveryRouteRefusesWhoMayNot(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true})
+	ada, bob := p.anyone("ada"), p.anyone("bob")
+	victim, own := makeObjects(t, ada), makeObjects(t, bob)
+	list := attacks(victim, own)
+	for pattern := range list {
+		if p.server.Routes()[pattern] == "" {
+			t.Errorf("%s is no route of the server any more", pattern)
+		}
+	}
+	for pattern, scope := range p.server.Routes() {
+		a, ok := list[pattern]
+		if !ok {
+			t.Errorf("route %s: say in attacks how it is tried with the ids of another user", pattern)
+			continue
+		}
+		method, path, _ := strings.Cut(pattern, " ")
+		t.Run(pattern, func(t *testing.T) {
+			if named := strings.Contains(path, "{run}") || strings.Contains(path, "{session}"); named && len(a.paths) == 0 {
+				t.Error("the route names an object, and attacks tries none of another user")
+			}
+			path := wildcards.ReplaceAllString(path, "unknown")
+			if scope == server.Public {
+				if got := p.send(method, path, a.body, nil); got.status != http.StatusOK {
+					t.Errorf("without a token: %d %s", got.status, got.body)
+				}
+				return
+			}
+			for _, token := range []string{"", "weir_unknown", "x", strings.Repeat("a", 5000)} {
+				got := p.send(method, path, a.body, withToken(token))
+				if got.status != http.StatusUnauthorized || got.problem() != "unauthenticated" || got.header.Get("WWW-Authenticate") == "" {
+					t.Errorf("token %.10q: %d %s", token, got.status, got.body)
+				}
+			}
+			lesser := slices.DeleteFunc(server.Scopes(), func(s server.Scope) bool { return s == scope || s == server.Admin })
+			got := p.send(method, path, a.body, withToken(p.client("bob", lesser...).Token))
+			if got.status != http.StatusForbidden || got.problem() != "forbidden" {
+				t.Errorf("without the scope %s: %d %s", scope, got.status, got.body)
+			}
+			for _, path := range a.paths {
+				foreign := p.send(method, path, a.body, withToken(bob.Token))
+				unknown := p.send(method, replaceIDs(path, victim), a.body, withToken(bob.Token))
+				same := replaceIDs(foreign.body, victim) == unknown.body && foreign.status == unknown.status
+				if foreign.status < 400 || !same || strings.Contains(foreign.body, "ada") {
+					t.Errorf("%s of another user: %d %s; of nobody: %d %s", path, foreign.status, foreign.body, unknown.status, unknown.body)
+				}
+			}
+		})
+	}
+}
+
+var wildcards = regexp.MustCompile(`\{[^}]*\}`)
+
+// replaceIDs puts an id that does not exist in place of those of objects.
+func replaceIDs(text string, o objects) string {
+	return strings.NewReplacer(o.run, "nothing", o.session, "nothing", o.message, "nothing").Replace(text)
+}
+
+func TestListsContainOnlyOwnObjects(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true})
+	ada, bob, root := p.anyone("ada"), p.anyone("bob"), p.client("root", server.Admin)
+	victim := makeObjects(t, ada)
+	for _, path := range []string{
+		"/v1/runs", "/v1/runs?user=ada", "/v1/runs?all=true", "/v1/runs?session=" + victim.session, "/v1/runs?parent=" + victim.run,
+		"/v1/sessions", "/v1/sessions?user=ada", "/v1/memory?user=ada", "/v1/usage?by=user", "/v1/usage?by=user&user=ada",
+	} {
+		got := p.send(http.MethodGet, path, "", withToken(bob.Token))
+		if got.status != http.StatusOK || strings.Contains(got.body, "ada") || strings.Contains(got.body, victim.run) || strings.Contains(got.body, victim.session) {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+	for _, c := range []*client.Client{ada, root} {
+		for path, want := range map[string]string{"/v1/runs": victim.run, "/v1/sessions": victim.session, "/v1/usage?by=user": `"name":"ada"`, "/v1/runs/" + victim.run: `"user":"ada"`} {
+			if got := p.send(http.MethodGet, path, "", withToken(c.Token)); !strings.Contains(got.body, want) {
+				t.Errorf("%s: %s has no %s", path, got.body, want)
+			}
+		}
+	}
+}
+
+func TestARevokedOrExpiredTokenIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{})
+	secret, token, err := server.NewToken(t.Context(), p.app.Store, "ada", "", []string{"read"}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, _, err := server.NewToken(t.Context(), p.app.Store, "ada", "", []string{"read"}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := func(token string) int { return p.send(http.MethodGet, "/v1/runs", "", withToken(token)).status }
+	if got := []int{status(secret), status(short), status("")}; !slices.Equal(got, []int{200, 401, 200}) {
+		t.Errorf("valid, expired, none on this machine: %v", got)
+	}
+	if err := p.app.Store.RevokeToken(t.Context(), token.ID, token.Created); err != nil {
+		t.Fatal(err)
+	}
+	if got := status(secret); got != http.StatusUnauthorized {
+		t.Errorf("revoked: %d", got)
+	}
+	for _, bad := range [][]string{nil, {"owner"}, {"read", ""}} {
+		if _, _, err := server.NewToken(t.Context(), p.app.Store, "ada", "", bad, 0); err == nil {
+			t.Errorf("scopes %q are accepted", bad)
+		}
+	}
+}

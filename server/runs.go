@@ -1,0 +1,204 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+type startInput struct {
+	Keyed
+	Wait int `query:"wait" minimum:"0" maximum:"60" doc:"Wait up to this many seconds until the run has ended or waits for an answer"`
+	Body struct {
+		Flow    string          `json:"flow" minLength:"1" doc:"The name of a flow of the server"`
+		Inputs  json.RawMessage `json:"inputs,omitempty" doc:"An object of inputs"`
+		State   json.RawMessage `json:"state,omitempty" doc:"An object: the initial state, over that of the flow"`
+		Model   string          `json:"model,omitempty" doc:"Replaces the model of the flow: provider/model"`
+		Targets []string        `json:"targets,omitempty" doc:"Run only what these nodes need"`
+		Breaks  []string        `json:"breaks,omitempty" doc:"Pause before these nodes"`
+	}
+}
+
+type listRunsInput struct {
+	Flow    string   `query:"flow" doc:"Only runs of the flow with this name"`
+	Status  []string `query:"status" doc:"Only runs with one of these statuses"`
+	User    string   `query:"user" doc:"Only runs of this user; without the scope admin, of your own"`
+	Parent  string   `query:"parent" doc:"Only children of this run"`
+	Session string   `query:"session" doc:"Only rounds of this session"`
+	All     bool     `query:"all" doc:"Include child runs"`
+	Cursor  string   `query:"cursor" doc:"The member next of the page before"`
+	Limit   int      `query:"limit" minimum:"1" maximum:"200" default:"50"`
+}
+
+type runList struct {
+	Runs []app.RunRow `json:"runs"`
+	Next string       `json:"next" doc:"The cursor of the next page; empty on the last one"`
+}
+
+type getRunInput struct {
+	RunPath
+	At int64 `query:"at" minimum:"0" doc:"The run as it was after this event; 0 is now"`
+}
+
+// runDetails is a run without the messages of its contexts.
+type runDetails struct {
+	*app.RunDetails
+	Contexts []ContextRow `json:"contexts"`
+}
+
+// ContextRow is a context of a run.
+type ContextRow struct {
+	ID       string `json:"id"`
+	Kind     string `json:"kind"`
+	Label    string `json:"label"`
+	Parent   string `json:"parent"`
+	Model    string `json:"model"`
+	Messages int    `json:"messages" doc:"How many there are; GET .../contexts/ID returns them"`
+}
+
+func (s *Server) registerRuns() {
+	tags := []string{"runs"}
+	register(s, operation{
+		id: "startRun", method: http.MethodPost, path: "/v1/runs", scope: Start, status: http.StatusCreated, tags: tags, summary: "Start a run",
+		description: "The run is durable when the answer comes. It continues if the client disconnects.",
+	}, startRun)
+	register(s, operation{id: "listRuns", method: http.MethodGet, path: "/v1/runs", scope: Read, tags: tags, summary: "List runs, newest first"}, listRuns)
+	register(s, operation{id: "getRun", method: http.MethodGet, path: "/v1/runs/{run}", scope: Read, tags: tags, summary: "Get a run, now or as it was at an event"}, getRun)
+}
+
+func startRun(c *call, in *startInput) (*created[app.RunReport], error) {
+	f, err := c.flow(in.Body.Flow)
+	if err != nil {
+		return nil, err
+	}
+	start := weir.Start{User: c.who.user, Origin: "api", Targets: in.Body.Targets, Breaks: in.Body.Breaks}
+	if start.Inputs, err = objectOf("body.inputs", in.Body.Inputs); err != nil {
+		return nil, err
+	}
+	if start.State, err = objectOf("body.state", in.Body.State); err != nil {
+		return nil, err
+	}
+	if start.Model, err = c.modelOr(in.Body.Model, f.Model); err != nil {
+		return nil, err
+	}
+	id, err := c.once("startRun", in.Key, in.Body, func(id string) (string, error) {
+		start.ID = id
+		_, err := c.app.Start(context.WithoutCancel(c), f.Flow, start)
+		return id, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	report, err := c.report(id, in.Wait)
+	return &created[app.RunReport]{"/v1/runs/" + id, report}, err
+}
+
+// modelOr checks a model that a client names; without one it is the flow's. A client may
+// not name a script: that is a file of the server.
+func (s *Server) modelOr(asked, flows string) (string, error) {
+	if asked == "" {
+		if strings.HasPrefix(flows, app.ScriptProvider+"/") {
+			return flows, nil // its path is that of the flow's folder
+		}
+		return "", nil
+	}
+	provider, _, _ := strings.Cut(asked, "/")
+	if provider == app.ScriptProvider || !slices.Contains(s.app.Providers, provider) {
+		return "", newProblem(http.StatusUnprocessableEntity, engine.CodeModelUnknownProvider, "there is no model provider "+quoted(provider))
+	}
+	return asked, nil
+}
+
+// report waits up to some seconds until a run rests, and reports it.
+func (c *call) report(id string, wait int) (app.RunReport, error) {
+	if x := c.app.ActiveRun(id); x != nil && wait > 0 {
+		ctx, cancel := context.WithTimeout(c, time.Duration(wait)*time.Second)
+		defer cancel()
+		if r, err := x.Wait(c.untilDrain(ctx)); err == nil {
+			return app.RunReportOf(r), nil
+		}
+	}
+	v, err := c.app.Inspect(c, id, 0)
+	if err != nil {
+		return app.RunReport{}, err
+	}
+	r := v.Run
+	return app.RunReportOf(weir.Result{
+		Run: id, Status: r.Status(), Outputs: r.Outputs(), Absent: r.Absent(), Interrupts: r.Interrupts(), Usage: r.Usage(), Error: r.Failure(),
+	}), nil
+}
+
+// untilDrain returns a context that also ends when the server drains.
+func (s *Server) untilDrain(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		select {
+		case <-s.draining:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx
+}
+
+func listRuns(c *call, in *listRunsInput) (*body[runList], error) {
+	f := store.Filter{
+		Flow: in.Flow, User: c.userOr(in.User), Parent: in.Parent, Session: in.Session, Limit: in.Limit + 1,
+		Roots: !in.All && in.Parent == "", Before: in.Cursor,
+	}
+	for _, name := range in.Status {
+		status, err := app.StatusNamed(name)
+		if err != nil {
+			return nil, invalidRequest("query.status", err.Error())
+		}
+		f.Status = append(f.Status, status)
+	}
+	if in.Cursor != "" {
+		if _, err := c.run(in.Cursor); err != nil {
+			return nil, invalidRequest("query.cursor", "the cursor is not one of a page of runs; start with the first page")
+		}
+	}
+	list, err := c.app.Runs(c, f)
+	if err != nil {
+		return nil, err
+	}
+	out := runList{Runs: []app.RunRow{}}
+	if len(list) > in.Limit {
+		list = list[:in.Limit]
+		out.Next = list[in.Limit-1].ID
+	}
+	for i := range list {
+		out.Runs = append(out.Runs, app.RunRowOf(&list[i]))
+	}
+	return bodyOf(out), nil
+}
+
+func getRun(c *call, in *getRunInput) (*body[runDetails], error) {
+	if _, err := c.run(in.Run); err != nil {
+		return nil, err
+	}
+	v, err := c.app.Inspect(c, in.Run, in.At)
+	if err != nil {
+		return nil, err
+	}
+	if v.Run.Start == nil || in.At > v.Run.Events() {
+		return nil, notFound("event of run "+in.Run+" with the number", itoa(in.At))
+	}
+	details, err := app.RunDetailsOf(c, c.app.Store, v)
+	if err != nil {
+		return nil, err
+	}
+	out := runDetails{RunDetails: details, Contexts: []ContextRow{}}
+	for _, x := range details.Contexts {
+		out.Contexts = append(out.Contexts, ContextRow{x.ID, x.Kind, x.Label, x.Parent, x.Model, len(x.Messages)})
+	}
+	return bodyOf(out), nil
+}

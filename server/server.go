@@ -1,0 +1,136 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/weir-run/weir/app"
+)
+
+// Options of a Server. App is required.
+type Options struct {
+	// App is the open process. The caller shuts it down after the Server.
+	App *app.App
+	// Flows are what clients may start.
+	Flows []app.ServedFlow
+	// RequireToken refuses requests without a token. Otherwise a request without one acts for
+	// the owner of the process, on everything. Set it unless only this machine can reach the
+	// server.
+	RequireToken bool
+	// Hosts are the names, without a port, under which clients may reach the server, beside
+	// localhost and literal loopback addresses. A request for another host is refused, so that a page of another site
+	// cannot reach the server through a name that resolves to this machine.
+	Hosts []string
+	// MaxBody bounds the body of a request in bytes; 0 is 8 MiB.
+	MaxBody int64
+	// Heartbeat is how often a stream without events sends a comment; 0 is 15 s.
+	Heartbeat time.Duration
+	// Logger is where failures of the server go; nil is slog.Default.
+	Logger *slog.Logger
+}
+
+// Server answers HTTP requests. Its methods may be called concurrently.
+type Server struct {
+	app       *app.App
+	flows     map[string]*app.ServedFlow
+	names     []string // of flows, sorted
+	options   Options
+	logger    *slog.Logger
+	key       []byte // of digests; the same in every process on the store
+	api       huma.API
+	routes    *routes
+	sameSite  *http.CrossOriginProtection
+	draining  chan struct{}
+	drainOnce sync.Once
+	metrics   *metrics
+	calls     inFlight
+}
+
+const (
+	defaultMaxBody   = 8 << 20
+	defaultHeartbeat = 15 * time.Second
+	// maxHeader bounds the headers of a request in bytes.
+	maxHeader = 32 << 10
+	// headerTime and bodyTime bound how long a client may take to send a request, and
+	// writeTime how long it may take to receive a piece of an answer.
+	headerTime = 10 * time.Second
+	bodyTime   = time.Minute
+	writeTime  = 30 * time.Second
+	idleTime   = 2 * time.Minute
+)
+
+// New returns a Server of an open process. It reads the server's secret from the store and
+// starts nothing.
+func New(ctx context.Context, o Options) (*Server, error) {
+	if o.MaxBody == 0 {
+		o.MaxBody = defaultMaxBody
+	}
+	if o.Heartbeat == 0 {
+		o.Heartbeat = defaultHeartbeat
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	fresh := make([]byte, 32)
+	if _, err := rand.Read(fresh); err != nil {
+		return nil, fmt.Errorf("make the secret of the server: %w", err)
+	}
+	key, err := o.App.Store.AccessKey(ctx, "server", fresh)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		app: o.App, options: o, logger: o.Logger, key: key, flows: make(map[string]*app.ServedFlow),
+		routes: newRoutes(), sameSite: http.NewCrossOriginProtection(), draining: make(chan struct{}), metrics: newMetrics(),
+	}
+	for i := range o.Flows {
+		s.flows[o.Flows[i].Name] = &o.Flows[i]
+		s.names = append(s.names, o.Flows[i].Name)
+	}
+	s.api = newAPI(s.routes)
+	s.registerRoutes()
+	return s, nil
+}
+
+// Serve answers requests on a listener until Drain is called. It returns nil then.
+func (s *Server) Serve(l net.Listener) error {
+	h := &http.Server{
+		Handler: s, ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
+	}
+	done := make(chan error, 1)
+	go func() {
+		<-s.draining
+		ctx, cancel := context.WithTimeout(context.Background(), bodyTime)
+		defer cancel()
+		done <- h.Shutdown(ctx)
+	}()
+	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return <-done
+}
+
+// Drain has Serve accept no more connections and return when all requests are answered.
+// Streams end at once, and tell their readers to connect again. /readyz fails from now on.
+// A second call does nothing.
+func (s *Server) Drain() { s.drainOnce.Do(func() { close(s.draining) }) }
+
+// isDraining reports whether Drain was called.
+func (s *Server) isDraining() bool {
+	select {
+	case <-s.draining:
+		return true
+	default:
+		return false
+	}
+}

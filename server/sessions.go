@@ -1,0 +1,308 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/session"
+	"github.com/weir-run/weir/store"
+)
+
+type openSessionInput struct {
+	Keyed
+	Body struct {
+		Flow   string `json:"flow" minLength:"1" doc:"The name of a flow of the server"`
+		Thread string `json:"thread,omitempty" maxLength:"200" doc:"Names one of your conversations with the flow. A session of that thread is returned if there is one."`
+	}
+}
+
+type listSessionsInput struct {
+	Flow   string `query:"flow" doc:"Only sessions with the flow of this name"`
+	User   string `query:"user" doc:"Only sessions of this user; without the scope admin, of your own"`
+	Cursor string `query:"cursor" doc:"The member next of the page before"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
+}
+
+type sessionList struct {
+	Sessions []app.SessionRow `json:"sessions"`
+	Next     string           `json:"next" doc:"The cursor of the next page; empty on the last one"`
+}
+
+type sendInput struct {
+	SessionPath
+	Keyed
+	Wait int `query:"wait" minimum:"0" maximum:"60" doc:"Wait up to this many seconds for the reply"`
+	Body struct {
+		Message json.RawMessage `json:"message" doc:"A text, a message, or the answer to the question that the session waits for. Approvals are answered with POST /v1/runs/{run}/answer."`
+		Inputs  json.RawMessage `json:"inputs,omitempty" doc:"An object of inputs of the flow beside the message"`
+		Model   string          `json:"model,omitempty" doc:"Replaces the model of the flow for the round"`
+		Busy    string          `json:"busy,omitempty" enum:"queue,reject,fork" doc:"What to do while a round is running"`
+	}
+}
+
+// sent is what became of a message.
+type sent struct {
+	Session string          `json:"session" doc:"Where the message was added: a fork of the session if that was busy and busy is fork"`
+	Message string          `json:"message" doc:"The id of the message"`
+	Run     string          `json:"run" doc:"The round that took the message; empty while it waits in the queue"`
+	Status  string          `json:"status" doc:"queued, or the status of the run"`
+	Text    string          `json:"text" doc:"The reply, once the run rests"`
+	Report  *app.RunReport  `json:"report" doc:"The run, once it rests; null before"`
+	Added   json.RawMessage `json:"messages" doc:"The messages that the reply added to the history"`
+}
+
+type sentOutput struct {
+	Status   int
+	Location string `header:"Location"`
+	Body     sent
+}
+
+type messagesInput struct {
+	SessionPath
+	From  int `query:"from" minimum:"0" doc:"The first position"`
+	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"200"`
+}
+
+type messageList struct {
+	Messages []app.MessageRow `json:"messages"`
+	Length   int              `json:"length" doc:"How many messages the session has"`
+}
+
+type queueList struct {
+	Queue []app.QueuedRow `json:"queue" doc:"The next first"`
+}
+
+type unqueueInput struct {
+	SessionPath
+	Message string `path:"message" maxLength:"400" doc:"The id of the message"`
+}
+
+type forkSessionInput struct {
+	SessionPath
+	Keyed
+	Body struct {
+		At *int `json:"at,omitempty" minimum:"0" doc:"Begin with this many messages; without it, with all"`
+	}
+}
+
+func (s *Server) registerSessions() {
+	op := func(id, method, path string, scope Scope, summary string) operation {
+		return operation{id: id, method: method, path: "/v1/sessions" + path, scope: scope, summary: summary, tags: []string{"sessions"}}
+	}
+	open := op("openSession", http.MethodPost, "", Start, "Start a session, or find that of a thread")
+	open.status = http.StatusCreated
+	register(s, open, openSession)
+	register(s, op("listSessions", http.MethodGet, "", Read, "List sessions, newest first"), listSessions)
+	register(s, op("getSession", http.MethodGet, "/{session}", Read, "Get a session"), getSession)
+	register(s, op("sendMessage", http.MethodPost, "/{session}/messages", Start, "Send a message"), sendMessage)
+	register(s, op("listMessages", http.MethodGet, "/{session}/messages", Read, "List the messages of the history"), listMessages)
+	register(s, op("listQueue", http.MethodGet, "/{session}/queue", Read, "List the messages that no round has taken"), listQueue)
+	register(s, op("unqueueMessage", http.MethodDelete, "/{session}/queue/{message}", Start, "Remove a message that no round has taken"), unqueueMessage)
+	fork := op("forkSession", http.MethodPost, "/{session}/fork", Start, "Start a session with the first messages of another")
+	fork.status = http.StatusCreated
+	register(s, fork, forkSession)
+	register(s, op("deleteSession", http.MethodDelete, "/{session}", Start, "Delete a session with its rounds and forks"), deleteSession)
+}
+
+func openSession(c *call, in *openSessionInput) (*created[app.SessionRow], error) {
+	f, err := c.flow(in.Body.Flow)
+	if err != nil {
+		return nil, err
+	}
+	id, err := c.once("openSession", in.Key, in.Body, func(id string) (string, error) {
+		o := weir.SessionOptions{User: c.who.user, Thread: in.Body.Thread}
+		if o.Thread == "" {
+			// No two callers without a thread share a session.
+			o.ID, o.New = id, true
+			if _, err := c.app.Store.Session(c, id); err == nil {
+				return id, nil // made by the same request before
+			}
+		}
+		x, err := c.app.Session(context.WithoutCancel(c), f.Flow, o)
+		if err != nil {
+			return "", err
+		}
+		return x.ID, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	row, err := c.session(id)
+	return &created[app.SessionRow]{"/v1/sessions/" + id, app.SessionRowOf(&row)}, err
+}
+
+func listSessions(c *call, in *listSessionsInput) (*body[sessionList], error) {
+	if in.Cursor != "" {
+		if _, err := c.session(in.Cursor); err != nil {
+			return nil, invalidRequest("query.cursor", "the cursor is not one of a page of sessions; start with the first page")
+		}
+	}
+	list, err := c.app.Sessions(c, store.SessionFilter{User: c.userOr(in.User), Flow: in.Flow, Before: in.Cursor, Limit: in.Limit + 1})
+	if err != nil {
+		return nil, err
+	}
+	out := sessionList{Sessions: []app.SessionRow{}}
+	if len(list) > in.Limit {
+		list = list[:in.Limit]
+		out.Next = list[in.Limit-1].ID
+	}
+	for i := range list {
+		out.Sessions = append(out.Sessions, app.SessionRowOf(&list[i]))
+	}
+	return bodyOf(out), nil
+}
+
+func getSession(c *call, in *SessionPath) (*body[app.SessionRow], error) {
+	row, err := c.session(in.Session)
+	return bodyOf(app.SessionRowOf(&row)), err
+}
+
+// openOwn opens a session of the caller under the flow that the server offers by its name,
+// else under that of its last round.
+func (c *call) openOwn(id string) (*weir.Session, error) {
+	row, err := c.session(id)
+	if err != nil {
+		return nil, err
+	}
+	var f *weir.Flow
+	if served := c.flows[row.Flow]; served != nil {
+		f = served.Flow
+	}
+	return c.app.Session(context.WithoutCancel(c), f, weir.SessionOptions{ID: id})
+}
+
+func sendMessage(c *call, in *sendInput) (*sentOutput, error) {
+	x, err := c.openOwn(in.Session)
+	if err != nil {
+		return nil, err
+	}
+	o := weir.SendOptions{By: c.by(), Busy: in.Body.Busy, Origin: "api"}
+	message, err := valueOf("body.message", in.Body.Message)
+	if err != nil {
+		return nil, err
+	}
+	if o.Inputs, err = objectOf("body.inputs", in.Body.Inputs); err != nil {
+		return nil, err
+	}
+	flows := ""
+	if served := c.flows[x.Flow]; served != nil {
+		flows = served.Model
+	}
+	if o.Model, err = c.modelOr(in.Body.Model, flows); err != nil {
+		return nil, err
+	}
+	var reply *weir.Reply
+	o.ID, err = c.once("send "+in.Session, in.Key, in.Body, func(id string) (string, error) {
+		o.ID = id
+		reply, err = x.Send(context.WithoutCancel(c), message, o)
+		return id, err
+	})
+	if err == nil && reply == nil { // sent before: the same message has the same reply
+		reply, err = x.Send(context.WithoutCancel(c), message, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.sent(reply, in.Wait)
+}
+
+// sent reports a message, after at most some seconds.
+func (c *call) sent(reply *weir.Reply, wait int) (*sentOutput, error) {
+	ctx, cancel := context.WithTimeout(c.untilDrain(c), time.Duration(wait)*time.Second)
+	defer cancel()
+	out := sent{Session: reply.Session.ID, Message: reply.Message, Status: "queued", Added: json.RawMessage("[]")}
+	state, err := reply.Wait(ctx)
+	out.Run = reply.Run()
+	if err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	if err != nil {
+		if out.Run != "" {
+			row, err := c.run(out.Run)
+			if err != nil {
+				return nil, err
+			}
+			out.Status = row.Head.Status.String()
+		}
+		return &sentOutput{http.StatusAccepted, "/v1/sessions/" + out.Session + "/messages", out}, nil
+	}
+	report := app.RunReportOf(state.Result)
+	out.Report, out.Status, out.Text = &report, report.Status, state.Text
+	if out.Added, err = json.Marshal(app.MessageRows(state.Messages)); err != nil {
+		return nil, err
+	}
+	return &sentOutput{http.StatusOK, "/v1/runs/" + out.Run, out}, nil
+}
+
+func listMessages(c *call, in *messagesInput) (*body[messageList], error) {
+	row, err := c.session(in.Session)
+	if err != nil {
+		return nil, err
+	}
+	out := messageList{Messages: []app.MessageRow{}, Length: row.Length}
+	if in.From < row.Length {
+		list, err := c.app.Store.SessionMessages(c, row.ID, in.From, min(in.From+in.Limit, row.Length))
+		if err != nil {
+			return nil, err
+		}
+		out.Messages = app.MessageRows(list)
+	}
+	return bodyOf(out), nil
+}
+
+func listQueue(c *call, in *SessionPath) (*body[queueList], error) {
+	if _, err := c.session(in.Session); err != nil {
+		return nil, err
+	}
+	list, err := c.app.QueuedMessages(c, in.Session)
+	return bodyOf(queueList{app.QueuedRows(list)}), err
+}
+
+func unqueueMessage(c *call, in *unqueueInput) (*struct{}, error) {
+	if _, err := c.session(in.Session); err != nil {
+		return nil, err
+	}
+	list, err := c.app.QueuedMessages(c, in.Session)
+	if err != nil {
+		return nil, err
+	}
+	if !containsMessage(list, in.Message) { // it may be another session's
+		return nil, notFound("queued message", in.Message)
+	}
+	_, err = c.app.Unqueue(context.WithoutCancel(c), in.Message)
+	return nil, err
+}
+
+func containsMessage(list []session.QueuedMessage, id string) bool {
+	for i := range list {
+		if list[i].ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+func forkSession(c *call, in *forkSessionInput) (*created[app.SessionRow], error) {
+	row, err := c.session(in.Session)
+	if err != nil {
+		return nil, err
+	}
+	at := -1
+	if in.Body.At != nil {
+		if at = *in.Body.At; at > row.Length {
+			return nil, invalidRequest("body.at", "the session has "+itoa(int64(row.Length))+" messages")
+		}
+	}
+	id, err := c.once("forkSession "+in.Session, in.Key, in.Body, func(string) (string, error) {
+		return c.app.ForkSession(context.WithoutCancel(c), in.Session, at)
+	})
+	if err != nil {
+		return nil, err
+	}
+	made, err := c.session(id)
+	return &created[app.SessionRow]{"/v1/sessions/" + id, app.SessionRowOf(&made)}, err
+}

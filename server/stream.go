@@ -1,0 +1,159 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/runner"
+)
+
+type streamInput struct {
+	RunPath
+	LastEventID string `header:"Last-Event-ID" maxLength:"100000" doc:"The id of the last event that was received; browsers send it when they connect again"`
+	Cursor      string `query:"cursor" maxLength:"100000" doc:"The same for clients that cannot set the header"`
+}
+
+type streamOutput struct {
+	Body func(huma.Context)
+}
+
+func (s *Server) registerStream() {
+	register(s, operation{
+		id: "streamRun", method: http.MethodGet, path: "/v1/runs/{run}/stream", scope: Read, tags: []string{"runs"},
+		summary: "Stream the events of a run and its child runs, with live output, as server-sent events",
+		description: "The id of each event is its cursor: a reader that sends the last one it received misses no event of the journal and " +
+			"gets none twice, also after a restart of the server. The stream ends when the run has ended. The answer is 204 if nothing comes after the cursor.",
+	}, streamRun)
+}
+
+func streamRun(c *call, in *streamInput) (*streamOutput, error) {
+	if _, err := c.run(in.Run); err != nil {
+		return nil, err
+	}
+	cursor := in.LastEventID
+	if cursor == "" {
+		cursor = in.Cursor
+	}
+	if c.isDraining() {
+		return nil, unavailable()
+	}
+	// The first item says whether the cursor is valid and whether there is anything to send.
+	ctx, cancel := context.WithCancel(c)
+	items := make(chan streamItem)
+	go followRun(ctx, c.app.Weir, in.Run, cursor, items)
+	first := streamItem{silent: true}
+	select {
+	case x, ok := <-items:
+		if !ok {
+			cancel()
+			return &streamOutput{func(h huma.Context) { h.SetStatus(http.StatusNoContent) }}, nil
+		}
+		first = x
+	case <-time.After(firstItemTime):
+	}
+	if first.err != nil {
+		cancel()
+		if errors.Is(first.err, runner.ErrCursor) {
+			return nil, invalidRequest("header.Last-Event-ID", first.err.Error())
+		}
+		return nil, first.err
+	}
+	return &streamOutput{func(h huma.Context) {
+		defer cancel()
+		_, w := humago.Unwrap(h)
+		c.sendEvents(ctx, w, first, items)
+	}}, nil
+}
+
+// firstItemTime is how long a stream waits for its first item before it begins.
+const firstItemTime = 500 * time.Millisecond
+
+func unavailable() *Problem {
+	return newProblem(http.StatusServiceUnavailable, "unavailable", "the server is stopping")
+}
+
+// streamItem is an item of a stream, or the error that ends it.
+type streamItem struct {
+	weir.Item
+	err    error
+	silent bool // there was none yet
+}
+
+// followRun sends the items of a run until it has ended or ctx has. It never waits for the
+// reader alone: Follow keeps what a slow reader has not read within its bound.
+func followRun(ctx context.Context, w *weir.Weir, run, cursor string, to chan<- streamItem) {
+	defer close(to)
+	for item, err := range w.Follow(ctx, run, cursor) {
+		select {
+		case to <- streamItem{Item: item, err: err}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sendEvents writes items as server-sent events until they end, the reader has gone or is
+// too slow, or the server drains. Then the reader is asked to come back.
+func (c *call) sendEvents(ctx context.Context, w http.ResponseWriter, first streamItem, items <-chan streamItem) {
+	defer c.metrics.stream(1)()
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{}) // the request was read
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	send := func(text string) bool {
+		if err := control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return false
+		}
+		_, err := w.Write([]byte(text))
+		return err == nil && control.Flush() == nil
+	}
+	if !send(": weir\n\n") || !first.silent && !send(eventText(first)) {
+		return
+	}
+	beat := time.NewTicker(c.options.Heartbeat)
+	defer beat.Stop()
+	for {
+		select {
+		case x, ok := <-items:
+			if !ok || !send(eventText(x)) || x.err != nil {
+				return
+			}
+		case <-beat.C:
+			if !send(": waiting\n\n") {
+				return
+			}
+		case <-c.draining:
+			// Readers come back at different times.
+			send(fmt.Sprintf("event: server.draining\nretry: %d\ndata: {}\n\n", 1000+rand.IntN(4000))) //nolint:gosec // a delay
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// eventText is a server-sent event. The data is one line of JSON.
+func eventText(x streamItem) string {
+	if x.err != nil {
+		data, _ := json.Marshal(problemOf(x.err)) // a problem can always be marshalled
+		return fmt.Sprintf("event: server.failed\ndata: %s\n\n", data)
+	}
+	data, err := json.Marshal(x.Item)
+	if err != nil {
+		return eventText(streamItem{err: err})
+	}
+	var kind struct {
+		Type string `json:"type"`
+	}
+	_ = json.Unmarshal(data, &kind) // an item has a type
+	return fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", x.Cursor(), kind.Type, data)
+}

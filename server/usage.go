@@ -1,0 +1,93 @@
+package server
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+type usageInput struct {
+	By    string `query:"by" enum:"day,flow,user" default:"day" doc:"What to add up for"`
+	Days  int    `query:"days" minimum:"1" maximum:"366" default:"30" doc:"Runs created in this many days"`
+	User  string `query:"user" doc:"Only runs of this user; without the scope admin, your own"`
+	Flow  string `query:"flow" doc:"Only runs of the flow with this name"`
+	Limit int    `query:"limit" minimum:"1" maximum:"100000" default:"10000" doc:"Add up at most this many runs, newest first"`
+}
+
+type usageRow struct {
+	Name  string    `json:"name" doc:"A UTC day as 2006-01-02, a flow or a user"`
+	Runs  int       `json:"runs"`
+	Usage app.Usage `json:"usage"`
+}
+
+type usageList struct {
+	Rows     []usageRow `json:"rows"`
+	Complete bool       `json:"complete" doc:"False if the limit left out older runs"`
+}
+
+func (s *Server) registerUsage() {
+	register(s, operation{
+		id: "getUsage", method: http.MethodGet, path: "/v1/usage", scope: Read, tags: []string{"usage"},
+		summary: "Add up what runs have spent", description: "The usage of child runs is part of that of their root.",
+	}, getUsage)
+}
+
+func getUsage(c *call, in *usageInput) (*body[usageList], error) {
+	since := time.Now().AddDate(0, 0, -in.Days)
+	sums, counts := make(map[string]*engine.Usage), make(map[string]int)
+	f := store.Filter{User: c.userOr(in.User), Flow: in.Flow, Roots: true}
+	complete, left := true, in.Limit
+	for done := false; !done; {
+		f.Limit = min(usagePage, left+1)
+		page, err := c.app.Runs(c, f)
+		if err != nil {
+			return nil, err
+		}
+		done = len(page) < f.Limit
+		for i := range page {
+			r := &page[i]
+			if r.Created.Before(since) {
+				done = true
+				break
+			}
+			if left == 0 {
+				complete, done = false, true
+				break
+			}
+			left--
+			name := usageName(in.By, r)
+			if sums[name] == nil {
+				sums[name] = &engine.Usage{}
+			}
+			*sums[name] = sums[name].Add(r.Head.Usage)
+			counts[name]++
+		}
+		if len(page) > 0 {
+			f.Before = page[len(page)-1].ID
+		}
+	}
+	out := usageList{Rows: []usageRow{}, Complete: complete}
+	for name, u := range sums {
+		out.Rows = append(out.Rows, usageRow{name, counts[name], app.UsageOf(*u)})
+	}
+	slices.SortFunc(out.Rows, func(a, b usageRow) int { return cmp.Compare(a.Name, b.Name) })
+	return bodyOf(out), nil
+}
+
+// usagePage is how many runs are read at once.
+const usagePage = 500
+
+func usageName(by string, r *store.Run) string {
+	switch by {
+	case "flow":
+		return r.Flow
+	case "user":
+		return r.User
+	}
+	return r.Created.UTC().Format(time.DateOnly)
+}
