@@ -50,6 +50,7 @@ type WorkStepRow struct {
 	Sandbox   string `json:"sandbox_id"`
 }
 
+// WorkRowOf returns an attempt of the chain of work for a report.
 func WorkRowOf(run string, w *weir.Work) (WorkRow, error) {
 	r := WorkRow{
 		Execution: run, Node: w.Node, Type: w.Type, Code: w.Code, Took: Millis(w.Took), Status: w.Status, Seq: w.Seq, Attempt: w.Attempt,
@@ -94,8 +95,10 @@ func WorkRowOf(run string, w *weir.Work) (WorkRow, error) {
 	return r, nil
 }
 
+// Millis returns a duration in milliseconds.
 func Millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
+// StateMap returns a state as a map.
 func StateMap(s engine.State) map[string]any {
 	m := make(map[string]any, s.Len())
 	for _, k := range s.Keys() {

@@ -71,6 +71,7 @@ type diffContext struct {
 	B       []convo.Message `json:"b"`
 }
 
+// DiffReportOf returns the differences between two runs for a report.
 func DiffReportOf(d *weir.Diff) *DiffReport {
 	r := &DiffReport{
 		Same: d.Same, A: diffSideOf(d.A), B: diffSideOf(d.B), Flow: []diffEntry{}, Nodes: []diffNode{}, Contexts: []diffContext{},
@@ -126,6 +127,7 @@ func rawOf(v any, there bool) json.RawMessage {
 	return json.RawMessage(JSONOf(v))
 }
 
+// JSONOf returns the JSON of a value.
 func JSONOf(v any) []byte {
 	if b, err := engine.AppendValue(nil, v); err == nil {
 		return b

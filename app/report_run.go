@@ -31,6 +31,7 @@ type RunRow struct {
 	Error      *engine.Error `json:"error"`
 }
 
+// RunRowOf returns the row of a run for a report.
 func RunRowOf(r *store.Run) RunRow {
 	return RunRow{
 		Run: r.ID, Flow: r.Flow, Status: r.Head.Status.String(), Created: r.Created, Updated: r.Updated,
@@ -73,6 +74,7 @@ type RunDetails struct {
 	Children   []ChildRun      `json:"children"` // as they are now
 }
 
+// NodeReport is what happened to a node.
 type NodeReport struct {
 	Node     string        `json:"node"`
 	Type     string        `json:"type"`
@@ -86,6 +88,7 @@ type NodeReport struct {
 	Error    *engine.Error `json:"error"`
 }
 
+// ContextReport is a context with its messages.
 type ContextReport struct {
 	ID       string          `json:"id"`
 	Kind     string          `json:"kind"`
@@ -131,6 +134,7 @@ func runDetailsOf(v *runner.RunView) *RunDetails {
 	return s
 }
 
+// NodeReportOf returns what happened to a node for a report.
 func NodeReportOf(n *history.NodeRecord) NodeReport {
 	return NodeReport{
 		Node: n.Path, Type: n.Type, Status: n.Status.String(), Attempts: n.Attempts, Started: n.Started,
@@ -138,6 +142,7 @@ func NodeReportOf(n *history.NodeRecord) NodeReport {
 	}
 }
 
+// ContextReportOf returns a context with its messages for a report.
 func ContextReportOf(c convo.Context) ContextReport {
 	out := ContextReport{
 		ID: c.ID, Kind: string(c.Kind), Label: c.Label, Parent: c.Parent,
@@ -149,6 +154,7 @@ func ContextReportOf(c convo.Context) ContextReport {
 	return out
 }
 
+// ModelOf returns the model of settings as "provider/model".
 func ModelOf(s convo.Settings) string {
 	if s.Provider == "" || strings.HasPrefix(s.Model, s.Provider+"/") {
 		return s.Model
@@ -156,6 +162,7 @@ func ModelOf(s convo.Settings) string {
 	return s.Provider + "/" + s.Model
 }
 
+// OrEmpty returns values that are never nil.
 func OrEmpty(v engine.Values) engine.Values {
 	if v == nil {
 		return engine.Values{}
@@ -163,6 +170,7 @@ func OrEmpty(v engine.Values) engine.Values {
 	return v
 }
 
+// StateValues returns the keys and values of a state.
 func StateValues(s engine.State) engine.Values {
 	out := engine.Values{}
 	for _, k := range s.Keys() {
@@ -179,6 +187,7 @@ type ForkOrigin struct {
 	Shared Usage  `json:"shared_usage"` // not in usage
 }
 
+// ForkOriginOf returns where the past of a run comes from, nil for its own.
 func ForkOriginOf(r *engine.Run) *ForkOrigin {
 	f := r.Forked()
 	if f == nil {

@@ -28,6 +28,7 @@ type SessionRow struct {
 	Expires     string    `json:"expires"` // "" is never
 }
 
+// SessionRowOf returns the row of a session for a report.
 func SessionRowOf(s *store.Session) SessionRow {
 	r := SessionRow{
 		Session: s.ID, User: s.User, Flow: s.Flow, Thread: s.Thread, Parent: s.Parent, ParentRound: s.ParentRound, At: s.ParentLength,
@@ -50,6 +51,7 @@ type MessageRow struct {
 	Message  convo.Message `json:"message"`
 }
 
+// MessageRows returns messages of a session for a report.
 func MessageRows(list []store.SessionMessage) []MessageRow {
 	rows := make([]MessageRow, 0, len(list))
 	for i := range list {
@@ -68,6 +70,7 @@ type QueuedRow struct {
 	Message engine.Value `json:"message"`
 }
 
+// QueuedRows returns queued messages for a report.
 func QueuedRows(list []weir.QueuedMessage) []QueuedRow {
 	rows := make([]QueuedRow, 0, len(list))
 	for _, w := range list {

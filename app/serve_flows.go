@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/weir-run/weir"
 )
@@ -68,17 +67,18 @@ func flowFiles(path string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("flows: %w", err)
 	}
+	key := regexp.MustCompile(flowKey)
 	var files []string
 	for _, e := range entries {
 		name := e.Name()
 		if e.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(path, name)) //nolint:gosec // a file of the folder that was named
+		text, err := os.ReadFile(filepath.Join(path, name))
 		if err != nil {
 			return nil, usagef("%w", err)
 		}
-		if flowKey().Match(text) {
+		if key.Match(text) {
 			files = append(files, filepath.Join(path, name))
 		}
 	}
@@ -86,4 +86,4 @@ func flowFiles(path string) ([]string, error) {
 }
 
 // flowKey finds the key of flow files at the beginning of a line, or in JSON anywhere.
-var flowKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^["']?weir["']?\s*:|"weir"\s*:`) })
+const flowKey = `(?m)^["']?weir["']?\s*:|"weir"\s*:`

@@ -160,14 +160,29 @@ func TestCommandsCorrectForkAndCancelRuns(t *testing.T) {
 	if v := do("POST", "/v1/flows/validate", `{"flow":"weir: 1\nname: x\nnodes: {a: {type: nothing}}\n"}`, 200); v["valid"] != false || !strings.Contains(fmt.Sprint(v["problems"]), "flow:3:") {
 		t.Errorf("validate: %v", v)
 	}
-	calls := do("GET", "/v1/runs/"+o.message+"/calls?node=answer", "", 200)
+}
+
+// TestTheRecordOfARoundIsReadable reads what a model was sent and what it answered.
+func TestTheRecordOfARoundIsReadable(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{})
+	ada := p.anyone("ada")
+	o := makeObjects(t, ada)
+	get := func(path string) (v map[string]any) {
+		t.Helper()
+		if err := ada.Do(t.Context(), http.MethodGet, "/v1/runs/"+o.message+path, nil, &v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	calls := get("/calls?node=answer")
 	if text := fmt.Sprint(calls); !strings.Contains(text, "Is there a berth?") || !strings.Contains(text, "proven:true") {
 		t.Errorf("calls: %v", calls)
 	}
-	if x := do("GET", "/v1/runs/"+o.message+"/contexts/main?from=1", "", 200); x["messages"] != 2.0 || !strings.Contains(fmt.Sprint(x["list"]), "Berth 4 is free.") {
+	if x := get("/contexts/main?from=1"); x["messages"] != 2.0 || !strings.Contains(fmt.Sprint(x["list"]), "Berth 4 is free.") {
 		t.Errorf("context: %v", x)
 	}
-	if w := do("GET", "/v1/runs/"+o.message+"/chain", "", 200); len(w["work"].([]any)) != 1 {
+	if w := get("/chain"); len(w["work"].([]any)) != 1 {
 		t.Errorf("chain: %v", w)
 	}
 }
@@ -186,27 +201,33 @@ func TestPagesHaveEveryItemOnce(t *testing.T) {
 		member, id string
 		want       int
 	}{"/v1/runs": {"runs", "run", 6}, "/v1/runs/" + o.run + "/events": {"events", "number", 5}, "/v1/sessions": {"sessions", "session", 1}} {
-		seen, cursor := map[string]bool{}, ""
-		for pages := 0; pages < 20; pages++ {
-			var page map[string]any
-			if err := ada.Do(t.Context(), http.MethodGet, path+"?limit=2&cursor="+url.QueryEscape(cursor), nil, &page); err != nil {
-				t.Fatal(err)
-			}
-			for _, x := range page[c.member].([]any) {
-				id := fmt.Sprint(x.(map[string]any)[c.id])
-				if seen[id] {
-					t.Errorf("%s: %s twice", path, id)
-				}
-				seen[id] = true
-			}
-			if cursor = page["next"].(string); cursor == "" {
-				break
-			}
-		}
-		if len(seen) != c.want {
+		if seen := allPages(t, ada, path, c.member, c.id); len(seen) != c.want {
 			t.Errorf("%s: %d of %d", path, len(seen), c.want)
 		}
 	}
+}
+
+// allPages reads the pages of a list, two items each, and returns the ids of the items.
+func allPages(t *testing.T, c *client.Client, path, member, id string) map[string]bool {
+	t.Helper()
+	seen, cursor := map[string]bool{}, ""
+	for range 20 {
+		var page map[string]any
+		if err := c.Do(t.Context(), http.MethodGet, path+"?limit=2&cursor="+url.QueryEscape(cursor), nil, &page); err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range page[member].([]any) {
+			name := fmt.Sprint(x.(map[string]any)[id])
+			if seen[name] {
+				t.Errorf("%s: %s twice", path, name)
+			}
+			seen[name] = true
+		}
+		if cursor = page["next"].(string); cursor == "" {
+			break
+		}
+	}
+	return seen
 }
 
 func TestASessionIsDeletedOnlyWithTheConfirmationOfWhatItDeletes(t *testing.T) {
@@ -225,7 +246,7 @@ func TestASessionIsDeletedOnlyWithTheConfirmationOfWhatItDeletes(t *testing.T) {
 		return e
 	}
 	first := ask("").Confirmation
-	ask(strings.Repeat("0", len(first)))
+	_ = ask(strings.Repeat("0", len(first)))
 	if _, err := ada.Send(t.Context(), o.session, client.Message{Text: "More", Wait: 60}); err != nil {
 		t.Fatal(err)
 	}

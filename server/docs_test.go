@@ -75,16 +75,7 @@ func missing(got, want any, ids map[string]string) string {
 		}
 		return ""
 	case []any:
-		g, _ := got.([]any)
-		if len(g) != len(w) {
-			return fmt.Sprintf("%d items, not %d", len(g), len(w))
-		}
-		for i := range w {
-			if m := missing(g[i], w[i], ids); m != "" {
-				return m
-			}
-		}
-		return ""
+		return missingItem(got, w, ids)
 	case string:
 		if w == "RUN" || w == "SESSION" {
 			if ids[w] == "" {
@@ -96,6 +87,19 @@ func missing(got, want any, ids map[string]string) string {
 	}
 	if got != want {
 		return fmt.Sprintf("%v, not %v", got, want)
+	}
+	return ""
+}
+
+func missingItem(got any, want []any, ids map[string]string) string {
+	list, _ := got.([]any)
+	if len(list) != len(want) {
+		return fmt.Sprintf("%d items, not %d", len(list), len(want))
+	}
+	for i := range want {
+		if m := missing(list[i], want[i], ids); m != "" {
+			return m
+		}
 	}
 	return ""
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"net/http"
-	"slices"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -105,14 +104,4 @@ func register[I, O any](s *Server, o operation, handler func(call *call, in *I) 
 	}
 	s.routes.scopes[o.method+" "+o.path] = o.scope
 	huma.Register(s.api, op, handlerOf(s, handler))
-}
-
-// sortedPatterns lists the patterns of routes.
-func (r *routes) sortedPatterns() []string {
-	out := make([]string, 0, len(r.scopes))
-	for p := range r.scopes {
-		out = append(out, p)
-	}
-	slices.Sort(out)
-	return out
 }

@@ -111,38 +111,58 @@ func TestEveryRouteRefusesWhoMayNot(t *testing.T) {
 			t.Errorf("route %s: say in attacks how it is tried with the ids of another user", pattern)
 			continue
 		}
-		method, path, _ := strings.Cut(pattern, " ")
 		t.Run(pattern, func(t *testing.T) {
-			if named := strings.Contains(path, "{run}") || strings.Contains(path, "{session}"); named && len(a.paths) == 0 {
-				t.Error("the route names an object, and attacks tries none of another user")
-			}
-			path := wildcards.ReplaceAllString(path, "unknown")
 			if scope == server.Public {
-				if got := p.send(method, path, a.body, nil); got.status != http.StatusOK {
-					t.Errorf("without a token: %d %s", got.status, got.body)
-				}
+				checkPublic(t, p, pattern)
 				return
 			}
-			for _, token := range []string{"", "weir_unknown", "x", strings.Repeat("a", 5000)} {
-				got := p.send(method, path, a.body, withToken(token))
-				if got.status != http.StatusUnauthorized || got.problem() != "unauthenticated" || got.header.Get("WWW-Authenticate") == "" {
-					t.Errorf("token %.10q: %d %s", token, got.status, got.body)
-				}
-			}
-			lesser := slices.DeleteFunc(server.Scopes(), func(s server.Scope) bool { return s == scope || s == server.Admin })
-			got := p.send(method, path, a.body, withToken(p.client("bob", lesser...).Token))
-			if got.status != http.StatusForbidden || got.problem() != "forbidden" {
-				t.Errorf("without the scope %s: %d %s", scope, got.status, got.body)
-			}
-			for _, path := range a.paths {
-				foreign := p.send(method, path, a.body, withToken(bob.Token))
-				unknown := p.send(method, replaceIDs(path, victim), a.body, withToken(bob.Token))
-				same := replaceIDs(foreign.body, victim) == unknown.body && foreign.status == unknown.status
-				if foreign.status < 400 || !same || strings.Contains(foreign.body, "ada") {
-					t.Errorf("%s of another user: %d %s; of nobody: %d %s", path, foreign.status, foreign.body, unknown.status, unknown.body)
-				}
-			}
+			checkTokens(t, p, pattern, scope, a)
+			checkForeign(t, p, pattern, a, victim, bob)
 		})
+	}
+}
+
+func checkPublic(t *testing.T, p *process, pattern string) {
+	t.Helper()
+	method, path, _ := strings.Cut(pattern, " ")
+	if got := p.send(method, path, "", nil); got.status != http.StatusOK {
+		t.Errorf("without a token: %d %s", got.status, got.body)
+	}
+}
+
+// checkTokens tries a route without a token, with bad ones, and with all scopes but its own.
+func checkTokens(t *testing.T, p *process, pattern string, scope server.Scope, a attack) {
+	t.Helper()
+	method, path, _ := strings.Cut(pattern, " ")
+	path = wildcards.ReplaceAllString(path, "unknown")
+	for _, token := range []string{"", "weir_unknown", "x", strings.Repeat("a", 5000)} {
+		got := p.send(method, path, a.body, withToken(token))
+		if got.status != http.StatusUnauthorized || got.problem() != "unauthenticated" || got.header.Get("WWW-Authenticate") == "" {
+			t.Errorf("token %.10q: %d %s", token, got.status, got.body)
+		}
+	}
+	lesser := slices.DeleteFunc(server.Scopes(), func(s server.Scope) bool { return s == scope || s == server.Admin })
+	got := p.send(method, path, a.body, withToken(p.client("bob", lesser...).Token))
+	if got.status != http.StatusForbidden || got.problem() != "forbidden" {
+		t.Errorf("without the scope %s: %d %s", scope, got.status, got.body)
+	}
+}
+
+// checkForeign tries a route with ids of another user: the answer is that for ids that do
+// not exist.
+func checkForeign(t *testing.T, p *process, pattern string, a attack, victim objects, caller *client.Client) {
+	t.Helper()
+	method, path, _ := strings.Cut(pattern, " ")
+	if named := strings.Contains(path, "{run}") || strings.Contains(path, "{session}"); named && len(a.paths) == 0 {
+		t.Error("the route names an object, and attacks tries none of another user")
+	}
+	for _, path := range a.paths {
+		foreign := p.send(method, path, a.body, withToken(caller.Token))
+		unknown := p.send(method, replaceIDs(path, victim), a.body, withToken(caller.Token))
+		same := replaceIDs(foreign.body, victim) == unknown.body && foreign.status == unknown.status
+		if foreign.status < 400 || !same || strings.Contains(foreign.body, "ada") {
+			t.Errorf("%s of another user: %d %s; of nobody: %d %s", path, foreign.status, foreign.body, unknown.status, unknown.body)
+		}
 	}
 }
 

@@ -133,7 +133,7 @@ func (c *call) sendEvents(ctx context.Context, w http.ResponseWriter, first stre
 			}
 		case <-c.draining:
 			// Readers come back at different times.
-			send(fmt.Sprintf("event: server.draining\nretry: %d\ndata: {}\n\n", 1000+rand.IntN(4000))) //nolint:gosec // a delay
+			send(fmt.Sprintf("event: server.draining\nretry: %d\ndata: {}\n\n", 1000+rand.IntN(4000)))
 			return
 		case <-ctx.Done():
 			return

@@ -67,7 +67,7 @@ func TestAReaderThatReturnsMissesNothingAndGetsNothingTwice(t *testing.T) {
 	if _, err := ada.Answer(t.Context(), run.ID, "ask:ask#1", "approve", 60); err != nil {
 		t.Fatal(err)
 	}
-	for readOne() { //nolint:revive // it reads to the end
+	for readOne() {
 	}
 	if want := numbersOf(t, ada, run.ID); !slices.Equal(got, want) || len(want) <= paused {
 		t.Errorf("read %v, the journal has %v", got, want)

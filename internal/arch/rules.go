@@ -87,8 +87,6 @@ func PackageRules() []PackageRule {
 			"app", append([]string{"app/config"}, product...),
 			"what wires a process is shared by the command and a server; it knows neither flags nor terminals",
 		},
-		{"server", append([]string{"app", "audit"}, product...), "the API calls the library and shows its reports; it knows neither flags nor terminals"},
-		{"server/client", nil, "a client knows the API by its description alone, and links nothing of the engine"},
 		{"app/config", []string{"llm"}, "configuration is data; what it opens is decided above it"},
 		{"cmd/...", []string{"..."}, "a command wires everything"},
 		{"bench", product, "measures the product"},
@@ -100,6 +98,12 @@ func PackageRules() []PackageRule {
 // upperPackageRules are those of the packages between the runner and the API.
 func upperPackageRules() []PackageRule {
 	return []PackageRule{
+		{
+			"server",
+			[]string{".", "app", "audit", "history", "session", "store", "memory", "trajectory/draw", "runner", "flow", "convo", "engine"},
+			"the API calls the library and shows its reports; it knows neither flags nor terminals",
+		},
+		{"server/...", nil, "a client knows the API by its description alone, and links nothing of the engine"},
 		{
 			"session",
 			[]string{"flow", "convo", "token", "engine", "llm", "node", "runner", "store", "trajectory/follow"},

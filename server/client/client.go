@@ -22,7 +22,7 @@ type Client struct {
 	URL string
 	// Token is one that `weir tokens create` made.
 	Token string
-	// HTTP sends the requests; nil is http.DefaultClient.
+	// HTTP sends the requests; nil sends them without a time limit.
 	HTTP *http.Client
 }
 
@@ -48,14 +48,14 @@ type Mistake struct {
 
 // Error says what happened, with the code and what to do.
 func (e *Error) Error() string {
-	s := fmt.Sprintf("%s (%s)", e.Detail, e.Code)
+	lines := []string{fmt.Sprintf("%s (%s)", e.Detail, e.Code)}
 	for _, m := range e.Errors {
-		s += fmt.Sprintf("\n  %s: %s", m.Place, m.Message)
+		lines = append(lines, m.Place+": "+m.Message)
 	}
 	if e.Hint != "" {
-		s += "\n  " + e.Hint
+		lines = append(lines, e.Hint)
 	}
-	return s
+	return strings.Join(lines, "\n  ")
 }
 
 // Flow is a flow of the server.
@@ -250,7 +250,7 @@ func (c *Client) http() *http.Client {
 	if c.HTTP != nil {
 		return c.HTTP
 	}
-	return http.DefaultClient
+	return &http.Client{}
 }
 
 // maxError bounds how much of an error is read.

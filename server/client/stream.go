@@ -42,7 +42,7 @@ func (c *Client) Stream(ctx context.Context, run, cursor string) iter.Seq2[Event
 				return
 			}
 			select {
-			case <-time.After(time.Duration(100+rand.IntN(900)) * time.Millisecond): //nolint:gosec // a delay
+			case <-time.After(time.Duration(100+rand.IntN(900)) * time.Millisecond):
 			case <-ctx.Done():
 			}
 		}
@@ -72,7 +72,26 @@ func (c *Client) streamOnce(ctx context.Context, run string, cursor *string, yie
 	}
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, maxEvent)
-	for e := (Event{}); lines.Scan(); {
+	for {
+		e, ok := nextEvent(lines)
+		switch {
+		case !ok:
+			return false, false, lines.Err()
+		case e.Type == "server.failed":
+			return false, false, fmt.Errorf("stream of run %s: %s", run, e.Data)
+		case e.ID == "":
+			continue // of the server, not of the run
+		}
+		*cursor = e.ID
+		if !yield(e, nil) {
+			return false, true, nil
+		}
+	}
+}
+
+// nextEvent reads lines up to the end of an event; false at the end of the stream.
+func nextEvent(lines *bufio.Scanner) (e Event, ok bool) {
+	for lines.Scan() {
 		name, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimPrefix(value, " ")
 		switch name {
@@ -82,21 +101,11 @@ func (c *Client) streamOnce(ctx context.Context, run string, cursor *string, yie
 			e.Type = value
 		case "data":
 			e.Data = json.RawMessage(value)
-		case "":
-			if e.Data == nil {
-				continue // a comment
+		case "": // a comment has a value, the end of an event has none
+			if value == "" && e.Data != nil {
+				return e, true
 			}
-			if e.Type == "server.failed" {
-				return false, false, fmt.Errorf("stream of run %s: %s", run, e.Data)
-			}
-			if e.ID != "" {
-				*cursor = e.ID
-				if !yield(e, nil) {
-					return false, true, nil
-				}
-			}
-			e = Event{}
 		}
 	}
-	return false, false, lines.Err()
+	return e, false
 }

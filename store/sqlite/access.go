@@ -28,7 +28,7 @@ func (s *Store) PutToken(ctx context.Context, t store.Token) error {
 	})
 }
 
-const selectToken = "SELECT id, hash, user, name, scopes, created, expires, revoked FROM access_token"
+const selectToken = "SELECT id, hash, user, name, scopes, created, expires, revoked FROM access_token" //nolint:gosec // a query, no credential
 
 func scanToken(row scanner) (t store.Token, err error) {
 	var scopes string
