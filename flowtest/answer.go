@@ -21,20 +21,20 @@ type answer struct {
 }
 
 // interruptID matches the part of an interrupt's id after the node's path.
-var interruptID = regexp.MustCompile(`:[^:/]*#\d+$`)
+var interruptID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`:[^:/]*#\d+$`) }) //nolint:gochecknoglobals // compiled on first use
 
 // childID matches the number of a node's child run in it.
-var childID = regexp.MustCompile(`:[^:/>]*#\d+(\.\d+)?>`)
+var childID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`:[^:/>]*#\d+(\.\d+)?>`) }) //nolint:gochecknoglobals // compiled on first use
 
 // withoutChildren returns a node's path without the numbers of child runs.
-func withoutChildren(path string) string { return childID.ReplaceAllString(path, ">") }
+func withoutChildren(path string) string { return childID().ReplaceAllString(path, ">") }
 
 // answers reads `answers`.
 func (r *fileReader) answers(l testKeys) []*answer {
 	var out []*answer
 	for _, e := range l.entries(&r.reader, "answers", "answers by the path of the node that asks") {
 		a := &answer{key: e.Key, pos: e.Pos, inTest: e.inTest}
-		if r.node(e.Pos, withoutChildren(interruptID.ReplaceAllString(e.Key, ""))) == nil {
+		if r.node(e.Pos, withoutChildren(interruptID().ReplaceAllString(e.Key, ""))) == nil {
 			continue
 		}
 		items := e.Value.Items()

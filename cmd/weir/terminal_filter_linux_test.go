@@ -205,6 +205,8 @@ func commandsWithoutText() map[string]string {
 		"import":           "prints counts and ids",
 		"tools":            "needs a server; texts of tools pass the same guard",
 		"doctor":           "prints the configuration",
+		"serve":            "prints an address and errors, which the guard of every command covers",
+		"tokens":           "prints names that were checked when the token was made",
 		"version":          "prints the build",
 		"licenses":         "prints licences",
 		"completion":       "prints scripts",
