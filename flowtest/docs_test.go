@@ -28,6 +28,25 @@ func TestDocExampleRuns(t *testing.T) {
 	if !r.OK() || r.Passed != 4 {
 		t.Error(reportText(&r.Files[0]))
 	}
+	talk, err := filepath.Abs("../examples/talk/flow.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conversations := 0
+	for _, b := range blocks {
+		if !strings.Contains(b, "turns:") {
+			continue
+		}
+		conversations++
+		dir := files(t, map[string]string{"talk.test.yaml": strings.Replace(b, "examples/talk/flow.yaml", talk, 1)})
+		r := flowtest.Run(t.Context(), []string{filepath.Join(dir, "talk.test.yaml")}, flowtest.Options{})
+		if !r.OK() || r.Passed != 1 {
+			t.Error(reportText(&r.Files[0]))
+		}
+	}
+	if conversations != 1 {
+		t.Errorf("the page has %d conversations", conversations)
+	}
 	for _, name := range flowtest.Matchers() {
 		if !strings.Contains(string(page), "`"+name) {
 			t.Errorf("the page does not have the matcher %s", name)

@@ -47,6 +47,7 @@ type Test struct {
 	tools         []*toolMock
 	script        *script
 	expect        expectation
+	turns         []*conversationStep // of a conversation; nil for one run
 }
 
 // DefaultTimeout limits a test in real time; `timeout` overrides it.
@@ -224,7 +225,7 @@ func caseKeys(test bool) []string {
 		"secrets", "network", "timeout", "expect",
 	}
 	if test {
-		keys = append([]string{"name", "description", "skip"}, keys...)
+		keys = append([]string{"name", "description", "skip", "turns"}, keys...)
 	}
 	return keys
 }
@@ -261,6 +262,10 @@ func (r *fileReader) test(l testKeys) *Test {
 	t.answers = r.answers(l)
 	t.tools = r.toolMocks(l)
 	t.script = r.script(l)
+	if d := l.test.Get("turns"); d != nil {
+		t.turns = r.conversationSteps(l, d)
+		return t
+	}
 	t.expect = r.expectation(l)
 	return t
 }

@@ -21,6 +21,16 @@ func newRunPaths(root string) *runPaths {
 	return &runPaths{prefix: map[string]string{root: ""}, order: []string{root}}
 }
 
+// addRoot makes a round of a session another root run.
+func (p *runPaths) addRoot(run string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.prefix[run]; !known {
+		p.prefix[run] = ""
+		p.order = append(p.order, run)
+	}
+}
+
 // prefixOf returns the prefix of the paths of a run's nodes: "" for the root run, "research>" for the child run of
 // its node research.
 func (p *runPaths) prefixOf(run string) string {

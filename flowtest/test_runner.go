@@ -34,6 +34,7 @@ type testRunner struct {
 	cancel  context.CancelCauseFunc
 
 	mu        sync.Mutex
+	run       string    // the present root run
 	failures  []Failure // failures besides those of the expectations
 	answering bool      // an answer is about to be given while the run continues
 }
@@ -42,7 +43,7 @@ type testRunner struct {
 func (t *Test) execute(ctx context.Context, f *File, o *Options) (*outcome, []Failure, error) {
 	at := newRunPaths(runID)
 	p := &testRunner{
-		test: t, paths: at, mocks: newMockSet(at, t.mocks), answers: newAnswerSet(t.answers),
+		test: t, run: runID, paths: at, mocks: newMockSet(at, t.mocks), answers: newAnswerSet(t.answers),
 		tools: &toolRecorder{places: at}, model: newScriptedModel(t.script, at),
 	}
 	bounded, cancel := context.WithCancelCause(ctx)
@@ -51,14 +52,14 @@ func (t *Test) execute(ctx context.Context, f *File, o *Options) (*outcome, []Fa
 	wo := weir.Options{
 		Types: o.Types, Replay: p.model, Models: o.Models, Tools: p.tools.tools(t.tools), HTTP: p.network(o), Executors: o.Executors,
 		Secrets: func(name string) (string, bool) { s, ok := t.secrets[name]; return s, ok },
-		Wrap:    p.mocks.wrap, Skip: func(open map[string][]engine.Interrupt) bool { return p.maySkipWait(bounded, open[runID]) },
+		Wrap:    p.mocks.wrap, Skip: func(open map[string][]engine.Interrupt) bool { return p.maySkipWait(bounded, open[p.root()]) },
 	}
 	var err error
 	if p.w, err = weir.Open(wo); err != nil {
 		return nil, nil, err
 	}
 	at.w = p.w
-	seen, err := p.run(bounded, f)
+	seen, err := p.runTest(bounded, f)
 	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer stop()
 	if err != nil && errors.Is(context.Cause(bounded), errTimeout) {
@@ -79,31 +80,57 @@ func (t *Test) execute(ctx context.Context, f *File, o *Options) (*outcome, []Fa
 // closeTimeout limits the time in which the nodes of a test must stop.
 const closeTimeout = 15 * time.Second
 
-// run starts the flow and answers its questions until the run rests.
-func (p *testRunner) run(ctx context.Context, f *File) (*outcome, error) {
-	t := p.test
-	timer := time.AfterFunc(t.timeout, func() { p.cancel(errTimeout) })
+// root returns the id of the present root run.
+func (p *testRunner) root() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.run
+}
+
+// runTest runs the flow once, or the turns of a conversation with it.
+func (p *testRunner) runTest(ctx context.Context, f *File) (*outcome, error) {
+	timer := time.AfterFunc(p.test.timeout, func() { p.cancel(errTimeout) })
 	defer timer.Stop()
 	tested, err := p.w.Load(f.FlowPath)
 	if err != nil {
 		return nil, err
 	}
-	start := weir.Start{
-		ID: runID, Inputs: t.inputs, State: t.state, User: t.user, Origin: "test", Targets: t.targets, Model: t.model,
+	model := p.test.model
+	if model == "" {
+		model = tested.Context.Model
 	}
-	if start.Model == "" {
-		start.Model = tested.Context.Model
-	}
-	if start.Model, err = absoluteScript(start.Model, f.FlowPath); err != nil {
+	if model, err = absoluteScript(model, f.FlowPath); err != nil {
 		return nil, err
 	}
-	run, err := p.w.Start(ctx, tested, start)
+	if p.test.turns != nil {
+		c := &conversation{testRunner: p, flow: tested, model: model, sessions: make(map[string]*weir.Session)}
+		return nil, c.run(ctx)
+	}
+	return p.runOnce(ctx, tested, model)
+}
+
+// runOnce starts the flow and answers its questions until the run rests.
+func (p *testRunner) runOnce(ctx context.Context, tested *weir.Flow, model string) (*outcome, error) {
+	t := p.test
+	run, err := p.w.Start(ctx, tested, weir.Start{
+		ID: runID, Inputs: t.inputs, State: t.state, User: t.user, Origin: "test", Targets: t.targets, Model: model,
+	})
 	if e, ok := errors.AsType[*engine.Error](err); ok {
-		return &outcome{status: failed, err: e, outputs: map[string]any{}, state: map[string]any{}}, nil
+		return refusedOutcome(e), nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	return p.answerAll(ctx, run)
+}
+
+// refusedOutcome is the outcome where no run was started.
+func refusedOutcome(e *engine.Error) *outcome {
+	return &outcome{status: failed, err: e, outputs: map[string]any{}, state: map[string]any{}}
+}
+
+// answerAll answers the questions of a run until it rests.
+func (p *testRunner) answerAll(ctx context.Context, run *weir.Run) (*outcome, error) {
 	for {
 		r, err := run.Wait(ctx)
 		if err != nil {
@@ -128,7 +155,7 @@ var errTimeout = errors.New("the test took too long")
 // failTimeout returns the failure of a run that did not end.
 func (p *testRunner) failTimeout(ctx context.Context) {
 	f := Failure{Pos: p.test.Pos, Message: fmt.Sprintf("the run did not end within %v; `timeout` sets another bound", p.test.timeout)}
-	if v, err := p.w.Inspect(ctx, runID, 0); err == nil {
+	if v, err := p.w.Inspect(ctx, p.root(), 0); err == nil {
 		for _, n := range v.Run.Nodes() {
 			if n.Status == engine.Running || n.Status == engine.Waiting {
 				f.Diff = append(f.Diff, Line{' ', n.Path + " is " + n.Status.String()})
@@ -155,7 +182,7 @@ func (p *testRunner) answer(ctx context.Context, open []engine.Interrupt) (run *
 			continue
 		}
 		p.answers.markGiven(a)
-		run, err := p.w.Answer(ctx, runID, i.ID, a.values[nth], "test")
+		run, err := p.w.Answer(ctx, p.root(), i.ID, a.values[nth], "test")
 		if err != nil {
 			p.failAnswer(a, nth, i, err)
 			return nil, false
@@ -167,7 +194,7 @@ func (p *testRunner) answer(ctx context.Context, open []engine.Interrupt) (run *
 
 // failAnswer returns the failure for an answer that the run refused.
 func (p *testRunner) failAnswer(a *answer, nth int, i engine.Interrupt, err error) {
-	msg := strings.TrimPrefix(err.Error(), "run "+runID+": "+i.ID+": ")
+	msg := strings.TrimPrefix(err.Error(), "run "+p.root()+": "+i.ID+": ")
 	p.fail(Failure{Pos: a.places[nth], Where: "answers." + a.key, Message: msg, Diff: []Line{{' ', interruptText(i)}}})
 }
 
@@ -194,7 +221,7 @@ func (p *testRunner) maySkipWait(ctx context.Context, open []engine.Interrupt) b
 // answerNow gives an answer while the run continues. An answer to a child run may already be given, because the root
 // run is informed later.
 func (p *testRunner) answerNow(ctx context.Context, a *answer, nth int, i engine.Interrupt) {
-	_, err := p.w.Answer(ctx, runID, i.ID, a.values[nth], "test")
+	_, err := p.w.Answer(ctx, p.root(), i.ID, a.values[nth], "test")
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case errors.Is(err, runner.ErrNoInterrupt) && strings.Contains(i.ID, ">"):
@@ -221,17 +248,32 @@ func (p *testRunner) check(o *outcome) []Failure {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := p.failures
-	if o == nil {
+	switch {
+	case p.test.turns != nil && len(out) > 0:
+		return out // unused parts are a consequence of that
+	case p.test.turns != nil:
+		return p.appendUnused(out)
+	case o == nil:
 		return out
 	}
 	checked := p.test.expect.check(o)
 	out = append(out, checked...)
+	if o.status != p.test.expect.status {
+		return p.appendUnusedMocks(out) // other unused parts are a consequence of that
+	}
+	return p.appendUnused(out)
+}
+
+func (p *testRunner) appendUnusedMocks(out []Failure) []Failure {
 	for _, m := range p.mocks.unused() {
 		out = append(out, Failure{Pos: m.pos, Where: "mocks." + m.key, Message: "the node is mocked and never ran"})
 	}
-	if o.status != p.test.expect.status {
-		return out // unused parts are a consequence of that
-	}
+	return out
+}
+
+// appendUnused adds a failure for each part of the test that was not used.
+func (p *testRunner) appendUnused(out []Failure) []Failure {
+	out = p.appendUnusedMocks(out)
 	for _, a := range p.answers.unused(p.test.answers) {
 		n := p.answers.given[a]
 		msg := "nobody asked for the answer"
