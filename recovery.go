@@ -188,12 +188,24 @@ func (n *requirements) addGraph(g *flow.Graph) {
 	}
 }
 
+// addModels adds the providers of models that are asked one after another.
+func (n *requirements) addModels(list []any) {
+	for _, m := range list {
+		if s, ok := m.(string); ok {
+			n.addModel(s)
+		}
+	}
+}
+
 func (n *requirements) addSettings(v any) {
 	switch t := v.(type) {
 	case map[string]any:
 		for k, x := range t {
 			if s, ok := x.(string); ok && k == "model" {
 				n.addModel(s)
+			}
+			if list, ok := x.([]any); ok && k == "models" {
+				n.addModels(list)
 			}
 			n.addSettings(x)
 		}

@@ -94,16 +94,22 @@ func (n *nodeState) supersedeRejected(last string, known bool) {
 	// order: each name is considered alone.
 	for key, e := range n.ext.effects {
 		name, number := ordinalOf(key)
-		if known && key != last || !e.rejected() || n.ext.effects[name+"#"+strconv.Itoa(number+1)] != nil {
+		next, _ := n.ext.lastTry(name, number+1)
+		if known && key != last || !e.rejected() || n.ext.effects[next] != nil {
 			continue
 		}
-		for e.rejected() && !e.Superseded {
-			passed := *e
-			passed.Superseded = true
-			n.ext.effects[key] = &passed
-			number--
-			key = name + "#" + strconv.Itoa(number)
-			e = n.ext.effects[key]
+		for ; number > 0; number-- {
+			newest, tries := n.ext.lastTry(name, number)
+			if e := n.ext.effects[newest]; !e.rejected() || e.Superseded {
+				break
+			}
+			for _, key := range tries {
+				if e := n.ext.effects[key]; e != nil {
+					passed := *e
+					passed.Superseded = true
+					n.ext.effects[key] = &passed
+				}
+			}
 		}
 	}
 }
@@ -121,8 +127,23 @@ func ordinalOf(key string) (name string, number int) {
 	if i < 0 {
 		return key, 0
 	}
-	number, _ = strconv.Atoi(key[i+1:])
+	digits, _, _ := strings.Cut(key[i+1:], ".") // "3.2" is the second try under the ordinal 3
+	number, _ = strconv.Atoi(digits)
 	return key[:i], number
+}
+
+// lastTry returns the key of the last try that was recorded under an ordinal, and all keys
+// under the ordinal.
+func (x *nodeExt) lastTry(name string, ordinal int) (last string, all []string) {
+	last = name + "#" + strconv.Itoa(ordinal)
+	all = append(all, last)
+	for try := 2; ; try++ {
+		key := all[0] + "." + strconv.Itoa(try)
+		if x.effects[key] == nil {
+			return last, all
+		}
+		last, all = key, append(all, key)
+	}
 }
 
 func (r *Run) applyErrored(e *NodeErrored) error {

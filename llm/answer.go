@@ -38,10 +38,21 @@ func answerParserOf(t *Turn) (answerParser, error) {
 	}, nil
 }
 
-// callForAnswer returns the model's answer, parsed if it is structured. An invalid answer
+// callForAnswer returns the model's answer. If it is invalid after its repair, the next
+// model is asked, where the fallback says so.
+func (t *turn) callForAnswer() (*Response, error) {
+	for {
+		resp, err := t.callAndRepair()
+		if resp != nil || codeOf(err) != engine.CodeModelAnswer || !t.fallBack(err) {
+			return resp, err
+		}
+	}
+}
+
+// callAndRepair returns the model's answer, parsed if it is structured. An invalid answer
 // is shown to the model once, with the reason; neither of the two messages stays in the
 // history. Each rejected answer is a failed effect, which keeps its text and usage.
-func (t *turn) callForAnswer() (*Response, error) {
+func (t *turn) callAndRepair() (*Response, error) {
 	resp, err := t.callModel()
 	problem := t.rejectionReason(resp, err)
 	if problem == "" {

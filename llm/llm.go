@@ -72,6 +72,9 @@ type Request struct {
 	// are unknown, because the model has no price.
 	OutputCost int64
 	Unpriced   bool
+	// Failed is the number of other models that were asked for this answer before and
+	// failed. Their calls and this one share an ordinal.
+	Failed int
 	// GrantedOutput, if not 0, is the number of output tokens that a budget leaves; the
 	// host sets it.
 	GrantedOutput int
@@ -82,6 +85,9 @@ type Request struct {
 	// it.
 	Manifest *Manifest
 
+	// fallsBackOn, if set, reports whether another model is asked after a failure with that
+	// code, which is then not retried.
+	fallsBackOn func(code string) bool
 	// digests, if set, has the digest of the previous request; of is its key.
 	digests   *digestCache
 	digestKey digestKey

@@ -69,6 +69,9 @@ func (s *Service) call(
 // adds the reason to the error's message: the budget, or the number of tries.
 func retryDelay(req *Request, failed *Error, spent Usage, try int, key string) (time.Duration, bool) {
 	wait, again := backoff(failed, try, key)
+	if again && req.fallsBackOn != nil && req.fallsBackOn(failed.Code) {
+		return 0, false
+	}
 	if again && spent != (Usage{}) && req.AllowRetry != nil {
 		if err := req.AllowRetry(spent); err != nil {
 			again, failed.Message = false, fmt.Sprintf("%s; it is not retried: %v", failed.Message, err)

@@ -107,8 +107,11 @@ type Turn struct {
 	Tools []*tool.Tool
 	// Provider, Model and the following override the settings of the context, unless they
 	// are zero.
-	Provider    string
-	Model       string // "provider/model", or only the model if Provider is set
+	Provider string
+	Model    string // "provider/model", or only the model if Provider is set
+	// Fallback, if set, replaces Model by several models, of which the next one is asked
+	// after certain failures.
+	Fallback    *Fallback
 	System      string
 	Temperature *float64
 	MaxOutput   int // tokens

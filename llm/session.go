@@ -11,6 +11,9 @@ import (
 // position up to which it goes, so that it is used while the view is the last one plus a
 // suffix. A view that its marks do not fully describe is not recorded.
 func (t *turn) recordSession(resp *Response) {
+	if t.current > 0 { // the first model's conversation lacks this answer, which is sent with the next call
+		return
+	}
 	t.lane.Session = ""
 	if t.req.KeepSession && resp.Session != "" && !t.lane.History.Versions() && !t.window.unrecordedCuts {
 		t.lane.Session = t.sessionPrefix(t.lane.Marks, t.lane.History.Len()) + resp.Session

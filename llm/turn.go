@@ -79,6 +79,15 @@ type turn struct {
 	service  *Service
 	host     Host
 	provider Provider
+	// candidates are the models that the turn may ask, and current is the index of the one
+	// that it asks; failed is the number of models that failed for the present answer.
+	candidates      []candidate
+	current, failed int
+	// effects counts the calls that were requested from the host.
+	effects  int
+	settings convo.Settings
+	// ownMarks are the marks of the context before another model was asked, nil if none was.
+	ownMarks *convo.Marks
 	tools    map[string]*tool.Tool
 	req      Request // without messages and key
 	// lane is the context with what the turn has added so far. own is where the turn's
@@ -96,15 +105,14 @@ func (s *Service) newTurn(h Host, t Turn) (*turn, error) {
 	}
 	run := &turn{Turn: t, service: s, host: h, tools: make(map[string]*tool.Tool, len(t.Tools))}
 	set := t.Context.Get().Settings
-	p, name, model, err := s.resolve(t, set)
-	if err != nil {
-		return nil, err
-	}
-	run.provider = p
+	run.settings = set
 	run.req = Request{
-		Provider: name, Model: model, System: cmp.Or(t.System, set.System), Temperature: set.Temperature,
+		System: cmp.Or(t.System, set.System), Temperature: set.Temperature,
 		MaxOutput: cmp.Or(t.MaxOutput, set.MaxOutput), Reasoning: cmp.Or(t.Reasoning, set.Reasoning), Schema: t.Schema,
 		KeepSession: cmp.Or(t.History, set.History) == HistoryServer && !t.SkipHistory,
+	}
+	if err := run.resolveCandidates(set); err != nil {
+		return nil, err
 	}
 	if t.Temperature != nil {
 		run.req.Temperature = t.Temperature
@@ -115,11 +123,18 @@ func (s *Service) newTurn(h Host, t Turn) (*turn, error) {
 			run.req.Tools = append(run.req.Tools, Tool{Name: tl.Name, Description: tl.Description, Parameters: tl.Parameters})
 		}
 	}
+	var err error
 	if run.parseAnswer, err = answerParserOf(&run.Turn); err != nil {
 		return nil, err
 	}
 	run.measureWindow(set)
-	return run, run.addMessage()
+	if err := run.addMessage(); err != nil {
+		return nil, err
+	}
+	if run.current > 0 {
+		run.keepMarks()
+	}
+	return run, nil
 }
 
 // addMessage adds the message to the context.
@@ -185,8 +200,22 @@ func (t *turn) step() (done bool, err error) {
 	return done, nil
 }
 
-// callModel makes a model call with the lane.
+// callModel makes a model call with the lane, and asks the next model if that fails.
 func (t *turn) callModel() (*Response, error) {
+	for t.failed = 0; ; {
+		effects := t.effects
+		resp, err := t.callCurrentModel()
+		if resp != nil || !t.fallBack(err) {
+			return resp, err
+		}
+		if t.effects > effects { // else nothing was sent
+			t.failed++
+		}
+	}
+}
+
+// callCurrentModel makes a model call with the lane.
+func (t *turn) callCurrentModel() (*Response, error) {
 	for shrink := 0; ; shrink++ {
 		req, err := t.request(shrink)
 		if err != nil {
@@ -219,6 +248,8 @@ const maxShrink = 2
 // call makes one model call as an effect and adds its usage. A rejected answer is returned
 // together with its error.
 func (t *turn) call(req *Request) (*Response, error) {
+	t.effects++
+	req.Failed, req.fallsBackOn = t.failed, t.fallsBackOn
 	resp, err := t.host.ModelCall(req, func(ctx context.Context, key string) (*Response, error) {
 		resp, err := t.service.call(ctx, t.host.Run(), t.provider, *req, key, t.host.Emit, t.usageOf)
 		if err != nil {
@@ -239,13 +270,18 @@ func (t *turn) call(req *Request) (*Response, error) {
 
 // hasCode reports whether a failed call, live or recorded, has one of the codes.
 func (t *turn) hasCode(err error, codes ...string) bool {
-	code := ""
+	return slices.Contains(codes, codeOf(err))
+}
+
+// codeOf returns the code of a failed call, live or recorded, "" for other errors.
+func codeOf(err error) string {
 	if failed, ok := errors.AsType[*Error](err); ok {
-		code = failed.Code
-	} else if recorded, ok := errors.AsType[*engine.Error](err); ok {
-		code = recorded.Code
+		return failed.Code
 	}
-	return slices.Contains(codes, code)
+	if recorded, ok := errors.AsType[*engine.Error](err); ok {
+		return recorded.Code
+	}
+	return ""
 }
 
 // callTools runs the calls of one answer concurrently, except for tools that are InOrder,
@@ -338,7 +374,11 @@ func (t *turn) commit() error {
 			return err
 		}
 	}
-	if err := t.Context.SetMarks(t.lane.Marks); err != nil {
+	marks := t.lane.Marks
+	if t.ownMarks != nil {
+		marks = *t.ownMarks
+	}
+	if err := t.Context.SetMarks(marks); err != nil {
 		return err
 	}
 	return t.Context.SetSession(t.lane.Session)

@@ -348,7 +348,7 @@ func (t *turn) corrected(n int) int { return token.Factor(t.factor()).Correct(n)
 // the view.
 func (t *turn) learnFactor(req *Request, resp *Response) {
 	w := &t.window
-	if !w.loaded || w.counter.Exact() || resp.Usage.Input == 0 || resp.Usage.Estimated || req.Session != "" {
+	if t.current > 0 || !w.loaded || w.counter.Exact() || resp.Usage.Input == 0 || resp.Usage.Estimated || req.Session != "" {
 		return
 	}
 	estimated := req.Estimate.Input * 100 / max(t.factor(), 1)

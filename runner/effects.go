@@ -153,6 +153,9 @@ func (a *attempt) effectKey(e node.Effect) string {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if e.Try > 1 {
+		return prefix + strconv.Itoa(max(a.ordinals[e.Name], 1)) + "." + strconv.Itoa(e.Try)
+	}
 	for {
 		key := prefix + strconv.Itoa(a.ordinal(e.Name))
 		if known := a.effects[key]; known == nil || !known.Superseded {

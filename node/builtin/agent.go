@@ -10,6 +10,7 @@ import (
 // agentNode has a model work with tools in a lane of its own.
 type agentNode struct {
 	ModelSettings
+	FallbackSettings
 	ToolSettings
 	agentQueues
 	Schema    map[string]any `json:"schema"`
@@ -32,14 +33,14 @@ func agentType() node.Type {
 		Ports:      agentPorts(nil),
 		PortsFor:   agentPorts,
 		AsksModels: always,
-		Settings: objectSchema(withQueueSettings(withToolSettings(withModelSettings(map[string]any{
+		Settings: objectSchema(withFallbackSettings(withQueueSettings(withToolSettings(withModelSettings(map[string]any{
 			"schema": settingSchema("object", "JSON Schema of the final answer; text where there is none."),
 			"maxTokens": map[string]any{
 				"type": "integer", "minimum": 1,
 				"description": "No model call begins once the calls have taken this many tokens, input and output together. Default: no limit.",
 			},
 			"maxTime": durationSchema("No model call begins once the agent has worked this long. Default: no limit."),
-		})))),
+		}))))),
 		Check:    checkAgent,
 		Flows:    agentFlows,
 		Context:  flow.ContextWrite,
@@ -67,7 +68,7 @@ func (n *agentNode) Run(ctx *node.Ctx) error {
 	if n.usesQueues() {
 		return n.runQueued(ctx, m)
 	}
-	asks := llmRequestNode{ModelSettings: n.ModelSettings, ToolSettings: n.ToolSettings, Schema: n.Schema}
+	asks := llmRequestNode{ModelSettings: n.ModelSettings, FallbackSettings: n.FallbackSettings, ToolSettings: n.ToolSettings, Schema: n.Schema}
 	t, err := asks.turn(ctx, m)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ func queueSettingNames() []string { return []string{"pre", "todo", "post"} }
 
 // checkAgent reports what the schema cannot say of an agent's settings.
 func checkAgent(with map[string]any) []flow.Problem {
-	out := checkSchemaSetting(with)
+	out := append(checkSchemaSetting(with), checkFallbackSettings(with)...)
 	capacity := queue.DefaultCapacity
 	if q, ok := with["queue"].(map[string]any); ok {
 		if n, ok := q["capacity"].(int64); ok && n > 0 {

@@ -88,7 +88,7 @@ func (w *agentWorker) planTurn(room int) (llm.Turn, error) {
 		return plan, err
 	}
 	if p.Model != "" || p.Provider != "" {
-		t.Provider, t.Model = p.Provider, cmp.Or(p.Model, t.Model)
+		t.Provider, t.Model, t.Fallback = p.Provider, cmp.Or(p.Model, t.Model), nil
 	}
 	if p.Temperature != nil {
 		t.Temperature = p.Temperature

@@ -66,6 +66,7 @@ func (n *agentNode) newWorker(ctx *node.Ctx, m *convo.Manager) (*agentWorker, er
 	if n.offersTools() {
 		w.orderedTools = w.makeQueueTools()
 	}
+	w.base.Fallback = n.fallback()
 	w.base.Context, w.base.StopAtMax = w.lane, true
 	w.base.Tools = slices.Concat(w.offeredTools, w.orderedTools)
 	w.counter = &countingHost{}

@@ -68,7 +68,7 @@ func categorizerType() node.Type {
 		Ports:      categorizerPorts(nil),
 		PortsFor:   categorizerPorts,
 		AsksModels: always,
-		Settings: objectSchema(withCallSettings(map[string]any{
+		Settings: objectSchema(withFallbackSettings(withCallSettings(map[string]any{
 			"categories": map[string]any{
 				"description": "The categories: a list of names or of {name, description}, or a map of names to descriptions.",
 				"oneOf": []any{
@@ -83,7 +83,7 @@ func categorizerType() node.Type {
 				},
 			},
 			"default": branchSetting("The category where the model says that none of them fits."),
-		}), "categories"),
+		})), "categories"),
 		Check:    checkCategories,
 		PureFor:  func(map[string]any) bool { return true },
 		Context:  flow.ContextRead,
@@ -155,7 +155,7 @@ func categoryNames(with map[string]any) []string {
 // checkCategories reports names that cannot be ports, that are there twice, and
 // a default that is none of them.
 func checkCategories(with map[string]any) []flow.Problem {
-	var problems []flow.Problem
+	problems := checkFallbackSettings(with)
 	names := categoryNames(with)
 	for i, name := range names {
 		switch {

@@ -140,6 +140,12 @@ func modelProbes(s probeFlow) map[string]probe {
 	}
 }
 
+// fallbackProbes adds those of several models. On the stage, two answers are not taken.
+func fallbackProbes(table map[string]probe, s probeFlow) {
+	table["models"] = probe{stage: s, value: "[script/two, script/three]"}
+	table["on"] = probe{stage: s.setting("models", "[script/two, script/three]"), value: "[model_answer_invalid]"}
+}
+
 // viewProbes adds those that say how a conversation is shown.
 func viewProbes(table map[string]probe, s probeFlow) map[string]probe {
 	l := s.withLongConversation()
@@ -184,6 +190,9 @@ func llmRequestProbes() map[string]probe {
 	s := probeFlow{in: map[string]string{"message": "hello"}}
 	tools := probeFlow{in: map[string]string{"message": "hello", "tools": "[look]"}, script: []weirtest.Turn{call(), call()}}
 	table := viewProbes(modelProbes(s), s)
+	shaped := s.setting("schema", "{type: object}")
+	shaped.script = weirtest.Says("no", "no", "{}")
+	fallbackProbes(table, shaped)
 	table["skipHistory"] = probe{stage: s, value: "true"}
 	table["schema"] = probe{stage: s, value: "{type: string}"}
 	table["maxSteps"] = probe{stage: tools, value: "1"}
@@ -234,6 +243,9 @@ func categorizerProbes() map[string]probe {
 	none := s
 	none.script = weirtest.Says("none of these")
 	table := singleCallProbes(modelProbes(s), s)
+	unread := s.setting("categories", "[{name: one}, {name: two}]")
+	unread.script = weirtest.Says("none of these", "nor these", "two")
+	fallbackProbes(table, unread)
 	table["categories"] = probe{stage: s, value: "[{name: three}, {name: two}]"}
 	table["default"] = probe{stage: none, value: "two"}
 	return table
@@ -242,6 +254,9 @@ func categorizerProbes() map[string]probe {
 func extractProbes() map[string]probe {
 	s := probeFlow{in: map[string]string{"message": "hello"}, with: map[string]string{"schema": "{type: object}"}, script: weirtest.Says("{}")}
 	table := singleCallProbes(modelProbes(s), s)
+	unread := s
+	unread.script = weirtest.Says("no", "no", "{}")
+	fallbackProbes(table, unread)
 	table["schema"] = probe{stage: s, value: "{type: object, required: [a]}"}
 	return table
 }
@@ -249,6 +264,9 @@ func extractProbes() map[string]probe {
 func summarizeProbes() map[string]probe {
 	s := probeFlow{in: map[string]string{"text": "hello"}}
 	table := singleCallProbes(modelProbes(s), s)
+	unread := s
+	unread.script = weirtest.Says("", "", "short")
+	fallbackProbes(table, unread)
 	table["maxTokens"] = probe{stage: s, value: "33"}
 	return table
 }

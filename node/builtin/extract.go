@@ -46,10 +46,12 @@ A property whose name another port has, or that cannot be one, is found in ` + "
 		Ports:      extractPorts(nil),
 		PortsFor:   extractPorts,
 		AsksModels: always,
-		Settings:   objectSchema(withCallSettings(map[string]any{"schema": settingSchema("object", "JSON Schema of the data.")}), "schema"),
-		Check:      checkSchemaSetting,
-		PureFor:    func(map[string]any) bool { return true },
-		Context:    flow.ContextRead,
+		Settings:   objectSchema(withFallbackSettings(withCallSettings(map[string]any{"schema": settingSchema("object", "JSON Schema of the data.")})), "schema"),
+		Check: func(with map[string]any) []flow.Problem {
+			return append(checkSchemaSetting(with), checkFallbackSettings(with)...)
+		},
+		PureFor: func(map[string]any) bool { return true },
+		Context: flow.ContextRead,
 		Examples: []flow.Example{{
 			Name: "an invoice",
 			Flow: `

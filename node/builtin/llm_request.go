@@ -12,6 +12,7 @@ import (
 // llmRequestNode asks a model.
 type llmRequestNode struct {
 	ModelSettings
+	FallbackSettings
 	ToolSettings
 	Schema      map[string]any `json:"schema"`
 	SkipHistory bool           `json:"skipHistory"`
@@ -27,11 +28,13 @@ func llmRequestType() node.Type {
 		Ports:      llmRequestPorts(nil),
 		PortsFor:   llmRequestPorts,
 		AsksModels: always,
-		Settings: objectSchema(withToolSettings(withModelSettings(map[string]any{
+		Settings: objectSchema(withFallbackSettings(withToolSettings(withModelSettings(map[string]any{
 			"schema":      settingSchema("object", "JSON Schema of the answer; text where there is none."),
 			"skipHistory": settingSchema("boolean", "Read the context and add nothing to it. Default: false."),
-		}))),
-		Check:   checkSchemaSetting,
+		})))),
+		Check: func(with map[string]any) []flow.Problem {
+			return append(checkSchemaSetting(with), checkFallbackSettings(with)...)
+		},
 		PureFor: func(with map[string]any) bool { return with["skipHistory"] == true },
 		Context: flow.ContextWrite,
 		ContextFor: func(with map[string]any) flow.ContextUse {
@@ -68,7 +71,7 @@ What is asked:
 | setting | what |
 |---|---|
 | ` + "`model`, `provider`" + ` | the model as ` + "`provider/model`" + `; the context's where not given |
-| ` + "`system`, `temperature`, `maxOutput`, `reasoning`" + ` | for this call, in place of the context's; ` + "`system`" + ` is a template |
+` + fallbackDoc + `| ` + "`system`, `temperature`, `maxOutput`, `reasoning`" + ` | for this call, in place of the context's; ` + "`system`" + ` is a template |
 | ` + "`budget`" + ` | ` + "`{window, reserve}`" + ` in tokens, in place of the context's |
 | ` + "`view`" + ` | ` + "`{strategy, low, keepResults, maxResult, summary, model}`" + `: how the context is shown where it outgrows its budget |
 | ` + "`history`" + ` | ` + "`server`" + `: the provider may keep the conversation, and is then sent what is new alone |
@@ -137,6 +140,20 @@ outputs: {river: "{{ first.text }}", sea: "{{ second.text }}"}
 `,
 		Script:  []string{"The Rhine.", "The North Sea."},
 		Outputs: map[string]any{"river": "The Rhine.", "sea": "The North Sea."},
+	}, {
+		Name: "two models",
+		Flow: `
+weir: 1
+name: two-models
+nodes:
+  ask:
+    type: llmRequest
+    in: {message: "Name a river."}
+    with: {models: [script/demo, script/spare], on: [model_overloaded, model_timeout]}
+outputs: {river: "{{ ask.text }}"}
+`,
+		Script:  []string{"The Rhine."},
+		Outputs: map[string]any{"river": "The Rhine."},
 	}, {
 		Name: "by context edges alone",
 		Flow: `
@@ -215,6 +232,7 @@ func (n *llmRequestNode) turn(ctx *node.Ctx, m *convo.Manager) (llm.Turn, error)
 	if err != nil {
 		return t, err
 	}
+	t.Fallback = n.fallback()
 	t.Schema, t.SkipHistory, t.MaxSteps, t.StopAtMax = n.Schema, n.SkipHistory, n.MaxSteps, n.AtMax == "stop"
 	if t.Tools, err = n.offeredTools(ctx); err != nil {
 		return t, err

@@ -11,7 +11,10 @@ import (
 // singleCallNode asks a model about one message, beside the conversation: the model
 // is given the node's own instructions and that message, and nothing that is
 // said enters the context.
-type singleCallNode struct{ ModelSettings }
+type singleCallNode struct {
+	ModelSettings
+	FallbackSettings
+}
 
 // message is the message that an aside is about: what came in on the port, else
 // what was said into the context last. Its id is the one the context knows it by.
@@ -62,6 +65,7 @@ func (n *singleCallNode) ask(
 		system += "\n\n" + t.System
 	}
 	t.System, t.Schema, t.ParseAnswer, t.SkipHistory = system, schema, read, true
+	t.Fallback = n.fallback()
 	t.Message = &convo.Message{Role: convo.User, Text: about.Text, Parts: about.Parts}
 	result, err := ctx.LLM().Turn(ctx, ctx.LLMHost(), t)
 	if err != nil {
@@ -87,6 +91,7 @@ func outputUsage(ctx *node.Ctx, u llm.Usage, calls int) {
 
 // singleCallSettings are the settings of a model with what each means to an aside.
 const singleCallSettings = "| `model`, `provider` | the model as `provider/model`; the context's where not given |\n" +
+	fallbackDoc +
 	"| `system` | instructions beside the node's own, a template; those of the context are not sent |\n" +
 	"| `temperature`, `maxOutput`, `reasoning`, `budget` | as for `llmRequest` |"
 

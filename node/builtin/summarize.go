@@ -60,11 +60,12 @@ unless ` + "`maxOutput`" + ` sets another: a model that reasons needs more room 
 writes nothing fails the node with ` + "`model_answer_invalid`" + `.`,
 		Ports:      summarizePorts(),
 		AsksModels: always,
-		Settings: objectSchema(withCallSettings(map[string]any{
+		Check:      checkFallbackSettings,
+		Settings: objectSchema(withFallbackSettings(withCallSettings(map[string]any{
 			"maxTokens": map[string]any{
 				"type": "integer", "minimum": 1, "description": fmt.Sprintf("The longest summary, in tokens. Default: %d.", defaultSummary),
 			},
-		})),
+		}))),
 		PureFor: func(map[string]any) bool { return true },
 		Context: flow.ContextRead,
 		Examples: []flow.Example{{

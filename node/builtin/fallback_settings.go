@@ -1,0 +1,57 @@
+package builtin
+
+import (
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/llm"
+)
+
+// FallbackSettings list the models that a node asks one after another.
+type FallbackSettings struct {
+	Models []string `json:"models"`
+	On     []string `json:"on"`
+}
+
+// withFallbackSettings adds the settings of FallbackSettings.
+func withFallbackSettings(properties map[string]any) map[string]any {
+	var codes []any
+	for _, c := range llm.AllFallbackCodes() {
+		codes = append(codes, c)
+	}
+	properties["models"] = map[string]any{
+		"type": "array", "minItems": 2, "uniqueItems": true, "items": map[string]any{"type": "string", "pattern": ".+/.+"},
+		"description": "Models as provider/model, in place of model: the first one is asked, and the next one if that fails.",
+	}
+	properties["on"] = map[string]any{
+		"type": "array", "minItems": 1, "uniqueItems": true, "items": map[string]any{"enum": codes},
+		"description": "The codes of the failures after which the next of models is asked.",
+	}
+	return properties
+}
+
+// checkFallbackSettings refuses settings that the others make meaningless.
+func checkFallbackSettings(with map[string]any) []flow.Problem {
+	var out []flow.Problem
+	for _, key := range []string{"model", "provider"} {
+		if with["models"] != nil && with[key] != nil {
+			out = append(out, settingProblem(key, "models replaces %s: write the model as the first of models", key))
+		}
+	}
+	if with["on"] != nil && with["models"] == nil {
+		out = append(out, settingProblem("on", "on says when the next of models is asked, and there are no models"))
+	}
+	return out
+}
+
+// fallback returns the models of the turns of one attempt, nil if there is only one.
+func (n *FallbackSettings) fallback() *llm.Fallback {
+	if len(n.Models) == 0 {
+		return nil
+	}
+	return &llm.Fallback{Models: n.Models, On: n.On}
+}
+
+// fallbackDoc are the rows of FallbackSettings in the table of a type's settings. A test
+// compares the codes with llm.FallbackCodes.
+const fallbackDoc = "| `models` | models as `provider/model`, at least two, in place of `model`: the next one is asked if one fails; see [fallback](../fallback.md) |\n" +
+	"| `on` | the codes of the failures after which the next model is asked (default `model_overloaded`, `model_rate_limited`, `model_timeout`, " +
+	"`model_unavailable`, `model_context_length`, `breaker_open`) |\n"

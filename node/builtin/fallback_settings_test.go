@@ -1,0 +1,30 @@
+package builtin
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/llm"
+)
+
+func TestFallbackDocListsTheDefaultCodes(t *testing.T) {
+	if want := "(default `" + strings.Join(llm.FallbackCodes(), "`, `") + "`)"; !strings.Contains(fallbackDoc, want) {
+		t.Errorf("the table of settings lacks %s:\n%s", want, fallbackDoc)
+	}
+}
+
+func TestFallbackSettingsThatMeanNothingAreRefused(t *testing.T) {
+	list := []any{"a/b", "a/c"}
+	for name, with := range map[string]map[string]any{
+		"model":    {"models": list, "model": "a/b"},
+		"provider": {"models": list, "provider": "a"},
+		"on":       {"on": []any{"model_timeout"}},
+	} {
+		if got := checkFallbackSettings(with); len(got) != 1 || got[0].Setting != name {
+			t.Errorf("%v: %v", with, got)
+		}
+	}
+	if got := checkFallbackSettings(map[string]any{"models": list, "on": []any{"model_timeout"}}); got != nil {
+		t.Errorf("valid settings: %v", got)
+	}
+}
