@@ -249,7 +249,9 @@ const maxShrink = 2
 // together with its error.
 func (t *turn) call(req *Request) (*Response, error) {
 	t.effects++
-	req.Failed, req.fallsBackOn = t.failed, t.fallsBackOn
+	if t.Fallback != nil {
+		req.Failed, req.fallsBackOn = t.failed, t.fallsBackOn
+	}
 	resp, err := t.host.ModelCall(req, func(ctx context.Context, key string) (*Response, error) {
 		resp, err := t.service.call(ctx, t.host.Run(), t.provider, *req, key, t.host.Emit, t.usageOf)
 		if err != nil {

@@ -104,48 +104,18 @@ func effectsOf(t *testing.T, w *weir.Weir, run string) (out []string) {
 	return out
 }
 
-func TestModelFallback(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("water ", 900)
-	for _, c := range []struct {
-		name, with, keys string
-		m                *faultyModels
-		windows          [3]int
-		said, code       string
-		calls, effects   []string
-	}{
-		{name: "the first model answers", m: &faultyModels{}, said: "a", calls: []string{"a ask/model#1"}, effects: []string{"ask/model#1 ok"}},
-		{
-			name: "overload", m: &faultyModels{fail: failing(engine.CodeModelOverloaded, "a")}, said: "b",
-			calls: []string{"a ask/model#1", "b ask/model#1.2"}, effects: []string{"ask/model#1 model_overloaded", "ask/model#1.2 ok"},
-		},
-		{
-			name: "timeout, twice", m: &faultyModels{fail: failing(engine.CodeModelTimeout, "a", "b")}, said: "c",
-			calls:   []string{"a ask/model#1", "b ask/model#1.2", "c ask/model#1.3"},
-			effects: []string{"ask/model#1 model_timeout", "ask/model#1.2 model_timeout", "ask/model#1.3 ok"},
-		},
-		{
-			name: "a refusal is not in the default", m: &faultyModels{fail: failing(engine.CodeModelFiltered, "a")}, code: engine.CodeModelFiltered,
-			calls: []string{"a ask/model#1"}, effects: []string{"ask/model#1 model_filtered"},
-		},
-		{
-			name: "a refusal that is listed", with: ", on: [model_filtered]", m: &faultyModels{fail: failing(engine.CodeModelFiltered, "a")}, said: "b",
-			calls: []string{"a ask/model#1", "b ask/model#1.2"}, effects: []string{"ask/model#1 model_filtered", "ask/model#1.2 ok"},
-		},
-		{
-			name: "what is not listed", with: ", on: [model_filtered]", m: &faultyModels{fail: failing(engine.CodeModelTimeout, "a")}, code: engine.CodeModelTimeout,
-			calls: []string{"a ask/model#1"}, effects: []string{"ask/model#1 model_timeout"},
-		},
-		{
-			name: "a full window, known before", with: ", system: " + long, m: &faultyModels{}, windows: [3]int{600, 500, 4000}, said: "c",
-			calls: []string{"c ask/model#1"}, effects: []string{"ask/model#1 ok"},
-		},
-		{name: "a full window and none larger", with: ", system: " + long, m: &faultyModels{}, windows: [3]int{600, 500, 600}, code: engine.CodeModelContextLength},
-		{
-			name: "it stays on the model", with: "", keys: "", m: &faultyModels{tools: true, fail: failing(engine.CodeModelOverloaded, "a")}, said: "b",
-			calls:   []string{"a ask/model#1", "b ask/model#1.2", "b ask/model#2"},
-			effects: []string{"ask/model#1 model_overloaded", "ask/model#1.2 ok", "ask/tool#1 ok", "ask/model#2 ok"},
-		},
+// fallbackCase is a flow with the models a, b and c.
+type fallbackCase struct {
+	name, with, keys string
+	m                *faultyModels
+	windows          [3]int
+	said, code       string
+	calls, effects   []string
+}
+
+// repeatedFallbacks are cases in which a model is asked again.
+func repeatedFallbacks() []fallbackCase {
+	return []fallbackCase{
 		{
 			name: "another attempt begins with the first", keys: "retry: {attempts: 2, backoff: 1s}, ",
 			m: &faultyModels{fail: func(model string, n int) error {
@@ -188,40 +158,84 @@ func TestModelFallback(t *testing.T) {
 			said: `{"n": 2}`, calls: []string{"a ask/model#1", "b ask/model#1.2", "b ask/model#2", "a ask/model#3"},
 			effects: []string{"ask/model#1 model_timeout", "ask/model#1.2 model_answer_invalid", "ask/model#2 model_answer_invalid", "ask/model#3 ok"},
 		},
-	} {
+	}
+}
+
+func TestModelFallback(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("water ", 900)
+	for _, c := range append(repeatedFallbacks(), []fallbackCase{
+		{name: "the first model answers", m: &faultyModels{}, said: "a", calls: []string{"a ask/model#1"}, effects: []string{"ask/model#1 ok"}},
+		{
+			name: "overload", m: &faultyModels{fail: failing(engine.CodeModelOverloaded, "a")}, said: "b",
+			calls: []string{"a ask/model#1", "b ask/model#1.2"}, effects: []string{"ask/model#1 model_overloaded", "ask/model#1.2 ok"},
+		},
+		{
+			name: "timeout, twice", m: &faultyModels{fail: failing(engine.CodeModelTimeout, "a", "b")}, said: "c",
+			calls:   []string{"a ask/model#1", "b ask/model#1.2", "c ask/model#1.3"},
+			effects: []string{"ask/model#1 model_timeout", "ask/model#1.2 model_timeout", "ask/model#1.3 ok"},
+		},
+		{
+			name: "a refusal is not in the default", m: &faultyModels{fail: failing(engine.CodeModelFiltered, "a")}, code: engine.CodeModelFiltered,
+			calls: []string{"a ask/model#1"}, effects: []string{"ask/model#1 model_filtered"},
+		},
+		{
+			name: "a refusal that is listed", with: ", on: [model_filtered]", m: &faultyModels{fail: failing(engine.CodeModelFiltered, "a")}, said: "b",
+			calls: []string{"a ask/model#1", "b ask/model#1.2"}, effects: []string{"ask/model#1 model_filtered", "ask/model#1.2 ok"},
+		},
+		{
+			name: "what is not listed", with: ", on: [model_filtered]", m: &faultyModels{fail: failing(engine.CodeModelTimeout, "a")}, code: engine.CodeModelTimeout,
+			calls: []string{"a ask/model#1"}, effects: []string{"ask/model#1 model_timeout"},
+		},
+		{
+			name: "a full window, known before", with: ", system: " + long, m: &faultyModels{}, windows: [3]int{600, 500, 4000}, said: "c",
+			calls: []string{"c ask/model#1"}, effects: []string{"ask/model#1 ok"},
+		},
+		{name: "a full window and none larger", with: ", system: " + long, m: &faultyModels{}, windows: [3]int{600, 500, 600}, code: engine.CodeModelContextLength},
+		{
+			name: "it stays on the model", with: "", keys: "", m: &faultyModels{tools: true, fail: failing(engine.CodeModelOverloaded, "a")}, said: "b",
+			calls:   []string{"a ask/model#1", "b ask/model#1.2", "b ask/model#2"},
+			effects: []string{"ask/model#1 model_overloaded", "ask/model#1.2 ok", "ask/tool#1 ok", "ask/model#2 ok"},
+		},
+	}...) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			var models []llm.Model
-			for i, w := range c.windows {
-				models = append(models, llm.Model{Name: "fake/" + string(rune('a'+i)), Window: w})
-			}
-			look := &weir.Tool{
-				Name: "look", Description: "Looks.", Parameters: map[string]any{"type": "object"}, ReadOnly: true,
-				Call: func(context.Context, tool.Call) (string, error) { return "seen", nil },
-			}
-			w := weirkit.Open(t, weir.Options{
-				Store: memory.New(), Providers: map[string]weir.Provider{"fake": c.m}, Models: llm.NewCatalogue(models...), Tools: []*weir.Tool{look},
-			})
-			text := fallbackFlow(c.with, c.keys)
-			if c.m.tools {
-				text = strings.Replace(text, `"Well?"`, `"Well?", tools: [look]`, 1)
-			}
-			r := weirkit.Wait(t, weirkit.StartText(t, w, text))
-			said, _ := r.Outputs.Get("said")
-			code := ""
-			if r.Error != nil {
-				code = r.Error.Code
-			}
-			if code != c.code || c.code == "" && fmt.Sprint(said) != c.said {
-				t.Errorf("said %v, %v", said, r.Error)
-			}
-			if !slices.Equal(c.m.calls, c.calls) {
-				t.Errorf("the calls were %q, expected %q", c.m.calls, c.calls)
-			}
-			if got := effectsOf(t, w, "run"); !slices.Equal(got, c.effects) {
-				t.Errorf("the effects are %q, expected %q", got, c.effects)
-			}
+			c.check(t)
 		})
+	}
+}
+
+func (c *fallbackCase) check(t *testing.T) {
+	t.Helper()
+	var models []llm.Model
+	for i, w := range c.windows {
+		models = append(models, llm.Model{Name: "fake/" + string(rune('a'+i)), Window: w})
+	}
+	look := &weir.Tool{
+		Name: "look", Description: "Looks.", Parameters: map[string]any{"type": "object"}, ReadOnly: true,
+		Call: func(context.Context, tool.Call) (string, error) { return "seen", nil },
+	}
+	w := weirkit.Open(t, weir.Options{
+		Store: memory.New(), Providers: map[string]weir.Provider{"fake": c.m}, Models: llm.NewCatalogue(models...), Tools: []*weir.Tool{look},
+	})
+	text := fallbackFlow(c.with, c.keys)
+	if c.m.tools {
+		text = strings.Replace(text, `"Well?"`, `"Well?", tools: [look]`, 1)
+	}
+	r := weirkit.Wait(t, weirkit.StartText(t, w, text))
+	said, _ := r.Outputs.Get("said")
+	code := ""
+	if r.Error != nil {
+		code = r.Error.Code
+	}
+	if code != c.code || c.code == "" && fmt.Sprint(said) != c.said {
+		t.Errorf("said %v, %v", said, r.Error)
+	}
+	if !slices.Equal(c.m.calls, c.calls) {
+		t.Errorf("the calls were %q, expected %q", c.m.calls, c.calls)
+	}
+	if got := effectsOf(t, w, "run"); !slices.Equal(got, c.effects) {
+		t.Errorf("the effects are %q, expected %q", got, c.effects)
 	}
 }
 
