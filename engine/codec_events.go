@@ -209,6 +209,8 @@ func (c *coder) runStarted(v *RunStarted) {
 	c.str("caller", &v.Caller)
 	c.str("messagePrefix", &v.MessagePrefix)
 	c.str("specs", &v.Specs)
+	c.str("treeSession", &v.TreeSession)
+	c.int("treeRound", &v.TreeRound)
 }
 
 func (c *coder) account(v *Account) {

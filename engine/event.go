@@ -31,6 +31,10 @@ type RunStarted struct {
 	// from 1. Both are zero for a run outside of sessions.
 	Session string `json:"session,omitempty"`
 	Round   int    `json:"round,omitempty"`
+	// TreeSession and TreeRound are the session and the round of the root of the run's tree;
+	// only child runs have them.
+	TreeSession string `json:"treeSession,omitempty"`
+	TreeRound   int    `json:"treeRound,omitempty"`
 	// Allowances are budgets from outside the run that also bind it: those of its session.
 	// Used is what was spent of them before the run.
 	Allowances []Account `json:"allowances,omitempty"`

@@ -60,6 +60,9 @@ type NodePlan struct {
 	branches      []branchPlan
 }
 
+// Requires reports whether the node cannot run unless the port has a value.
+func (n *NodePlan) Requires(port string) bool { return slices.Contains(n.required, port) }
+
 // contextInput is a context port that takes its handle from an input of the surrounding
 // body: `context: "{{ inputs.room }}"`.
 type contextInput struct{ port, input string }

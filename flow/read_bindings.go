@@ -78,6 +78,8 @@ func (s *scope) wholeReference(v *value) (expr.Ref, bool) {
 	switch r.Root {
 	case "state", "run", "inputs", "secrets", "context":
 		return expr.Ref{}, false
+	case "now":
+		return r, s.byID["now"] != nil
 	}
 	return r, true
 }

@@ -67,7 +67,7 @@ func (s *scope) expression(it *nodeDraft, v *value, text string) {
 func (s *scope) settingRef(it *nodeDraft, v *value, r expr.Ref, secret bool) {
 	l := s.l
 	switch r.Root {
-	case "state":
+	case "state", "now":
 	case "run":
 		l.runRef(v, r)
 	case "inputs":
@@ -81,7 +81,7 @@ func (s *scope) settingRef(it *nodeDraft, v *value, r expr.Ref, secret bool) {
 		if it.spec != nil && it.spec.Composite && slices.Contains([]string{"outputs", "item", "index"}, r.Root) {
 			return
 		}
-		msg := fmt.Sprintf("%s cannot be read in settings; they read inputs.*, state.* and run.*", quote(r.Root))
+		msg := fmt.Sprintf("%s cannot be read in settings; they read inputs.*, state.*, run.* and now", quote(r.Root))
 		if s.byID[r.Root] != nil {
 			l.reportInText(v, r.Offset, CodeUnknownReference, msg,
 				fmt.Sprintf("bind it: in: {value: \"{{ %s }}\"}, then read inputs.value", r))
@@ -107,8 +107,16 @@ func (s *scope) nodeInput(it *nodeDraft, v *value, r expr.Ref) {
 	s.l.reportInText(v, r.Offset, CodeUnknownInput, fmt.Sprintf("the node %s has no input %s", it.node.ID, quote(name)), hint)
 }
 
-// runRef checks run.inputs.NAME against the declared inputs.
+// runMembers lists what expressions may read of the run.
+func runMembers() []string { return []string{"id", "flow", "user", "session", "round", "inputs"} }
+
+// runRef checks the member of run, and run.inputs.NAME against the declared inputs.
 func (l *loader) runRef(v *value, r expr.Ref) {
+	if len(r.Path) > 0 && !slices.Contains(runMembers(), r.Path[0]) {
+		l.reportInText(v, r.Offset, CodeUnknownReference, fmt.Sprintf("run has no member %s; it has %s", quote(r.Path[0]), strings.Join(runMembers(), ", ")),
+			l.suggest(r.Path[0], runMembers))
+		return
+	}
 	if len(r.Path) < 2 || r.Path[0] != "inputs" || l.inputs[r.Path[1]] {
 		return
 	}
@@ -132,6 +140,10 @@ func (s *scope) scopeRef(v *value, r expr.Ref) *nodeDraft {
 	switch r.Root {
 	case "state":
 		return nil
+	case "now":
+		if s.byID["now"] == nil {
+			return nil
+		}
 	case "run":
 		l.runRef(v, r)
 		return nil

@@ -1,9 +1,11 @@
 package node
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow/expr"
 )
 
 // HTTPDoer performs HTTP requests; *http.Client is one.
@@ -31,7 +33,7 @@ func TextOf(v engine.Value) string {
 	return string(b)
 }
 
-// Lookup resolves the names that settings may read: inputs, state and run. It implements
+// Lookup resolves the names that settings may read: inputs, state, run and now. It implements
 // expr.Vars.
 func (c *Ctx) Lookup(name string) (any, bool) {
 	switch name {
@@ -41,8 +43,18 @@ func (c *Ctx) Lookup(name string) (any, bool) {
 		return &c.state, true
 	case "run":
 		return c.host.RunVars(), true
+	case "now":
+		return c.info.Started, true
+	case expr.UUIDSeed:
+		return UUIDSeed(c.info.Run, c.info.Path, c.info.Attempt), true
 	}
 	return nil, false
+}
+
+// UUIDSeed returns what uuid(n) derives its values from: an attempt of a node, or with
+// attempt 0 the outputs of the scope at path.
+func UUIDSeed(run, path string, attempt int) string {
+	return fmt.Sprintf("%s/%s@%d", run, path, attempt)
 }
 
 // Secrets returns the names of Lookup and also `secrets`, for settings marked secret,

@@ -196,9 +196,13 @@ func (m *machine) boundInputs(e *engine.Entry, h *preparedNode) (engine.Values, 
 			if vars == nil {
 				vars = m.templateVars(e)
 			}
+			var given bool
 			var unfit *engine.Error
-			if v, unfit = b.evalInput(vars, e); unfit != nil {
+			if v, given, unfit = b.evalInput(vars, e); unfit != nil {
 				return nil, unfit
+			}
+			if !given {
+				continue
 			}
 		}
 		in = append(in, engine.Named{Name: b.name, Value: v})
@@ -209,19 +213,26 @@ func (m *machine) boundInputs(e *engine.Entry, h *preparedNode) (engine.Values, 
 // templateVars are the names that the node's templates may read.
 func (m *machine) templateVars(e *engine.Entry) *scopeVars {
 	scope, _ := m.run.ScopeOf(e.Path)
-	return &scopeVars{scope, e.State, m.vars}
+	return &scopeVars{
+		scope: scope, state: e.State, run: m.vars,
+		now: time.UnixMilli(e.Started), seed: node.UUIDSeed(m.run.ID, e.Path, e.Attempt) + "/in",
+	}
 }
 
-// evalInput evaluates the template of a port.
-func (b *binding) evalInput(vars *scopeVars, e *engine.Entry) (engine.Value, *engine.Error) {
+// evalInput evaluates the template of a port. The second result is false if it is an optional
+// value without a value, which leaves a port without a value that need not have one.
+func (b *binding) evalInput(vars *scopeVars, e *engine.Entry) (engine.Value, bool, *engine.Error) {
 	v, err := b.eval(vars, "input")
+	if b.isAbsent(err) && !e.Plan.Requires(b.name) {
+		return nil, false, nil
+	}
 	if err != nil {
-		return nil, &engine.Error{
+		return nil, false, &engine.Error{
 			Code: engine.CodeUnresolved, Node: e.Path, Attempt: e.Attempt,
 			Message: err.Error(), Permanent: true,
 		}
 	}
-	return v, nil
+	return v, true, nil
 }
 
 // pulledInput returns the value of a lazy port after its sources have completed.
@@ -231,8 +242,8 @@ func (m *machine) pulledInput(e *engine.Entry, h *preparedNode, port string, v e
 		if b := &h.bindings[i]; b.name == port && b.isLiteral {
 			p.value, p.ok = b.literal, true
 		} else if b.name == port && (ok || !b.singleRef) {
-			p.value, p.inputError = b.evalInput(m.templateVars(e), e)
-			p.ok = true
+			p.value, p.ok, p.inputError = b.evalInput(m.templateVars(e), e)
+			p.ok = p.ok || p.inputError != nil
 		}
 	}
 	return p

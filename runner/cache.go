@@ -15,6 +15,8 @@ import (
 type cacheSpec struct {
 	key      *expr.Template // nil means everything on which the node may depend
 	settings []byte
+	// reads is what the settings read beside what every key contains.
+	reads nodeReads
 }
 
 // prepareCache compiles a node's `cache:`; nil if there is none.
@@ -29,6 +31,7 @@ func prepareCache(n *engine.NodePlan) (*cacheSpec, error) {
 			return nil, fmt.Errorf("cache key: %w", err)
 		}
 	}
+	c.reads.value(n.Def.With)
 	if c.settings, err = engine.AppendValue(nil, n.Def.With); err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
@@ -108,6 +111,13 @@ func (a *attempt) addAllInputs(given map[string]any) error {
 	given["run"] = []any{a.m.vars["inputs"], a.m.vars["user"], a.m.vars["flow"]}
 	if a.Plan.Def.Cache.Shared { // users must not share a key because of their names
 		given["run"] = []any{a.m.vars["inputs"], a.m.vars["flow"]}
+	}
+	reads := &a.host.cache.reads
+	for name := range reads.run {
+		given["run."+name] = a.m.vars[name]
+	}
+	if reads.now { // differs in every attempt
+		given["attempt"] = node.UUIDSeed(a.m.run.ID, a.Path, a.Attempt)
 	}
 	if len(a.contexts) == 0 {
 		return nil

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,6 +158,7 @@ func childStartOptionsOf(s *engine.RunStarted, parent string, c *engine.OpenChil
 	return StartOptions{
 		ID: c.Start.Run, Inputs: c.Start.Inputs, State: c.Start.State, User: s.User, Parent: parent,
 		Depth: s.Depth + 1, Origin: "node", node: c.ID, main: &c.Start.Main,
+		treeSession: cmp.Or(s.Session, s.TreeSession), treeRound: cmp.Or(s.Round, s.TreeRound),
 	}
 }
 

@@ -284,6 +284,7 @@ func (m *machine) stageFork(at int64) error {
 func detachedStart(s *engine.RunStarted, run string) *engine.RunStarted {
 	o := *s
 	o.Session, o.Round, o.Allowances = "", 0, nil
+	o.TreeSession, o.TreeRound = "", 0
 	o.Contexts = slices.Clone(s.Contexts)
 	for i := range o.Contexts {
 		if c := &o.Contexts[i]; c.Session != "" {

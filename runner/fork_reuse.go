@@ -236,10 +236,12 @@ func planUsesContext(n *engine.NodePlan) bool {
 	return false
 }
 
-// nodeReads returns which of the run's inputs a node reads, and all texts of its settings.
+// nodeReads holds what of the run a node reads, and all texts of its settings.
 type nodeReads struct {
 	all, flow bool
 	inputs    map[string]bool
+	run       map[string]bool // id, session and round, as far as they are read
+	now       bool            // reads the time, or derives a UUID from the attempt
 	texts     []string
 }
 
@@ -280,7 +282,8 @@ func (r *nodeReads) value(v any) {
 // expressions, and treating a text as one only makes a node run again.
 func (r *nodeReads) text(s string) {
 	r.texts = append(r.texts, s)
-	if !strings.Contains(s, "run") {
+	r.now = r.now || strings.Contains(s, "uuid(")
+	if !strings.Contains(s, "run") && !strings.Contains(s, "now") {
 		return
 	}
 	if strings.Contains(s, "{{") {
@@ -300,11 +303,16 @@ func (r *nodeReads) text(s string) {
 func (r *nodeReads) refs(refs []expr.Ref) {
 	for _, ref := range refs {
 		switch {
+		case ref.Root == "now":
+			r.now = true
 		case ref.Root != "run":
 		case len(ref.Path) == 0:
 			r.all, r.flow = true, true
+			r.readsRun("id", "session", "round")
 		case ref.Path[0] == "flow":
 			r.flow = true
+		case ref.Path[0] == "id" || ref.Path[0] == "session" || ref.Path[0] == "round":
+			r.readsRun(ref.Path[0])
 		case ref.Path[0] == "inputs" && len(ref.Path) == 1:
 			r.all = true
 		case ref.Path[0] == "inputs":
@@ -313,6 +321,16 @@ func (r *nodeReads) refs(refs []expr.Ref) {
 			}
 			r.inputs[ref.Path[1]] = true
 		}
+	}
+}
+
+// readsRun notes members of run.
+func (r *nodeReads) readsRun(names ...string) {
+	if r.run == nil {
+		r.run = make(map[string]bool)
+	}
+	for _, n := range names {
+		r.run[n] = true
 	}
 }
 

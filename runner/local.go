@@ -145,6 +145,9 @@ type StartOptions struct {
 	// Round is set for a round of a session, whose run the store has made.
 	Round *Round
 
+	treeSession string // the session and round of the root, for a child run
+	treeRound   int
+
 	node   string                // the interrupt of Parent that waits for the run
 	caller string                // the node of Parent whose tool call begins it
 	main   *engine.ContextChange // makes the main context, in place of Settings
@@ -233,7 +236,7 @@ func (b *StartOptions) startedEvent(p *Program, parallel int) *engine.RunStarted
 		State: b.State, User: b.User, Parent: b.Parent, Origin: b.Origin, Targets: b.Targets, Breaks: b.Breaks,
 		Parallel: parallel, Pinned: p.Pinned, Specs: p.Specs,
 		Contexts: []engine.ContextChange{main}, Depth: b.Depth, Node: b.node, Caller: b.caller, Agents: agents, Folder: p.folder(b.Folder),
-		MessagePrefix: b.messagePrefix(),
+		MessagePrefix: b.messagePrefix(), TreeSession: b.treeSession, TreeRound: b.treeRound,
 	}
 }
 

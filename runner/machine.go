@@ -1,10 +1,12 @@
 package runner
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -111,7 +113,10 @@ func (m *machine) collectOutputs() engine.Event {
 		return nil
 	}
 	scope, _ := m.run.ScopeAt(path)
-	out, absent, err := evalOutputs(&scopeVars{scope, m.run.ScopeState(scope), m.vars})
+	out, absent, err := evalOutputs(&scopeVars{
+		scope: scope, state: m.run.ScopeState(scope), run: m.vars,
+		now: time.UnixMilli(m.run.Now()), seed: node.UUIDSeed(m.run.ID, path, 0),
+	})
 	switch {
 	case err != nil && path == "":
 		return &engine.RunFailed{Error: &engine.Error{
@@ -225,7 +230,12 @@ func (m *machine) afterApply(e engine.Event) error {
 
 // setRunVars notes what the run's first event gives to expressions.
 func (m *machine) setRunVars(e *engine.RunStarted) {
-	m.vars = map[string]any{"id": m.run.ID, "flow": e.Flow, "user": e.User, "inputs": e.Inputs.Map()}
+	m.vars = map[string]any{
+		"id": m.run.ID, "flow": e.Flow, "user": e.User, "inputs": e.Inputs.Map(), "session": nil, "round": nil,
+	}
+	if session := cmp.Or(e.Session, e.TreeSession); session != "" {
+		m.vars["session"], m.vars["round"] = session, int64(cmp.Or(e.Round, e.TreeRound))
+	}
 }
 
 // applyContextChanges applies changes to the contexts.

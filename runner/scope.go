@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
@@ -15,9 +17,12 @@ type scopeVars struct {
 	scope engine.Scope
 	state engine.State
 	run   map[string]any
+	now   time.Time
+	seed  string // of uuid(n)
 }
 
-// Lookup resolves inputs, state, run and the nodes of the scope.
+// Lookup resolves inputs, state, run, the nodes of the scope, and now, unless a node has that
+// id.
 func (v *scopeVars) Lookup(name string) (any, bool) {
 	switch name {
 	case "inputs":
@@ -26,9 +31,14 @@ func (v *scopeVars) Lookup(name string) (any, bool) {
 		return v.state, true
 	case "run":
 		return v.run, true
+	case expr.UUIDSeed:
+		return v.seed, true
 	}
 	out, ended, ok := v.scope.Outputs(name)
-	if !ended {
+	switch {
+	case !ok && name == "now":
+		return v.now, true
+	case !ended:
 		out = nil
 	}
 	return object(out), ok
@@ -64,6 +74,13 @@ func (b *binding) eval(v *scopeVars, what string) (engine.Value, error) {
 	return x, nil
 }
 
+// isAbsent reports whether an error of eval means that the template as a whole is an optional
+// value without a value.
+func (b *binding) isAbsent(err error) bool {
+	e, ok := errors.AsType[*expr.EvalError](err)
+	return ok && e.Absent && b.tpl.Program() != nil
+}
+
 // positionText is a place in a flow file as errors end with it, "" where the flow was
 // not read from one.
 func positionText(p flow.Pos) string {
@@ -91,6 +108,10 @@ func evalOutputs(v *scopeVars) (out, absent engine.Values, err error) {
 			continue
 		}
 		x, err := b.eval(v, "output")
+		if b.isAbsent(err) {
+			absent = append(absent, engine.Named{Name: b.name, Value: "the optional value " + strings.TrimSpace(b.tpl.Program().Source()) + " has no value"})
+			continue
+		}
 		if err != nil {
 			return nil, nil, err
 		}

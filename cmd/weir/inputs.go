@@ -62,28 +62,31 @@ func (p *cli) inputs(f *weir.Flow, file string, flags []string) (map[string]any,
 	return out, checkNames(f, out)
 }
 
-// inputsFrom reads a YAML or JSON object of inputs. As in flow files dates are
-// text.
-func inputsFrom(data []byte) (map[string]any, error) {
+// inputsFrom reads a YAML or JSON object of inputs.
+func inputsFrom(data []byte) (map[string]any, error) { return objectFrom(data, "inputs") }
+
+// objectFrom reads a YAML or JSON object; what names its members in errors. As in flow files
+// dates are text.
+func objectFrom(data []byte, what string) (map[string]any, error) {
 	var docs []yaml.Node
 	if err := yaml.Load(data, &docs, yaml.WithAllDocuments()); err != nil {
 		if e, ok := errors.AsType[*yaml.LoadError](err); ok {
 			err = fmt.Errorf("line %d: %s", max(e.Mark.Line, e.ContextMark.Line, 1), e.Message)
 		}
-		return nil, fmt.Errorf("expected an object of inputs, in YAML or JSON: %w", err)
+		return nil, fmt.Errorf("expected an object of %s, in YAML or JSON: %w", what, err)
 	}
 	out := make(map[string]any)
 	switch {
 	case len(docs) == 0 || len(docs[0].Content) == 0:
 		return out, nil
 	case len(docs) > 1:
-		return nil, fmt.Errorf("line %d: a second YAML document; expected one object of inputs", docs[1].Line)
+		return nil, fmt.Errorf("line %d: a second YAML document; expected one object of %s", docs[1].Line, what)
 	case docs[0].Content[0].Kind != yaml.MappingNode:
-		return nil, errors.New("expected an object of inputs, as in `name: value`")
+		return nil, fmt.Errorf("expected an object of %s, as in `name: value`", what)
 	}
 	datesAreText(&docs[0])
 	if err := docs[0].Decode(&out); err != nil {
-		return nil, fmt.Errorf("expected an object of inputs, in YAML or JSON: %w", err)
+		return nil, fmt.Errorf("expected an object of %s, in YAML or JSON: %w", what, err)
 	}
 	return out, nil
 }

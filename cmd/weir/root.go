@@ -59,7 +59,7 @@ WEIR_CONFIG; see "weir doctor".`,
 			root.AddCommand(c)
 		}
 	}
-	group("flows", p.initCommand(), p.runCommand(), p.testCommand(), p.validateCommand(), p.graphCommand(), p.nodesCommand(), p.schemaCommand())
+	group("flows", p.initCommand(), p.runCommand(), p.testCommand(), p.validateCommand(), p.graphCommand(), p.nodesCommand(), p.schemaCommand(), p.evalCommand())
 	group("runs", p.runsCommand(), p.showCommand(), p.answerCommand(), p.resumeCommand(), p.cancelCommand())
 	group("runs", p.forkCommand(), p.rerunCommand(), p.diffCommand())
 	group("runs", p.chatCommand(), p.sendCommand(), p.sessionsCommand(), p.memoryCommand(), p.codeCommand(), p.trajectoryCommand())

@@ -1,7 +1,9 @@
 package expr
 
 import (
+	"fmt"
 	"regexp/syntax"
+	"slices"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/operators"
@@ -38,7 +40,12 @@ func (callCosts) CallCost(function, _ string, args []ref.Val, result ref.Val) *u
 			break // a macro extends its list in place
 		}
 		cost += size(args...) + size(result)
-	case "size":
+	case "size", fnOrdered, fnAt, fnOptAt, operators.OptSelect:
+	case "toJson", "unique", fnGroup, "json.encode", "yaml.encode":
+		for _, a := range args {
+			cost += uint64(weigh(a, maxComparedElements)) / 2
+		}
+		cost += size(result)
 	default:
 		cost += size(args...) + size(result)
 	}
@@ -53,6 +60,10 @@ func size(vs ...ref.Val) (cost uint64) {
 		case types.Bytes:
 			cost += uint64(len(t)) / 64
 		case traits.Lister:
+			if n, ok := t.Size().(types.Int); ok {
+				cost += uint64(n) / 8
+			}
+		case traits.Mapper:
 			if n, ok := t.Size().(types.Int); ok {
 				cost += uint64(n) / 8
 			}
@@ -138,6 +149,7 @@ func boundComparisons(call interpreter.InterpretableCall) interpreter.Interpreta
 		return nil
 	}
 	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
+		args[0], args[1] = optionalOperand(args[0], args[1]), optionalOperand(args[1], args[0])
 		if weigh(args[0], maxComparedElements) >= maxComparedElements || weigh(args[1], maxComparedElements) >= maxComparedElements {
 			return types.NewErr("the values are too large to compare: more than %d elements", maxComparedElements)
 		}
@@ -145,9 +157,17 @@ func boundComparisons(call interpreter.InterpretableCall) interpreter.Interpreta
 	})
 }
 
+// optionalOperand returns the value of an optional that is compared with a plain value.
+func optionalOperand(v, other ref.Val) ref.Val {
+	o, ok := v.(*types.Optional)
+	if _, both := other.(*types.Optional); !ok || both || !o.HasValue() {
+		return v
+	}
+	return o.GetValue()
+}
+
 // matches is the library's function, but the size of the pattern is charged for every byte.
 func matches(text, pattern ref.Val) ref.Val {
-	const most = 1 << 27 // steps of the regular expression
 	s, ok := text.(types.String)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(text)
@@ -156,18 +176,27 @@ func matches(text, pattern ref.Val) ref.Val {
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(pattern)
 	}
-	parsed, err := syntax.Parse(string(p), syntax.Perl)
-	if err != nil {
+	if err := boundPattern("matches", string(s), string(p)); err != nil {
 		return types.WrapErr(err)
+	}
+	return s.Match(p)
+}
+
+// boundPattern refuses a regular expression that takes too many steps for a text.
+func boundPattern(function, text, pattern string) error {
+	const most = 1 << 27 // steps of the regular expression
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return err
 	}
 	prog, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
-		return types.WrapErr(err)
+		return err
 	}
-	if len(prog.Inst)*len(s) > most {
-		return types.NewErr("matches: the text has %d bytes, too many for a pattern of %d steps", len(s), len(prog.Inst))
+	if len(prog.Inst)*len(text) > most {
+		return fmt.Errorf("%s: the text has %d bytes, too many for a pattern of %d steps", function, len(text), len(prog.Inst))
 	}
-	return s.Match(p)
+	return nil
 }
 
 // boundedDistinct replaces distinct, which compares every pair.
@@ -232,7 +261,10 @@ func binding(env *cel.Env, function, overload string) (func(...ref.Val) ref.Val,
 
 // libraries returns the extension libraries, with limits for their unbounded functions.
 func libraries() ([]cel.EnvOption, error) {
-	libs := []cel.EnvOption{ext.Strings(), ext.Lists(ext.ListsVersion(3), ext.ListsMaxRangeSize(100_000)), ext.Math(), ext.Encoders()}
+	libs := []cel.EnvOption{
+		cel.OptionalTypes(), ext.Strings(), ext.Lists(ext.ListsVersion(3), ext.ListsMaxRangeSize(100_000)), ext.Math(), ext.Encoders(),
+		ext.Sets(), ext.Regex(), ext.TwoVarComprehensions(), ext.Bindings(),
+	}
 	donor, err := cel.NewEnv(libs...)
 	if err != nil {
 		return nil, err
@@ -249,5 +281,14 @@ func libraries() ([]cel.EnvOption, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(append(libs, boundedReplace(), boundedJoin(), format, distinct), parse...), nil
+	regex, err := boundedRegex(donor)
+	if err != nil {
+		return nil, err
+	}
+	sets, err := boundedSets(donor)
+	if err != nil {
+		return nil, err
+	}
+	libs = append(libs, boundedReplace(), boundedJoin(), format, distinct)
+	return slices.Concat(libs, parse, regex, sets, ownFunctions()), nil
 }

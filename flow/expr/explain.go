@@ -25,7 +25,7 @@ func (p *Program) explain(v Vars, err error) error {
 	if err != nil {
 		return p.fail(0, msg)
 	}
-	tree, iss := env.Parse(p.src)
+	tree, iss := parse(env, p.src)
 	if iss.Err() != nil {
 		return p.fail(0, msg)
 	}
@@ -46,6 +46,8 @@ func translateMessage(msg string) string {
 	switch {
 	case msg == "no such overload":
 		return "expected true or false (as a condition of ?:, and on both sides of || and &&)"
+	case msg == "no such attribute(s): "+UUIDSeed:
+		return "uuid cannot be used here"
 	case strings.HasPrefix(msg, "got '") && strings.HasSuffix(msg, "expected iterable type"):
 		return "map, filter, all, exists and similar macros require a list or an object (" + msg + ")"
 	}

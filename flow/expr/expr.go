@@ -6,11 +6,14 @@
 //
 // # Language
 //
-// CEL with its standard functions and macros, and the extension libraries strings, lists,
-// math and encoders; json.parse parses a text as JSON. Every name is dynamically typed;
+// CEL with its standard functions and macros, the extension libraries strings, lists, math,
+// encoders, sets, regex, bindings, optional values and comprehensions with two variables, and
+// functions of its own: Functions lists all of them. Every name is dynamically typed;
 // integers stay integers; an int and a double compare by value, and arithmetic on both
-// gives a double. has(a.b) tests whether a member exists. Messages, optionals and
-// asynchronous calls are not supported.
+// gives a double. has(a.b) tests whether a member exists; a.?b, also written a?.b, is an
+// optional value. An operand that is an optional value stands for the value. A negative
+// position counts from the end of a list. Macros read the keys of an object in sorted order.
+// Messages and asynchronous calls are not supported.
 //
 // # Templates
 //
@@ -43,7 +46,8 @@ const (
 	MaxResult = 16 << 20
 )
 
-// Vars resolves the root names of expressions: node ids, inputs, state, run, secrets.
+// Vars resolves the root names of expressions: node ids, inputs, state, run, secrets, now,
+// and UUIDSeed if uuid may be used.
 type Vars interface {
 	// Lookup returns the value of a root name and whether it exists. The value may be an
 	// Object.
@@ -113,6 +117,9 @@ type EvalError struct {
 	// Missing is the part of the reference that did not resolve, up to the first missing
 	// member; nil for other errors.
 	Missing *Ref
+	// Absent means that the expression was evaluated and is an optional value without a
+	// value, such as a.?b where a has no b.
+	Absent bool
 }
 
 // maxQuoted is the maximum length of a quoted source in a message, in bytes.

@@ -3,6 +3,7 @@ package expr
 import (
 	"strings"
 
+	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
@@ -22,6 +23,9 @@ func newDecorator(tree ast.Expr) interpreter.InterpretableDecoratorV2 {
 				return branchStep{i}, nil
 			}
 			return i, nil
+		}
+		if n := call.Function(); n == fnOr || n == fnOrValue {
+			return orStep{call.ID(), n[1:], call.Args()[0], call.Args()[1]}, nil
 		}
 		if g := boundComparisons(call); g != nil {
 			return g, nil
@@ -64,7 +68,101 @@ func (n namedCall) Exec(f *interpreter.ExecutionFrame) ref.Val {
 	for i, a := range n.Args() {
 		args[i] = a.Exec(f)
 	}
+	if plain, has := unwrapOptionals(n.Function(), args); has {
+		if types.IsError(plain[0]) {
+			return types.LabelErrNode(n.ID(), plain[0])
+		}
+		return types.LabelErrNode(n.ID(), dispatch(n.Function(), plain))
+	}
 	return types.LabelErrNode(n.ID(), undefined(n.Function(), args...))
+}
+
+// orStep is OPTIONAL.or(OPTIONAL) or OPTIONAL.orValue(DEFAULT). It replaces the library's
+// step, whose error does not say what is wrong.
+type orStep struct {
+	id          int64
+	name        string
+	first, then interpreter.InterpretableV2
+}
+
+// ID implements interpreter.InterpretableV2.
+func (s orStep) ID() int64 { return s.id }
+
+// Eval implements interpreter.InterpretableV2.
+func (s orStep) Eval(a interpreter.Activation) ref.Val {
+	return interpreter.EvalActivation(a, s.Exec)
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (s orStep) Exec(f *interpreter.ExecutionFrame) ref.Val {
+	v := s.first.Exec(f)
+	o, ok := v.(*types.Optional)
+	switch {
+	case types.IsUnknownOrError(v):
+		return v
+	case !ok:
+		return types.LabelErrNode(s.id, types.NewErr("%s requires an optional value before it, such as a.?b or LIST.first(); got %s", s.name, kind(v)))
+	case !o.HasValue():
+		return s.then.Exec(f)
+	case s.name == "or":
+		return o
+	}
+	return o.GetValue()
+}
+
+// unwrapOptionals replaces optional values by their values; false if there are none. The
+// first result is an error if one has no value.
+func unwrapOptionals(function string, args []ref.Val) ([]ref.Val, bool) {
+	has := false
+	out := make([]ref.Val, len(args))
+	for i, a := range args {
+		out[i] = a
+		o, ok := a.(*types.Optional)
+		if !ok {
+			continue
+		}
+		has = true
+		if !o.HasValue() {
+			return []ref.Val{types.NewErr("%s: %v", operatorName(function), errNoValue)}, true
+		}
+		out[i] = o.GetValue()
+	}
+	return out, has
+}
+
+// accepts reports whether a function that checks nothing itself accepts its first argument.
+func accepts(env *cel.Env, function string, v ref.Val) bool {
+	all, err := env.Functions()[function].Bindings()
+	if err != nil {
+		return false
+	}
+	for _, o := range all {
+		if o.Operator == function {
+			return o.OperandTrait == 0 || v.Type().HasTrait(o.OperandTrait)
+		}
+	}
+	return false
+}
+
+// dispatch calls a function with values.
+func dispatch(function string, args []ref.Val) ref.Val {
+	env, err := environment()
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	var out ref.Val
+	if do, err := binding(env, function, function); err == nil {
+		if !accepts(env, function, args[0]) {
+			return undefined(function, args...)
+		}
+		out = do(args...)
+	} else if r, ok := args[0].(traits.Receiver); ok {
+		out = r.Receive(function, "", args[1:])
+	}
+	if bad, is := out.(*types.Err); out == nil || is && strings.HasPrefix(bad.Error(), "no such overload") {
+		return undefined(function, args...)
+	}
+	return out
 }
 
 // arithmetic returns a numeric operator that accepts an int and a double and returns a
@@ -75,6 +173,11 @@ func arithmetic(call interpreter.InterpretableCall) interpreter.InterpretableV2 
 		return nil
 	}
 	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
+		if plain, has := unwrapOptionals(call.Function(), args); has {
+			if args = plain; types.IsError(args[0]) {
+				return args[0]
+			}
+		}
 		a, b := promote(args[0], args[1])
 		out := of(a, b)
 		if err, bad := out.(*types.Err); bad && strings.HasPrefix(err.Error(), "no such overload") {
@@ -162,14 +265,18 @@ func undefined(function string, args ...ref.Val) ref.Val {
 	for i, a := range args {
 		kinds[i] = kind(a)
 	}
-	name := function
-	if op, ok := operators.FindReverse(function); ok && op != "" {
-		name = op
-	}
+	return types.NewErr("%s does not accept %s", operatorName(function), strings.Join(kinds, " and "))
+}
+
+// operatorName returns a function as it is written.
+func operatorName(function string) string {
 	if function == operators.Negate {
-		name = "-"
+		return "-"
 	}
-	return types.NewErr("%s does not accept %s", name, strings.Join(kinds, " and "))
+	if op, ok := operators.FindReverse(function); ok && op != "" {
+		return op
+	}
+	return function
 }
 
 // kind returns the name of a value's type.
@@ -191,6 +298,12 @@ func kind(v ref.Val) string {
 		return "a list"
 	case traits.Mapper:
 		return "an object"
+	case *types.Optional:
+		return "an optional value"
+	case types.Bytes:
+		return "bytes"
+	case types.Timestamp:
+		return "a time"
 	}
 	return "a " + v.Type().TypeName()
 }

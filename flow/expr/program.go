@@ -8,6 +8,7 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common"
+	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/interpreter"
 )
 
@@ -80,18 +81,32 @@ func (p *Program) compile() error {
 	if err != nil {
 		return fmt.Errorf("build the CEL environment: %w", err)
 	}
-	ast, iss := env.Parse(src)
+	ast, iss := parse(env, src)
 	if err := iss.Err(); err != nil {
 		return syntaxError(src, iss.Errors())
 	}
 	if p.refs, err = references(env, src, ast.NativeRep()); err != nil {
 		return err
 	}
+	rewrite(ast.NativeRep())
 	p.prog, err = env.Program(ast, cel.CostTracking(callCosts{}), cel.CostLimit(MaxCost), cel.CustomDecoratorV2(newDecorator(ast.NativeRep().Expr())))
 	if err != nil {
 		return &SyntaxError{0, err.Error()}
 	}
 	return nil
+}
+
+// parse parses an expression, with optional members written as a?.b or a.?b.
+func parse(env *cel.Env, src string) (*cel.Ast, *cel.Issues) {
+	dotted := dottedQuestions(src)
+	tree, iss := env.Parse(dotted)
+	if iss.Err() == nil || dotted == src {
+		return tree, iss
+	}
+	if as, other := env.Parse(src); other.Err() == nil { // c?.x:y is ?: with an absolute name
+		return as, other
+	}
+	return tree, iss
 }
 
 // syntaxError converts the first error of the parser, with its position in bytes.
@@ -160,6 +175,12 @@ func (p *Program) Eval(v Vars) (any, error) {
 	out, _, err := p.prog.Eval(&activation{v})
 	if err != nil {
 		return nil, p.explain(v, err)
+	}
+	if o, ok := out.(*types.Optional); ok {
+		if !o.HasValue() {
+			return nil, &EvalError{Source: strings.TrimSpace(p.src), Message: errNoValue.Error(), Absent: true}
+		}
+		out = o.GetValue()
 	}
 	n := nativeConverter{left: MaxResult / 2}
 	res, err := n.of(out)

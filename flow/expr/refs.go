@@ -142,13 +142,14 @@ func (w *refCollector) comprehension(c ast.ComprehensionExpr) {
 
 func (w *refCollector) call(e ast.Expr) {
 	c := e.AsCall()
-	if c.FunctionName() == operators.Index {
+	switch c.FunctionName() {
+	case operators.Index, operators.OptIndex, operators.OptSelect:
 		w.path(e)
 		return
 	}
 	if !c.IsMemberFunction() {
-		if !w.env.HasFunction(strings.TrimPrefix(c.FunctionName(), ".")) {
-			w.fail(e, fmt.Sprintf("the function %q does not exist", c.FunctionName()))
+		if name := strings.TrimPrefix(c.FunctionName(), "."); !w.env.HasFunction(name) || onlyMethod(w.env, name) {
+			w.fail(e, unknownFunction(name, name))
 		}
 		w.args(c)
 		return
@@ -158,10 +159,85 @@ func (w *refCollector) call(e ast.Expr) {
 		return
 	}
 	if !w.env.HasFunction(c.FunctionName()) {
-		w.fail(e, fmt.Sprintf("the function %q does not exist", c.FunctionName()))
+		w.fail(e, unknownFunction(c.FunctionName(), qualified(c)))
 	}
 	w.walk(c.Target())
+	if n := c.FunctionName(); n == "or" || n == "orValue" {
+		w.conditionalDepth++
+		defer func() { w.conditionalDepth-- }()
+	}
 	w.all(c.Args())
+}
+
+// qualified returns the name of a call with the name before it, which may be a namespace.
+func qualified(c ast.CallExpr) string {
+	if t := c.Target(); t.Kind() == ast.IdentKind {
+		return t.AsIdent() + "." + c.FunctionName()
+	}
+	return c.FunctionName()
+}
+
+// onlyMethod reports whether a function exists only as a method.
+func onlyMethod(env *cel.Env, name string) bool {
+	f := env.Functions()[name]
+	if f == nil || len(f.OverloadDecls()) == 0 {
+		return false
+	}
+	for _, o := range f.OverloadDecls() {
+		if !o.IsMemberFunction() {
+			return false
+		}
+	}
+	return true
+}
+
+// unknownFunction says that there is no such function, or how it is called.
+func unknownFunction(name, qualified string) string {
+	for _, n := range []string{qualified, name} {
+		if usage := usageOf(n); usage != "" {
+			return fmt.Sprintf("%s is called as %s", n, usage)
+		}
+	}
+	msg := fmt.Sprintf("the function %q does not exist", name)
+	if near := nearest(name, qualified); near != "" {
+		msg += "; did you mean " + near + "?"
+	}
+	return msg
+}
+
+// nearest returns the function whose name differs only in the case of its letters, in its
+// namespace or in one letter; "" if there is none.
+func nearest(name, qualified string) string {
+	short := func(s string) string { return s[strings.LastIndexByte(s, '.')+1:] }
+	for _, f := range Functions() {
+		if strings.EqualFold(f.Name, qualified) || len(qualified) > 3 && oneLetterApart(f.Name, qualified) {
+			return f.Name
+		}
+	}
+	for _, f := range Functions() {
+		if strings.EqualFold(short(f.Name), name) || len(name) > 3 && oneLetterApart(short(f.Name), name) {
+			return f.Name
+		}
+	}
+	return ""
+}
+
+// oneLetterApart reports whether one letter is missing, extra or different.
+func oneLetterApart(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	switch len(b) - len(a) {
+	case 0:
+		return i < len(a) && a[i+1:] == b[i+1:]
+	case 1:
+		return a[i:] == b[i+1:]
+	}
+	return false
 }
 
 // args walks the arguments of a function or operator and marks those that may not be
@@ -199,7 +275,10 @@ func (w *refCollector) path(e ast.Expr) {
 			continue
 		case ast.CallKind:
 			c := cur.AsCall()
-			if c.FunctionName() == operators.Index && len(c.Args()) == 2 {
+			if isIndex(c) {
+				if c.FunctionName() != operators.Index { // what follows may be absent too
+					names, test = nil, true
+				}
 				if key, ok := constantKey(c.Args()[1]); ok {
 					names = append(names, key)
 				} else {
@@ -219,6 +298,15 @@ func (w *refCollector) path(e ast.Expr) {
 	}
 }
 
+// isIndex reports whether a call selects an element or an optional member.
+func isIndex(c ast.CallExpr) bool {
+	switch c.FunctionName() {
+	case operators.Index, operators.OptIndex, operators.OptSelect:
+		return len(c.Args()) == 2
+	}
+	return false
+}
+
 func constantKey(e ast.Expr) (string, bool) {
 	if e.Kind() != ast.LiteralKind {
 		return "", false
@@ -230,7 +318,7 @@ func constantKey(e ast.Expr) (string, bool) {
 // add records a reference; the names are in reverse order.
 func (w *refCollector) add(root ast.Expr, names []string, test bool, ids []int64) {
 	name := strings.TrimPrefix(root.AsIdent(), ".")
-	if w.bound[name] > 0 {
+	if w.bound[name] > 0 || name == UUIDSeed {
 		return
 	}
 	slices.Reverse(names)
@@ -252,7 +340,12 @@ func (w *refCollector) end(off int, root string, names []string) int {
 		return min(at, len(w.src))
 	}
 	for _, n := range names {
-		next, ok := strings.CutPrefix(w.src[at:], "."+n)
+		rest := w.src[at:]
+		if strings.HasPrefix(rest, "?.") || strings.HasPrefix(rest, ".?") {
+			rest = rest[1:]
+			rest = "." + rest[1:]
+		}
+		next, ok := strings.CutPrefix(rest, "."+n)
 		if !ok {
 			break
 		}

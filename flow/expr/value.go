@@ -183,6 +183,8 @@ func plain(v any) any {
 // nativeConverter converts CEL values to Go values, at most left elements and bytes.
 type nativeConverter struct{ left int }
 
+var errNoValue = errors.New("the optional value has no value; give one with .orValue(DEFAULT)")
+
 var errTooBig = fmt.Errorf("the result has more than %d elements or bytes", MaxResult/2)
 
 // of returns the Go value: nil bool int64 float64 string []any map[string]any, or the value
@@ -226,6 +228,11 @@ func (n *nativeConverter) ofOther(v ref.Val) (any, error) {
 	switch t := v.(type) {
 	case types.Bytes:
 		return base64.StdEncoding.EncodeToString(t), nil
+	case *types.Optional:
+		if !t.HasValue() {
+			return nil, errNoValue
+		}
+		return n.of(t.GetValue())
 	case types.Timestamp:
 		return t.UTC().Format(time.RFC3339Nano), nil
 	case types.Duration:

@@ -137,7 +137,7 @@ func internalPackageRules() []PackageRule {
 			[]string{".", "convo", "engine", "llm", "tool", "weirtest", "store/memory", "store/sqlite"},
 			"it helps tests of the library, which see it from outside",
 		},
-		{"internal/docgen", []string{"flow", "engine"}, "pages follow from specs and tables, which run nothing"},
+		{"internal/docgen", []string{"flow", "flow/expr", "engine"}, "pages follow from specs and tables, which run nothing"},
 	}
 }
 

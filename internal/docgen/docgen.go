@@ -36,7 +36,8 @@ func Pages(specs []*flow.TypeSpec) []Page {
 	}
 	return append(out,
 		Page{"nodes/README.md", nodeIndex(specs)},
-		Page{"errors.md", errorPage()})
+		Page{"errors.md", errorPage()},
+		Page{"expressions.md", expressionPage()})
 }
 
 func nodeIndex(specs []*flow.TypeSpec) string {

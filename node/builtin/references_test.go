@@ -24,6 +24,8 @@ var shapes = map[string]string{
 	"bare":          `"{{ R }}"`,
 	"has":           `"{{ has(R) }}"`,
 	"ternary":       `"{{ has(R) ? R : 'none' }}"`,
+	"optional":      `"{{ R.?Q.orValue('none') }}"`,
+	"question":      `"{{ R?.Q.orValue('none') }}"`,
 	"or, decided":   `"{{ R == 'v' || true }}"`,
 	"or, undecided": `"{{ R == 'v' || false }}"`,
 	"text":          `"x {{ R }}"`,
@@ -39,6 +41,8 @@ var outcomes = map[string][2]string{
 	"bare":          {`v`, `null`},
 	"has":           {`true`, `true`},
 	"ternary":       {`v`, `null`},
+	"optional":      {`v`, `null`},
+	"question":      {`v`, `null`},
 	"or, decided":   {`true`, `true`},
 	"or, undecided": {`true`, `false`},
 	"text":          {`x v`, `x null`},
@@ -77,11 +81,15 @@ func sourceNodes() []string {
 }
 
 // flowOf is a flow whose place holds the shape of a reference.
-func flowOf(place, shape, ref string) string {
+func flowOf(place, shape, source string) string {
+	ref := source
 	p := referencePlaces[place]
-	value := strings.ReplaceAll(shapes[shape], "R", ref)
 	if p.reads {
-		value = strings.ReplaceAll(shapes[shape], "R", "inputs.p")
+		ref = "inputs.p"
+	}
+	owner, member, _ := strings.Cut(ref, ".")
+	value := strings.NewReplacer("R.?Q", owner+".?"+member, "R?.Q", owner+"?."+member, "R", ref).Replace(shapes[shape])
+	if p.reads {
 		if strings.Contains(p.flow, "expr: V") {
 			value = strings.NewReplacer(`"{{ `, `"`, ` }}"`, `"`).Replace(value)
 		}
@@ -91,7 +99,7 @@ func flowOf(place, shape, ref string) string {
 	for _, n := range sourceNodes() {
 		b.WriteString("  " + n + "\n")
 	}
-	text := strings.NewReplacer("BODY", strings.Join(sourceNodes(), ", "), "SOURCE", ref).Replace(p.flow)
+	text := strings.NewReplacer("BODY", strings.Join(sourceNodes(), ", "), "SOURCE", source).Replace(p.flow)
 	b.WriteString(strings.Replace(text, "V", value, 1))
 	return b.String()
 }
@@ -135,7 +143,7 @@ func modelEntry(place, shape, source string) string {
 	switch shape {
 	case "has":
 		return "false"
-	case "ternary":
+	case "ternary", "optional", "question":
 		return "none"
 	}
 	if place == "in, alone" && !state {
