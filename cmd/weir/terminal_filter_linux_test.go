@@ -165,6 +165,7 @@ func printingCommands(session string) map[string][][]string {
 		"validate":             {{"evil.yaml", "wrong.yaml"}},
 		"graph":                {{"evil.yaml"}},
 		"runs":                 {{}},
+		"eval":                 {{"'" + hostileText + "'"}, {"--json", "'" + hostileText + "'"}, {"['" + hostileText + "']"}, {hostileText}, {"'" + hostileText + "'.gone()"}},
 		"show":                 {{"waits"}, {"done"}, {"failed"}, {"done", "--chain"}, {"done", "--node", "say"}, {"done", "--node", "say", "--view"}, {"waits", "--node", "ask"}},
 		"answer":               {{"waits", "ask", hostileText + "!"}},
 		"resume":               {{"waits"}},

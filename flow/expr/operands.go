@@ -61,7 +61,9 @@ type namedCall struct{ interpreter.InterpretableCall }
 func (n namedCall) Exec(f *interpreter.ExecutionFrame) ref.Val {
 	out := n.InterpretableCall.Exec(f)
 	err, ok := out.(*types.Err)
-	if !ok || err.NodeID() != n.ID() || !strings.HasPrefix(err.Error(), "no such overload") {
+	// The library's error without a message is one value for all places, whose id is that
+	// of its first use.
+	if !ok || err.NodeID() != n.ID() && out != types.NoSuchOverloadErr() || !strings.HasPrefix(err.Error(), "no such overload") {
 		return out
 	}
 	args := make([]ref.Val, len(n.Args()))
