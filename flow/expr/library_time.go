@@ -9,6 +9,8 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/weir-run/weir/internal/excerpt"
 )
 
 func timeLibrary() []cel.EnvOption {
@@ -176,13 +178,13 @@ func parseTime(a ...ref.Val) ref.Val {
 		case p.isLayout && p.text == "000" && !strings.HasSuffix(layout, ".") && !strings.HasSuffix(layout, ","):
 			return types.NewErr("parseTime: %%L must follow a point or a comma")
 		case !p.isLayout && hasLayout(p.text):
-			return types.NewErr("parseTime: the format has the text %q, which cannot be told from a part of the time", shorten(p.text))
+			return types.NewErr("parseTime: the format has the text %q, which cannot be told from a part of the time", excerpt.Bytes(p.text, maxQuoted))
 		}
 		layout += p.text
 	}
 	t, err := time.ParseInLocation(layout, text, zone)
 	if err != nil {
-		return types.NewErr("parseTime: the text %q does not have the format %q", shorten(text), format)
+		return types.NewErr("parseTime: the text %q does not have the format %q", excerpt.Bytes(text, maxQuoted), format)
 	}
 	return types.Timestamp{Time: t.UTC()}
 }
@@ -238,7 +240,7 @@ func startOf(a ...ref.Val) ref.Val {
 	case "year":
 		t = time.Date(year, 1, 1, 0, 0, 0, 0, zone)
 	default:
-		return types.NewErr("startOf: %q is no unit; use minute, hour, day, week, month or year", shorten(unit))
+		return types.NewErr("startOf: %q is no unit; use minute, hour, day, week, month or year", excerpt.Bytes(unit, maxQuoted))
 	}
 	return types.Timestamp{Time: t.UTC()}
 }
