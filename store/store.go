@@ -75,6 +75,9 @@ type Append struct {
 	Commit engine.Commit
 	Fence  int64
 	Head   Head
+	// Start, where it is set, makes the run with this commit, its first, so that a run that
+	// is there has a commit. Acquire is set then, and Fence is 1.
+	Start *RunStart
 	// Carryover is the state of a round's main context besides messages, with which the next round starts; nil if it
 	// is unchanged. Its content belongs to the runner.
 	Carryover []byte
@@ -178,6 +181,17 @@ type NewRun struct {
 	// StateChanges, in a round, is Session.StateChanges as its starter has read it with the
 	// session's state; nil if it has not. See SessionStore.StartRound.
 	StateChanges *int64
+}
+
+// RunStart is a run that is made with its first commit.
+type RunStart struct {
+	NewRun
+	// Message, for a round of a session, is the message that waits first there: the run
+	// takes it and holds the session. "" is a run that is no round.
+	Message string
+	// SessionFence is Session.Fence as the caller read it. Where it is another by now, so
+	// that the round would begin with what is not so any more, the error is ErrBusy.
+	SessionFence int64
 }
 
 // Filter selects runs, the newest first; zero fields select all.

@@ -35,7 +35,11 @@ type Journal interface {
 	// long base. ErrExists if the id is taken, ErrNotFound if there is no such base.
 	Create(ctx context.Context, n NewRun) error
 	// Append makes commits durable, each as a whole or not at all, and returns one error
-	// for each. A refused commit does not affect the others. ErrFenced if the fence is not
+	// for each. A refused commit does not affect the others, and makes no run. With
+	// Append.Start: ErrExists if the run exists or a round has taken the message,
+	// ErrNotFound if there is no such base or message, ErrBusy if the session has a round
+	// that has not ended, another message waits first or the session has changed,
+	// ErrRoundBase for a round with a base. Without it: ErrFenced if the fence is not
 	// that of the run, or if Append.Acquire meets a run that has an owner; ErrSequence if
 	// the commit does not follow the last one; ErrNotFound if there is no such run. For a
 	// round of a session: ErrSessionAdvanced if the run does not hold the session,

@@ -84,6 +84,10 @@ func (s *mapStore) Create(ctx context.Context, n store.NewRun) error {
 		return err
 	}
 	defer s.mu.Unlock()
+	return s.create(n)
+}
+
+func (s *mapStore) create(n store.NewRun) error {
 	if s.runs[n.ID] != nil {
 		return fmt.Errorf("run %s: %w", n.ID, store.ErrExists)
 	}
@@ -138,9 +142,28 @@ func (s *mapStore) Append(ctx context.Context, as []store.Append) []error {
 	}
 	defer s.mu.Unlock()
 	for i := range as {
-		errs[i] = s.append(&as[i])
+		errs[i] = s.appendOrStart(&as[i])
 	}
 	return errs
+}
+
+// appendOrStart makes the run first where the commit does.
+func (s *mapStore) appendOrStart(a *store.Append) error {
+	if a.Start == nil {
+		return s.append(a)
+	}
+	if a.Start.Message != "" {
+		return &store.Unsupported{Capability: "sessions"}
+	}
+	err := s.create(a.Start.NewRun)
+	if err != nil {
+		return err
+	}
+	if err = s.append(a); err != nil {
+		delete(s.runs, a.Start.ID)
+		s.order = s.order[:len(s.order)-1]
+	}
+	return err
 }
 
 func (s *mapStore) append(a *store.Append) error {

@@ -124,15 +124,47 @@ func (s *Store) Create(ctx context.Context, n store.NewRun) error {
 	if err := s.checkOpen(ctx); err != nil {
 		return err
 	}
+	r, err := s.newRunWithBase(ctx, n)
+	if err != nil {
+		return err
+	}
+	return s.add(r)
+}
+
+// newRunWithBase makes a run that is not in the store yet.
+func (s *Store) newRunWithBase(ctx context.Context, n store.NewRun) (*run, error) {
 	r := newRun(n)
-	if n.Base != nil {
-		b, err := s.run(ctx, n.Base.Run)
-		if err != nil {
-			return fmt.Errorf("create run %s: base: %w", n.ID, err)
-		}
-		if err := r.setBase(b, *n.Base); err != nil {
-			return fmt.Errorf("create run %s: %w", n.ID, err)
-		}
+	if n.Base == nil {
+		return r, nil
+	}
+	b, err := s.run(ctx, n.Base.Run)
+	if err != nil {
+		return nil, fmt.Errorf("create run %s: base: %w", n.ID, err)
+	}
+	if err := r.setBase(b, *n.Base); err != nil {
+		return nil, fmt.Errorf("create run %s: %w", n.ID, err)
+	}
+	return r, nil
+}
+
+// appendFirst makes a run with its first commit. Nobody sees the run before it has the
+// commit.
+func (s *Store) appendFirst(ctx context.Context, a *store.Append) error {
+	if err := s.checkOpen(ctx); err != nil {
+		return err
+	}
+	if a.Start.Message != "" {
+		return s.appendFirstOfRound(ctx, a)
+	}
+	r, err := s.newRunWithBase(ctx, a.Start.NewRun)
+	if err == nil {
+		err = s.checkSources(ctx, r, &a.Commit)
+	}
+	if err == nil {
+		err = r.append(a, s.clock())
+	}
+	if err != nil {
+		return err
 	}
 	return s.add(r)
 }
@@ -199,6 +231,10 @@ func (s *Store) Append(ctx context.Context, appends []store.Append) []error {
 	errs := make([]error, len(appends))
 	for i := range appends {
 		a := &appends[i]
+		if a.Start != nil {
+			errs[i] = s.appendFirst(ctx, a)
+			continue
+		}
 		r, err := s.run(ctx, a.Commit.Run)
 		if err == nil {
 			err = s.checkSources(ctx, r, &a.Commit)

@@ -169,7 +169,10 @@ func (s *Store) StartRound(ctx context.Context, queued string, n store.NewRun) (
 		return fail(fmt.Errorf("message %s: %w", queued, store.ErrNotFound))
 	}
 	x := t.byID[q.Session]
-	refused := s.startRound(x, q, n)
+	r, refused := s.newRound(x, q, n)
+	if refused == nil {
+		refused = s.addRound(x, q, r)
+	}
 	row, err := t.sessionRow(x)
 	if err != nil {
 		return fail(err)
@@ -180,34 +183,93 @@ func (s *Store) StartRound(ctx context.Context, queued string, n store.NewRun) (
 	return row, *q, refused
 }
 
-func (s *Store) startRound(x *session, q *store.QueuedMessage, n store.NewRun) error {
+// newRound makes a run that may become the next round of a session.
+func (s *Store) newRound(x *session, q *store.QueuedMessage, n store.NewRun) (*run, error) {
 	t := &s.sessions
 	switch head := slices.IndexFunc(t.queue, func(w *store.QueuedMessage) bool { return w.Session == q.Session }); {
 	case q.TakenBy != "":
-		return fmt.Errorf("run %s took message %s: %w", q.TakenBy, q.ID, store.ErrExists)
+		return nil, fmt.Errorf("run %s took message %s: %w", q.TakenBy, q.ID, store.ErrExists)
 	case x.row.Holder != "":
-		return fmt.Errorf("round %s is going on: %w", x.row.Holder, store.ErrBusy)
+		return nil, fmt.Errorf("round %s is going on: %w", x.row.Holder, store.ErrBusy)
 	case n.StateChanges != nil && *n.StateChanges != x.row.StateChanges:
-		return fmt.Errorf("its state has had %d changes, not %d: %w", x.row.StateChanges, *n.StateChanges, store.ErrSessionAdvanced)
+		return nil, fmt.Errorf("its state has had %d changes, not %d: %w", x.row.StateChanges, *n.StateChanges, store.ErrSessionAdvanced)
 	case t.queue[head] != q:
-		return fmt.Errorf("message %s waits before it: %w", t.queue[head].ID, store.ErrBusy)
+		return nil, fmt.Errorf("message %s waits before it: %w", t.queue[head].ID, store.ErrBusy)
 	}
 	first, err := x.end()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r := newRun(n)
 	r.first, r.row.Session, r.row.Round = first, x.row.ID, x.row.Rounds+1
+	return r, nil
+}
+
+// addRound adds a new round to its session.
+func (s *Store) addRound(x *session, q *store.QueuedMessage, r *run) error {
 	if err := s.add(r); err != nil {
 		return err
 	}
+	t := &s.sessions
 	x.rounds = append(x.rounds, r)
 	x.row.Rounds++
 	x.row.Fence++
-	x.row.Holder, x.row.Updated, x.usageAdded = n.ID, n.At, false
-	q.TakenBy, r.message = n.ID, q
+	x.row.Holder, x.row.Updated, x.usageAdded = r.row.ID, r.row.Created, false
+	q.TakenBy, r.message = r.row.ID, q
 	t.queue = slices.DeleteFunc(t.queue, func(w *store.QueuedMessage) bool { return w == q })
 	return nil
+}
+
+// appendFirstOfRound makes a run the next round of a session, with its first commit.
+func (s *Store) appendFirstOfRound(ctx context.Context, a *store.Append) error {
+	n := a.Start
+	if n.Base != nil {
+		return fmt.Errorf("begin round %s: %w", n.ID, store.ErrRoundBase)
+	}
+	t := &s.sessions
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q := t.messages[n.Message]
+	if q == nil {
+		return fmt.Errorf("begin round %s: message %s: %w", n.ID, n.Message, store.ErrNotFound)
+	}
+	x := t.byID[q.Session]
+	r, err := s.newRound(x, q, n.NewRun)
+	if err == nil && x.row.Fence != n.SessionFence {
+		err = fmt.Errorf("it has changed: %w", store.ErrBusy)
+	}
+	if err == nil {
+		err = s.checkSources(ctx, r, &a.Commit)
+	}
+	if err == nil {
+		err = x.checkContinues(r, &a.Commit)
+	}
+	if err == nil {
+		err = r.append(a, s.clock())
+	}
+	if err == nil {
+		err = s.addRound(x, q, r)
+	}
+	if err != nil {
+		return fmt.Errorf("begin round %s of session %s: %w", n.ID, q.Session, err)
+	}
+	x.noteCommit(r, a)
+	return nil
+}
+
+// noteCommit updates a session after a commit of its round.
+func (s *session) noteCommit(r *run, a *store.Append) {
+	if a.Commit.Seq == 1 {
+		r.message.Value = nil
+	}
+	if a.Carryover != nil {
+		s.row.Carryover = slices.Clone(a.Carryover)
+	}
+	s.changeState(store.StateValue{Round: r.row.Round, Run: r.row.ID, At: time.UnixMilli(a.Commit.At)}, engine.CompletedSessionState(a.Commit.Events))
+	if s.row.Holder = r.row.ID; a.Head.Status.Ended() {
+		s.row.Holder, s.usageAdded = "", true
+		s.row.Usage = s.row.Usage.Add(a.Head.Usage)
+	}
 }
 
 // appendOfSession appends to a run of a session: a round, or a run that a message to the session answers.
@@ -262,20 +324,10 @@ func (s *Store) appendRound(r *run, a *store.Append) error {
 	if err := r.append(a, s.clock()); err != nil {
 		return err
 	}
-	if a.Commit.Seq == 1 {
-		r.message.Value = nil
-	}
 	if x.usageAdded {
 		x.row.Usage, x.usageAdded = subtractUsage(x.row.Usage, before), false
 	}
-	if a.Carryover != nil {
-		x.row.Carryover = slices.Clone(a.Carryover)
-	}
-	x.changeState(store.StateValue{Round: r.row.Round, Run: r.row.ID, At: time.UnixMilli(a.Commit.At)}, engine.CompletedSessionState(a.Commit.Events))
-	if x.row.Holder = r.row.ID; a.Head.Status.Ended() {
-		x.row.Holder, x.usageAdded = "", true
-		x.row.Usage = x.row.Usage.Add(a.Head.Usage)
-	}
+	x.noteCommit(r, a)
 	return nil
 }
 

@@ -84,6 +84,13 @@ func (w *writeTx) appendAll(appends []store.Append, errs []error) error {
 }
 
 func (w *writeTx) append(a *store.Append) (refused, failed error) {
+	if a.Start != nil {
+		return w.appendFirst(a)
+	}
+	return w.appendNext(a)
+}
+
+func (w *writeTx) appendNext(a *store.Append) (refused, failed error) {
 	c := &a.Commit
 	before := a.Fence // the run's, as it must be
 	if a.Acquire != nil {

@@ -33,6 +33,57 @@ func (s *Store) Create(ctx context.Context, n store.NewRun) error {
 	})
 }
 
+// appendFirst makes a run with its first commit. A commit that is refused makes no run.
+func (w *writeTx) appendFirst(a *store.Append) (refused, failed error) {
+	c := w.prepared()
+	if _, err := c.ExecContext(w.ctx, "SAVEPOINT first"); err != nil {
+		return nil, err
+	}
+	err := w.startRun(a.Start)
+	if isRefusal(err) {
+		refused = err
+	} else if failed = err; err == nil {
+		refused, failed = w.appendNext(a)
+	}
+	if failed != nil { // the transaction is rolled back
+		return nil, failed
+	}
+	if refused != nil {
+		w.idsLoaded = false
+		if _, err := c.ExecContext(w.ctx, "ROLLBACK TO first"); err != nil {
+			return nil, err
+		}
+	}
+	_, failed = c.ExecContext(w.ctx, "RELEASE first")
+	return refused, failed
+}
+
+// startRun makes a run that is to have its first commit next.
+func (w *writeTx) startRun(n *store.RunStart) error {
+	if n.Message == "" {
+		l := w.lineage()
+		base, err := l.findBase(n.Base)
+		if err == nil {
+			_, err = l.insertRun(n.NewRun, base, roundInfo{})
+		}
+		return err
+	}
+	if n.Base != nil {
+		return store.ErrRoundBase
+	}
+	q, err := findQueued(w.ctx, w.prepared(), n.Message)
+	if err != nil {
+		return wrap("message "+n.Message, err)
+	}
+	return w.startRound(&q, n.NewRun, &n.SessionFence)
+}
+
+// isRefusal reports whether an error is about the one run and not about the database.
+func isRefusal(err error) bool {
+	return errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrBusy) ||
+		errors.Is(err, store.ErrRoundBase) || errors.Is(err, store.ErrSessionAdvanced)
+}
+
 // insertRun inserts the row of a run, which is its only one.
 func (l lineage) insertRun(n store.NewRun, base sharedBase, r roundInfo) (num int64, err error) {
 	program, err := l.programNumber(n.Flow, n.Fingerprint)

@@ -118,17 +118,17 @@ func (w *writeTx) parentOf(n store.NewSession) (p parentSession, err error) {
 
 // sessionState is what the writer needs of a session.
 type sessionState struct {
-	num, rounds, holder, context, length int64
-	parent, start                        int64 // start is the position of its first own message
-	id, usage                            string
+	num, rounds, holder, context, length, fence int64
+	parent, start                               int64 // start is the position of its first own message
+	id, usage                                   string
 }
 
 // session reads a session by its id or num; store.ErrNotFound where there is
 // none.
 func (w *writeTx) session(column string, value any) (x sessionState, err error) {
-	err = w.prepared().QueryRowContext(w.ctx, `SELECT s.num, s.rounds, coalesce(s.holder, 0), s.context, c.start, s.id, coalesce(s.usage, ''), coalesce(s.parent, 0)
+	err = w.prepared().QueryRowContext(w.ctx, `SELECT s.num, s.rounds, coalesce(s.holder, 0), s.context, c.start, s.id, coalesce(s.usage, ''), coalesce(s.parent, 0), s.fence
 		FROM session s JOIN context c ON c.id = s.context WHERE s.`+column+" = ?", value,
-	).Scan(&x.num, &x.rounds, &x.holder, &x.context, &x.start, &x.id, &x.usage, &x.parent)
+	).Scan(&x.num, &x.rounds, &x.holder, &x.context, &x.start, &x.id, &x.usage, &x.parent, &x.fence)
 	if err != nil {
 		return x, wrap(fmt.Sprintf("session %v", value), err)
 	}

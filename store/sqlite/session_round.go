@@ -29,7 +29,7 @@ func (s *Store) StartRound(ctx context.Context, queued string, n store.NewRun) (
 		if q, err = findQueued(ctx, s.prepared(), queued); err != nil {
 			return wrap("message "+queued, err)
 		}
-		if err := w.startRound(&q, n); err != nil {
+		if err := w.startRound(&q, n, nil); err != nil {
 			return err
 		}
 		x, err = scanSession(s.prepared().QueryRowContext(ctx, selectSession+" WHERE s.id = ?", q.Session))
@@ -42,7 +42,9 @@ func (s *Store) StartRound(ctx context.Context, queued string, n store.NewRun) (
 	return x, q, firstError(err, e)
 }
 
-func (w *writeTx) startRound(q *store.QueuedMessage, n store.NewRun) error {
+// startRound makes a run the next round of the session that a message waits in. Fence, unless
+// it is nil, is what that of the session must be.
+func (w *writeTx) startRound(q *store.QueuedMessage, n store.NewRun, fence *int64) error {
 	if q.TakenBy != "" {
 		return fmt.Errorf("run %s took message %s: %w", q.TakenBy, q.ID, store.ErrExists)
 	}
@@ -55,6 +57,9 @@ func (w *writeTx) startRound(q *store.QueuedMessage, n store.NewRun) error {
 	}
 	if err := w.checkStateRead(&x, n.StateChanges); err != nil {
 		return err
+	}
+	if fence != nil && *fence != x.fence {
+		return fmt.Errorf("session %s has changed: %w", q.Session, store.ErrBusy)
 	}
 	var head string
 	err = w.prepared().QueryRowContext(w.ctx, "SELECT id FROM queue WHERE session = ? AND run IS NULL ORDER BY num LIMIT 1", x.num).Scan(&head)

@@ -83,10 +83,10 @@ func Run(t *testing.T, s Subject) {
 		groups [][]testCase
 	}{
 		{"journal", func(store.Capabilities) bool { return true }, [][]testCase{
-			journalCases(), refusalCases(), valueCases(), messageCases(), leaseCases(), listingCases(), extraCases(), bulkCases(), baseCases(),
+			journalCases(), refusalCases(), firstCommitCases(), valueCases(), messageCases(), leaseCases(), listingCases(), extraCases(), bulkCases(), baseCases(),
 		}},
 		{"recovery", func(c store.Capabilities) bool { return c.Recovery != nil }, [][]testCase{recoveryCases()}},
-		{"sessions", func(c store.Capabilities) bool { return c.Sessions != nil }, [][]testCase{sessionCases(), roundCases(), sessionStateCases(), snapshotCases()}},
+		{"sessions", func(c store.Capabilities) bool { return c.Sessions != nil }, [][]testCase{sessionCases(), roundCases(), firstRoundCommitCases(), sessionStateCases(), snapshotCases()}},
 		{"deletion", func(c store.Capabilities) bool { return c.Deletion != nil }, [][]testCase{erasureCases()}},
 		{"access", func(c store.Capabilities) bool { return c.Access != nil }, [][]testCase{accessCases()}},
 		{"memory", func(c store.Capabilities) bool { return c.Memory != nil }, [][]testCase{memoryCases(), memorySearchCases()}},
