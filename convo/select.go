@@ -71,13 +71,7 @@ func (s *selection) reselect(moved Marks) error {
 // message that both have. It takes ownership of s. It returns nil if c has a different
 // beginning.
 func (s *selection) extendedTo(c Context) (*selection, error) {
-	if c.ID != s.c.ID || c.Epoch != s.c.Epoch || !c.Marks.Equal(s.marks) || s.c.History.versions || c.History.versions {
-		return nil, nil
-	}
-	keep := len(s.groups)
-	for keep > 0 && !s.sharesPrefix(c, s.groups[keep-1].end-1) {
-		keep--
-	}
+	keep := s.sharedGroups(c)
 	if keep == 0 {
 		return nil, nil
 	}
@@ -93,6 +87,32 @@ func (s *selection) extendedTo(c Context) (*selection, error) {
 	s.keepGroups(keep)
 	s.c, s.reasons, s.marks.Learned = c, nil, c.Marks.Learned
 	return s, s.readFrom(from)
+}
+
+// sharedGroups returns how many of the first groups are also the first of a selection of c.
+func (s *selection) sharedGroups(c Context) int {
+	if c.ID != s.c.ID || c.Epoch != s.c.Epoch || !c.Marks.Equal(s.marks) || s.c.History.versions || c.History.versions {
+		return 0
+	}
+	keep := len(s.groups)
+	for keep > 0 && !s.sharesPrefix(c, s.groups[keep-1].end-1) {
+		keep--
+	}
+	return keep
+}
+
+// exceededBy reports whether what a selection of c has in common with s exceeds the room.
+// The last of the common groups may continue in c, so that it does not count.
+func (s *selection) exceededBy(c Context) bool {
+	keep := s.sharedGroups(c)
+	if keep < 2 {
+		return false
+	}
+	tokens := s.tokens
+	for _, g := range s.groups[keep-1:] {
+		tokens -= g.tokens
+	}
+	return tokens > s.spec.Room
 }
 
 // sharesPrefix reports whether c has the same message at that position, and therefore the

@@ -33,7 +33,7 @@ func NewViews(contexts int) *Views {
 func (v *Views) View(scope string, c Context, spec ViewSpec) (View, error) {
 	spec = spec.withDefaults()
 	key := viewKey{scope, c.ID, spec}
-	s, err := v.selection(key, c)
+	s, err := v.selection(key, c, v.take(key))
 	if err != nil {
 		return View{}, err
 	}
@@ -46,10 +46,30 @@ func (v *Views) View(scope string, c Context, spec ViewSpec) (View, error) {
 	return view, err
 }
 
-// selection extends the cached selection, which it removes from the cache, or makes a new
-// one.
-func (v *Views) selection(key viewKey, c Context) (*selection, error) {
-	if old := v.take(key); old != nil {
+// Fits is View with the strategy All, for a caller that has another view if the messages do
+// not fit: ok is false then. That they still do not fit is known without reading any.
+func (v *Views) Fits(scope string, c Context, spec ViewSpec) (view View, ok bool, err error) {
+	spec.Strategy = All
+	spec = spec.withDefaults()
+	key := viewKey{scope, c.ID, spec}
+	s := v.take(key)
+	if s == nil || !s.exceededBy(c) {
+		if s, err = v.selection(key, c, s); err != nil {
+			return View{}, false, err
+		}
+	}
+	if ok = s.tokens <= spec.Room; ok {
+		view, err = s.result()
+	}
+	if !s.shortened {
+		v.put(key, s)
+	}
+	return view, ok, err
+}
+
+// selection extends an earlier selection, nil for none, or makes a new one.
+func (v *Views) selection(key viewKey, c Context, old *selection) (*selection, error) {
+	if old != nil {
 		s, err := old.extendedTo(c)
 		if s != nil || err != nil {
 			return s, err

@@ -21,6 +21,13 @@ func viewBothWays(t *rapid.T, views *convo.Views, c convo.Context, spec convo.Vi
 	if err != nil && (!errors.Is(err, convo.ErrTooLarge) || err.Error() != errAgain.Error()) {
 		t.Fatalf("anew: %v; kept: %v", err, errAgain)
 	}
+	all := spec
+	all.Strategy = convo.All
+	whole, errWhole := c.View(all)
+	fitted, ok, errFits := views.Fits("run", c, all)
+	if ok != (errWhole == nil) || ok && !sameView(whole, fitted) || errFits != nil {
+		t.Fatalf("anew: %v %+v\nfits: %v %v %+v", errWhole, whole, ok, errFits, fitted)
+	}
 	if err != nil {
 		return c.Marks
 	}

@@ -278,12 +278,12 @@ func (t *turn) viewByBytes() (convo.View, bool, error) {
 		return convo.View{}, false, nil
 	}
 	spec := t.spec(room)
-	spec.Count, spec.Strategy = byteCounter{}, convo.All
+	spec.Count = byteCounter{}
 	c := t.lane
 	c.Marks.Factor = t.factor()
-	v, err := t.service.views.View(t.scope(c), c, spec)
-	if errors.Is(err, convo.ErrTooLarge) {
-		return v, false, nil
+	v, fits, err := t.service.views.Fits(t.scope(c), c, spec)
+	if err != nil || !fits {
+		return v, false, err
 	}
 	v.Marks.Factor = t.lane.Marks.Factor
 	// What is shortened depends on the counter.

@@ -27,6 +27,7 @@ type Execution struct {
 	m                *machine
 	lease            store.Lease  // written by the driver, with local.mu locked
 	leaseState       leaseState   // written by the driver, with local.mu locked
+	creation         *creation    // the next commit makes the run; nil once it is made
 	messages         *driverQueue // any goroutine
 	hub              hub          // any goroutine
 	ack              chan error
@@ -54,6 +55,7 @@ type Execution struct {
 	describer      describer
 	batch          []driverMessage
 	result         Result
+	sessionLength  int
 	err            error
 	stopped        *Stopped // the Local closed before the run ended or paused
 }
@@ -69,6 +71,17 @@ type Result struct {
 	Interrupts []engine.Interrupt `json:"interrupts,omitempty"`
 	Usage      engine.Usage       `json:"usage"`
 	Error      *engine.Error      `json:"error,omitempty"`
+}
+
+// SessionLength is how many messages the session of a round had when the execution ended; ok
+// is false before it has ended, and for a run that is no round.
+func (x *Execution) SessionLength() (n int, ok bool) {
+	select {
+	case <-x.done:
+		return x.sessionLength, x.sessionLength > 0
+	default:
+		return 0, false
+	}
 }
 
 var errClosing = errors.New("the process is shutting down")
@@ -104,6 +117,10 @@ func (x *Execution) drive() *attempt {
 	for {
 		x.nextAttempt = nil
 		x.handleMessages()
+		if x.err != nil && x.creation != nil {
+			x.discard()
+			return nil
+		}
 		if x.err != nil || x.isDone() {
 			x.finish()
 			return nil // no other goroutine becomes the driver again
@@ -367,6 +384,9 @@ func (x *Execution) commit() error {
 	if x.leaseState == leasePending {
 		x.appendBuf[0].Acquire = &x.lease
 	}
+	if x.creation != nil {
+		x.appendBuf[0].Start = x.creation.start
+	}
 	err := x.local.committer.commit(x.appendBuf[:], x.ack)
 	if err == nil {
 		x.recordTrajectory(c)
@@ -380,6 +400,7 @@ func (x *Execution) commit() error {
 	} else {
 		x.setLeaseState(leaseHeld)
 	}
+	x.markCreated()
 	x.publish(func(h *hub) { h.publishCommit(x.ID, &c) })
 	x.local.saveLiveCheckpoint(x)
 	return nil
@@ -482,6 +503,9 @@ func (x *Execution) finish() {
 		x.local.saveCheckpoint(ctx, x)
 		if x.leaseState == leaseReleased {
 			x.m.fence = x.lease.Fence + 1
+		}
+		if x.m.sessionPast != nil {
+			x.sessionLength = x.m.contexts[engine.MainContext].History.Len()
 		}
 		x.local.paused.add(x.m)
 		x.local.sessions.put(x.m)

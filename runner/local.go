@@ -142,7 +142,8 @@ type StartOptions struct {
 	// Agents are the sub-agents that the session has so far, whose numbers stay; see
 	// engine.RunStarted.
 	Agents []string
-	// Round is set for a round of a session, whose run the store has made.
+	// Round is set for a round of a session. Start expects that the store has made its run;
+	// StartRound makes it.
 	Round *Round
 
 	treeSession string // the session and round of the root, for a child run
@@ -156,31 +157,33 @@ type StartOptions struct {
 // Start creates a run and drives it. A run of that id that exists is resumed
 // instead, whatever b says, so that starting is idempotent.
 func (l *Local) Start(ctx context.Context, p *Program, b StartOptions) (*Execution, error) {
-	if b.Round != nil {
-		x, _, err := l.getOrLoad(ctx, p, b.ID, loadNew, func(x *Execution) error { return x.stageStart(p, &b) })
+	first := func(x *Execution) error { return x.stageStart(p, &b) }
+	if b.Round != nil { // the store has made the run
+		x, _, err := l.getOrLoad(ctx, p, b.ID, loadNew, first)
 		return x, err
 	}
-	mode, err := l.create(ctx, p, &b)
-	if err != nil {
-		return nil, err
-	}
-	x, _, err := l.getOrLoad(ctx, p, b.ID, mode, func(x *Execution) error { return x.stageStart(p, &b) })
+	x, _, err := l.startOrLoad(ctx, p, &b, first)
 	return x, err
 }
 
-// create makes the run's row, unless it is there, and says how to load the run.
-func (l *Local) create(ctx context.Context, p *Program, b *StartOptions) (loadMode, error) {
-	err := l.store.Create(ctx, store.NewRun{
-		ID: b.ID, Flow: p.Flow.Name, Fingerprint: p.Fingerprint,
-		User: b.User, Parent: b.Parent, Origin: b.Origin, At: time.Now(),
-	})
-	switch {
-	case errors.Is(err, store.ErrExists):
-		return loadAny, nil
-	case err != nil:
-		return loadAny, fmt.Errorf("start run %s: %w", b.ID, err)
+// startOrLoad makes a run, or loads it if it exists.
+func (l *Local) startOrLoad(ctx context.Context, p *Program, b *StartOptions, first func(*Execution) error) (x *Execution, fresh bool, err error) {
+	x, fresh, err = l.startNew(ctx, p, b, RoundStart{}, first)
+	if errors.Is(err, store.ErrExists) {
+		x, fresh, err = l.getOrLoad(ctx, p, b.ID, loadAny, first)
 	}
-	return loadNew, nil
+	return x, fresh, err
+}
+
+// StartRound starts the run of a session's next round with the message that waits first
+// there. The run, the message that it takes and what the session says are one commit with
+// the run's first events. store.ErrExists where the run exists or a round has taken the
+// message, store.ErrBusy where the session is not as b.Round has it, store.ErrSessionAdvanced
+// where its state has changed.
+func (l *Local) StartRound(ctx context.Context, p *Program, b StartOptions, start RoundStart) (*Execution, error) {
+	x, _, err := l.startNew(ctx, p, &b, start,
+		func(x *Execution) error { return x.stageStart(p, &b) })
+	return x, err
 }
 
 // Resume executes a run after a crash, a pause or a shutdown. Where this process executes
@@ -270,7 +273,9 @@ func (l *Local) release(ctx context.Context, x *Execution) {
 // removeExecution ends an execution for those who wait for that.
 func (l *Local) removeExecution(x *Execution) {
 	l.mu.Lock()
-	delete(l.held, x.ID)
+	if l.held[x.ID] == x {
+		delete(l.held, x.ID)
+	}
 	l.mu.Unlock()
 	l.clock.recheck()
 	close(x.done)

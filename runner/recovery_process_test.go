@@ -193,8 +193,8 @@ type recoveryCase struct {
 	until string
 	// messages are messages to a session of the flow, in place of a run.
 	messages []string
-	// stop is what a store before that of the process holds: "begin" the beginning of
-	// a round, "commit" the first commit of a run.
+	// stop is where a store before that of the process stops: "begin" before the commit that
+	// makes a round, "commit" with a round that has no commit.
 	stop string
 	// want is the result, "" a run that still waits.
 	want string
@@ -283,27 +283,20 @@ type holdingStore struct {
 	reached func()
 }
 
-// Capabilities has rounds start through this store.
-func (h *holdingStore) Capabilities() store.Capabilities {
-	c := h.Full.Capabilities()
-	c.Sessions = h
-	return c
-}
-
-func (h *holdingStore) StartRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.QueuedMessage, error) {
-	if h.stop == "begin" {
-		h.reached()
-		select {} // until the process is killed
-	}
-	return h.Full.StartRound(ctx, queued, n)
-}
-
+// Append stops before the commit that makes a round, or leaves the round without a commit, as
+// a process of an earlier version could.
 func (h *holdingStore) Append(ctx context.Context, as []store.Append) []error {
+	first := as[0].Start
 	if h.stop == "commit" {
-		h.reached()
-		select {} // until the process is killed
+		if _, _, err := h.StartRound(ctx, first.Message, first.NewRun); err != nil {
+			return []error{err}
+		}
+		if _, err := h.Acquire(ctx, first.ID, as[0].Acquire.Owner, time.Minute); err != nil {
+			return []error{err}
+		}
 	}
-	return h.Full.Append(ctx, as)
+	h.reached()
+	select {} // until the process is killed
 }
 
 // start has a process start the work.

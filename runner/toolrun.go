@@ -225,17 +225,13 @@ func (l *Local) joinToolRun(ctx context.Context, x *Execution, c *toolRun, p *Pr
 }
 
 func (l *Local) startToolRun(ctx context.Context, x *Execution, c *toolRun, p *Program, b *StartOptions) (*Execution, error) {
-	mode, err := l.create(ctx, p, b)
-	if err != nil {
-		return nil, err
-	}
 	lend := func(y *Execution) {
 		y.m.ledger.attachCaller(&x.m.ledger, c, y.m.run.CommittedUsage())
 		if y.parentLink.link.Lend() {
 			y.parentLink.markReady()
 		}
 	}
-	y, fresh, err := l.getOrLoad(ctx, p, b.ID, mode, func(y *Execution) error {
+	y, fresh, err := l.startOrLoad(ctx, p, b, func(y *Execution) error {
 		if err := y.stageStart(p, b); err != nil {
 			return err
 		}

@@ -44,8 +44,17 @@ type driver struct {
 	m       *Manager
 	id      string
 	flow    *flow.Flow        // guarded by drivers.mu
+	idle    *idleSession      // what the sender of a message has read; guarded by drivers.mu
 	replies map[string]*Reply // by message; guarded by drivers.mu
 	wake    chan struct{}
+}
+
+// idleSession is a session in which nothing went on and nothing waited when it was read, and
+// the message that was then put into its queue. The commit that makes the round checks that
+// this is so still.
+type idleSession struct {
+	row     store.Session
+	message store.QueuedMessage
 }
 
 func newDrivers(m *Manager) *drivers {
@@ -81,7 +90,7 @@ func (cs *drivers) add(t *Reply) (*Reply, error) {
 	if same := c.replies[t.Message]; same != nil {
 		return same, nil
 	}
-	c.replies[t.Message] = t
+	c.replies[t.Message], c.idle = t, t.idle
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -190,6 +199,15 @@ func (c *driver) replyTo(message string) (*Reply, *flow.Flow) {
 	return c.replies[message], c.flow
 }
 
+// takeIdle returns what the sender of a message has read of the session, once.
+func (c *driver) takeIdle() *idleSession {
+	c.m.drivers.mu.Lock()
+	defer c.m.drivers.mu.Unlock()
+	idle := c.idle
+	c.idle = nil
+	return idle
+}
+
 // How long a driver retries after an error before it reports it, and its longest pause
 // between two tries. What is not found may be a run or flow that another process is
 // deleting; it is retried for a shorter time.
@@ -295,6 +313,9 @@ func (c *driver) failPending(err error) {
 // step does the next thing that the session needs. moved is false if another process has
 // to do it.
 func (c *driver) step(ctx context.Context) (moved bool, err error) {
+	if idle := c.takeIdle(); idle != nil {
+		return c.beginNextRound(ctx, &idle.row, &idle.message)
+	}
 	row, err := c.m.store.Session(ctx, c.id)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, fmt.Errorf("%w: %w", errSessionDeleted, err)
@@ -339,14 +360,25 @@ func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *stor
 	if err != nil {
 		return false, err
 	}
-	n := store.NewRun{ID: roundID(q.ID), Flow: f.Name, Fingerprint: p.Fingerprint, User: row.User, Origin: said.origin, At: time.Now(), StateChanges: changes}
-	if n.Origin == "" {
-		n.Origin = "session:" + row.ID
+	next := *row
+	next.Rounds++
+	b, err := c.m.roundBeginning(ctx, f, &next, roundID(q.ID), said)
+	if err != nil {
+		return false, err
 	}
-	now, took, err := c.m.store.StartRound(ctx, q.ID, n)
-	if errors.Is(err, store.ErrExists) && took.TakenBy == "" { // not the message, but a run of that id
-		n.ID = runner.NewID()
-		now, _, err = c.m.store.StartRound(ctx, q.ID, n)
+	start := runner.RoundStart{Message: q.ID, SessionFence: row.Fence, StateChanges: changes, Created: func(x *runner.Execution) {
+		if t != nil {
+			t.attach(x.ID, x, 0, 0, 0)
+		}
+	}}
+	x, err := c.m.local.StartRound(ctx, p, b, start)
+	if errors.Is(err, store.ErrExists) {
+		known, e := c.m.store.FindQueued(ctx, q.ID)
+		if e != nil || known.TakenBy != "" {
+			return e == nil, e // another process was faster
+		}
+		b.ID = runner.NewID() // not the message has a round, but a run has its id
+		x, err = c.m.local.StartRound(ctx, p, b, start)
 	}
 	switch {
 	case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrSessionAdvanced):
@@ -354,8 +386,8 @@ func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *stor
 	case err != nil:
 		return false, err
 	}
-	c.extendExpiry(ctx, &now, f)
-	return c.startRound(ctx, f, &now, n.ID, q.ID, said)
+	c.extendExpiry(ctx, row, f)
+	return c.awaitNewRound(ctx, f, &next, x, q.ID, said)
 }
 
 // roundID returns the id of the round that a message starts: the id of the message if it
@@ -434,9 +466,15 @@ func (c *driver) startRound(ctx context.Context, f *flow.Flow, row *store.Sessio
 	if err != nil {
 		return false, err
 	}
+	return c.awaitNewRound(ctx, f, row, x, message, said)
+}
+
+// awaitNewRound waits for a round that this process has just started, and answers its first
+// question with the message where the flow has no input for it.
+func (c *driver) awaitNewRound(ctx context.Context, f *flow.Flow, row *store.Session, x *runner.Execution, message string, said *queuedInput) (moved bool, err error) {
 	t, _ := c.replyTo(message)
 	if t != nil {
-		t.attach(run, x, 0, 0, 0)
+		t.attachIfNew(x.ID, x)
 	}
 	r, err := x.Wait(ctx)
 	if err == nil && r.Status == engine.Paused {
@@ -484,12 +522,16 @@ func (c *driver) completeReply(ctx context.Context, t *Reply, r runner.Result, e
 	if t == nil {
 		return nil
 	}
-	row, err := c.m.store.Session(ctx, c.id)
-	if err != nil {
-		return err
+	length, known := t.sessionLength()
+	if !known {
+		row, err := c.m.store.Session(ctx, c.id)
+		if err != nil {
+			return err
+		}
+		length = row.Length
 	}
 	t.mu.Lock()
-	t.endLength = row.Length
+	t.endLength = length
 	t.mu.Unlock()
 	c.m.drivers.complete(t, r, nil)
 	return nil

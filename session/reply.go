@@ -26,6 +26,7 @@ type Reply struct {
 	// recovered: another process sent the message. If the message cannot be taken, it
 	// stays in the queue.
 	recovered bool
+	idle      *idleSession // what was read before the message was kept; nil where the session must be read
 
 	mu          sync.Mutex
 	run         string
@@ -354,6 +355,17 @@ func (t *Reply) runAssigned() <-chan struct{} {
 		return c
 	}
 	return t.changed
+}
+
+// sessionLength returns how long the session was when the reply's newest execution ended, if
+// that was in this process.
+func (t *Reply) sessionLength() (n int, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.executions) == 0 || t.executions[len(t.executions)-1] == nil {
+		return 0, false
+	}
+	return t.executions[len(t.executions)-1].SessionLength()
 }
 
 // attachIfNew is attach for an execution that may be attached already.

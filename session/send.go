@@ -174,8 +174,11 @@ func (s *Session) send(ctx context.Context, id string, said *queuedInput, o Send
 		ID: id, Session: s.ID, Value: said.encode(), By: cmp.Or(o.By, s.User), At: time.Now(), OnlyIfIdle: policy != flow.BusyQueue,
 	}
 	if !busy || !q.OnlyIfIdle {
-		_, err = s.m.store.Enqueue(ctx, q)
-		busy = errors.Is(err, store.ErrBusy)
+		var kept store.QueuedMessage
+		kept, err = s.m.store.Enqueue(ctx, q)
+		if busy = errors.Is(err, store.ErrBusy); err == nil {
+			q = kept // another sender's, if it was sent twice
+		}
 	}
 	switch {
 	case busy && policy == flow.BusyReject:
@@ -187,7 +190,11 @@ func (s *Session) send(ctx context.Context, id string, said *queuedInput, o Send
 	case err != nil:
 		return nil, fmt.Errorf("send to session %s: %w", s.ID, err)
 	}
-	return newReply(s, id, o), nil
+	t := newReply(s, id, o)
+	if row.Holder == "" && row.Queued == 0 && q.TakenBy == "" {
+		t.idle = &idleSession{row, q}
+	}
+	return t, nil
 }
 
 // resend returns the reply to a message that is stored: in the session, or in the fork

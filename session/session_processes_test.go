@@ -241,9 +241,13 @@ func (f *noRoundsStore) Capabilities() store.Capabilities {
 	return c
 }
 
-func (f *noRoundsStore) StartRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.QueuedMessage, error) {
+func (f *noRoundsStore) Append(ctx context.Context, as []store.Append) []error {
 	if f.rounds.Load() {
-		return store.Session{}, store.QueuedMessage{}, weirkit.ErrDied
+		errs := make([]error, len(as))
+		for i := range errs {
+			errs[i] = weirkit.ErrDied
+		}
+		return errs
 	}
-	return f.Store.StartRound(ctx, queued, n)
+	return f.Store.Append(ctx, as)
 }

@@ -326,6 +326,7 @@ func (s *Store) appendRound(r *run, a *store.Append) error {
 	}
 	if x.usageAdded {
 		x.row.Usage, x.usageAdded = subtractUsage(x.row.Usage, before), false
+		x.row.Fence++
 	}
 	x.noteCommit(r, a)
 	return nil

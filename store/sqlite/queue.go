@@ -33,7 +33,7 @@ func (s *Store) Enqueue(ctx context.Context, q store.QueuedMessage) (store.Queue
 
 // enqueue inserts a message unless it is known, and returns what is kept of it.
 func (w *writeTx) enqueue(q *store.QueuedMessage, value string) (out store.QueuedMessage, err error) {
-	_, err = w.prepared().ExecContext(w.ctx, `INSERT INTO queue (id, session, value, sender, at)
+	res, err := w.prepared().ExecContext(w.ctx, `INSERT INTO queue (id, session, value, sender, at)
 		SELECT ?1, s.num, ?2, ?3, ?4 FROM session s WHERE s.id = ?5
 		AND NOT EXISTS (SELECT 1 FROM run_row WHERE id = ?1 AND folded & ?6)
 		AND NOT (?7 AND (EXISTS (SELECT 1 FROM queue WHERE session = s.num AND run IS NULL)
@@ -41,6 +41,11 @@ func (w *writeTx) enqueue(q *store.QueuedMessage, value string) (out store.Queue
 		ON CONFLICT DO NOTHING`,
 		q.ID, value, nullText(q.By), q.At.UnixMilli(), q.Session, foldedMessage, q.OnlyIfIdle, engine.Paused.String())
 	if err != nil {
+		return out, err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 1 {
+		out = *q
+		out.At, out.OnlyIfIdle, out.TakenBy = time.UnixMilli(q.At.UnixMilli()), false, ""
 		return out, err
 	}
 	out, err = findQueued(w.ctx, w.prepared(), q.ID)

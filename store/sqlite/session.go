@@ -159,14 +159,14 @@ func requireRow(what string, rows int64, err error) error {
 }
 
 // lastSaid is when a session's newest round committed last.
-const lastSaid = `max(s.updated, coalesce((SELECT r.created + c.at FROM run_commit c JOIN run r ON r.num = c.id >> 32
-	WHERE c.id = (SELECT max(c.id) FROM run_commit c JOIN (SELECT num FROM run WHERE session = s.num ORDER BY first DESC, num DESC LIMIT 1) l
-		WHERE c.id > l.num << 32 AND c.id < (l.num + 1) << 32)), 0))`
+const lastSaid = `max(s.updated, coalesce((SELECT r.created + c.at FROM run_row r CROSS JOIN run_commit c
+	ON c.id = (SELECT max(id) FROM run_commit WHERE id > r.num << 32 AND id < (r.num + 1) << 32)
+	WHERE r.session = s.num ORDER BY r.first DESC, r.num DESC LIMIT 1), 0))`
 
 const selectSession = `SELECT s.id, s.user, s.flow, s.thread, coalesce((SELECT id FROM session p WHERE p.num = s.parent), ''),
 	s.parent_round, c.start, s.created, ` + lastSaid + `, s.rounds,
 	coalesce((SELECT max(m.id) & 0xffffffff FROM message m WHERE m.id >= s.context << 32 AND m.id < (s.context + 1) << 32) + 1, c.start),
-	s.fence, coalesce((SELECT id FROM run r WHERE r.num = s.holder), ''),
+	s.fence, coalesce((SELECT id FROM run_row r WHERE r.num = s.holder), ''),
 	(SELECT count(*) FROM queue q WHERE q.session = s.num AND q.run IS NULL), coalesce(s.usage, ''), s.main, coalesce(s.expires, 0), coalesce(s.changes, 0)
 	FROM session s JOIN context c ON c.id = s.context`
 

@@ -158,7 +158,11 @@ func (w *writeTx) updateSession(r *runState, a *store.Append, again *engine.Usag
 	if ended {
 		delta, holder = delta.Add(a.Head.Usage), 0
 	}
-	return w.addSessionUsage(r, delta, holder)
+	var reclaimed int64 // who has read the session since then has read what is not so any more
+	if again != nil {
+		reclaimed = 1
+	}
+	return w.addSessionUsage(r, delta, holder, reclaimed)
 }
 
 // foldMessage drops what is kept of the message that began a round: the journal
@@ -188,8 +192,9 @@ func (w *writeTx) setFolded(r *runState, what int64) error {
 	return err
 }
 
-// addSessionUsage adds usage to that of the run's session and says who holds it.
-func (w *writeTx) addSessionUsage(r *runState, u engine.Usage, holder int64) error {
+// addSessionUsage adds usage to that of the run's session and says who holds it. Its fence
+// grows by reclaimed.
+func (w *writeTx) addSessionUsage(r *runState, u engine.Usage, holder, reclaimed int64) error {
 	x, err := w.session("num", r.round.session)
 	if err != nil {
 		return err
@@ -202,8 +207,8 @@ func (w *writeTx) addSessionUsage(r *runState, u engine.Usage, holder int64) err
 	if err != nil {
 		return err
 	}
-	_, err = w.prepared().ExecContext(w.ctx, "UPDATE session SET usage = ?, holder = ? WHERE num = ?",
-		nullText(total), nullInt(holder), r.round.session)
+	_, err = w.prepared().ExecContext(w.ctx, "UPDATE session SET usage = ?, holder = ?, fence = fence + ? WHERE num = ?",
+		nullText(total), nullInt(holder), reclaimed, r.round.session)
 	return err
 }
 

@@ -1,0 +1,106 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/store"
+)
+
+// creation is a run that the next commit of its execution makes. Until then the execution
+// is not among those that are held: nobody can reach it.
+type creation struct {
+	start   *store.RunStart
+	created func(*Execution) // called when the run is made, before its nodes start; nil for none
+	done    chan error       // receives the outcome of that commit
+}
+
+// RoundStart says which message a new round takes, and of which session; the zero value is
+// for a run that is no round.
+type RoundStart struct {
+	// Message is the id of the message that waits first in the session.
+	Message string
+	// SessionFence and StateChanges are those of the session as the caller has read it;
+	// StateChanges is nil where the round does not depend on the state of the session.
+	SessionFence int64
+	StateChanges *int64
+	// Created is called once the run is made, before any node that has effects starts; nil
+	// for nothing.
+	Created func(*Execution)
+}
+
+// startNew makes a run together with its first commit, and executes it. Nodes that need not
+// be durable first run before that commit, so that a run of such nodes alone is one commit.
+// First stages the start. store.ErrExists where the run exists. A run that this process holds
+// is returned, unless it is to be a round; fresh is false then.
+func (l *Local) startNew(ctx context.Context, p *Program, b *StartOptions, start RoundStart, first func(*Execution) error) (x *Execution, fresh bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	x, taken, err := l.claim(ctx, b.ID)
+	if x != nil && start.Message != "" {
+		err = fmt.Errorf("start run %s: %w", b.ID, store.ErrExists)
+	}
+	if err != nil || x != nil {
+		return x, false, err
+	}
+	defer l.loops.Done()
+	x = l.newExecution(b.ID, l.emptyMachine(p, b.ID), store.Lease{Run: b.ID, Owner: l.owner, Fence: 1, TTL: l.o.Lease})
+	x.leaseState = leasePending
+	x.creation = &creation{created: start.Created, done: make(chan error, 1), start: &store.RunStart{
+		Message: start.Message, SessionFence: start.SessionFence,
+		NewRun: store.NewRun{
+			ID: b.ID, Flow: p.Flow.Name, Fingerprint: p.Fingerprint,
+			User: b.User, Parent: b.Parent, Origin: b.Origin, At: time.Now(), StateChanges: start.StateChanges,
+		},
+	}}
+	if err = first(x); err == nil {
+		created := x.creation.done
+		l.loops.Add(1)
+		l.workers.run(job{x, nil})
+		err = <-created // whatever becomes of ctx: the outcome is known then
+	}
+	defer l.clock.recheck()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.loading, b.ID)
+	close(taken)
+	if err != nil {
+		return nil, false, fmt.Errorf("start run %s: %w", b.ID, err)
+	}
+	return x, true, nil
+}
+
+// markCreated notes that the commit which makes the run is durable: from here on the
+// execution is held. The driver calls it.
+func (x *Execution) markCreated() {
+	c := x.creation
+	if c == nil {
+		return
+	}
+	x.creation = nil
+	x.local.mu.Lock()
+	x.local.held[x.ID] = x
+	if x.local.closed { // meanwhile
+		x.closing.Store(true)
+	}
+	x.local.mu.Unlock()
+	if c.created != nil {
+		c.created(x)
+	}
+	c.done <- nil
+}
+
+// discard ends an execution whose run was not made.
+func (x *Execution) discard() {
+	x.acknowledge(x.err)
+	x.refuseMessages()
+	x.hub.close()
+	if x.timer != nil {
+		x.timer.Stop()
+	}
+	close(x.done)
+	x.creation.done <- x.err
+	x.local.loops.Done()
+}
