@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -208,14 +209,15 @@ func (s *Store) connect(ctx context.Context, opts Options) error {
 		write = append(write, "max_page_count("+strconv.Itoa(opts.maxPages)+")")
 	}
 	var err error
-	if s.writer, err = sql.Open("sqlite", dsn(s.path, write)); err != nil {
+	name := cmp.Or(opts.driver, "sqlite")
+	if s.writer, err = sql.Open(name, dsn(s.path, write)); err != nil {
 		return err
 	}
 	s.writer.SetMaxOpenConns(2) // one for goose beside conn, only while opening
 	if s.conn, err = s.writer.Conn(ctx); err != nil {
 		return err
 	}
-	pool, err := sql.Open("sqlite", dsn(s.path, append([]string{"query_only(1)"}, shared...)))
+	pool, err := sql.Open(name, dsn(s.path, append([]string{"query_only(1)"}, shared...)))
 	if err != nil {
 		return err
 	}

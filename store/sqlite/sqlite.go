@@ -40,6 +40,7 @@ type Options struct {
 	// this machine.
 	Clock func() time.Time
 
+	driver   string // of database/sql; "" is sqlite
 	noBackup bool
 	pageSize int // bytes, of a new file; 0 is defaultPageSize
 	maxPages int // of the file; 0 is SQLite's own bound

@@ -111,11 +111,11 @@ func firstRoundCommitCases() []testCase {
 			for i, id := range []string{"q1", "q2"} {
 				_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: id, Session: "s", Value: "hi", By: "u", At: startTime()})
 				must(t, err)
-				x := sessionNow(t, s, "s")
+				x := sessionNow(t, s)
 				a := firstOfRound(x, fmt.Sprint("r", i), id)
 				a.Carryover = []byte("main")
 				must(t, s.Append(t.Context(), []store.Append{a})[0])
-				x = sessionNow(t, s, "s")
+				x = sessionNow(t, s)
 				equal(t, "session", []any{x.Holder, x.Rounds, x.Fence, x.Queued, string(x.Carryover)}, []any{a.Commit.Run, i + 1, int64(i + 1), 0, "main"})
 				q, err := s.FindQueued(t.Context(), id)
 				must(t, err)
@@ -124,7 +124,7 @@ func firstRoundCommitCases() []testCase {
 				end := w.next(&engine.RunCompleted{})
 				end.Head.Status, end.Release = engine.Completed, true
 				must(t, s.Append(t.Context(), []store.Append{end})[0])
-				equal(t, "holder", sessionNow(t, s, "s").Holder, "")
+				equal(t, "holder", sessionNow(t, s).Holder, "")
 			}
 		}},
 		{"a round is not made where the session or its queue is not as it was", func(t *testing.T, s Store) {
@@ -133,7 +133,7 @@ func firstRoundCommitCases() []testCase {
 				_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: id, Session: "s", Value: "hi " + id, At: startTime()})
 				must(t, err)
 			}
-			x := sessionNow(t, s, "s")
+			x := sessionNow(t, s)
 			behind := firstOfRound(x, "r", "q2")
 			changed := firstOfRound(x, "r", "q1")
 			changed.Start.SessionFence++
@@ -154,13 +154,13 @@ func firstRoundCommitCases() []testCase {
 				checkError(t, s.Append(t.Context(), []store.Append{c.a})[0], c.want)
 				_, err := s.Run(t.Context(), "r")
 				checkError(t, err, store.ErrNotFound)
-				equal(t, "session", sessionNow(t, s, "s"), x)
+				equal(t, "session", sessionNow(t, s), x)
 				q, err := s.NextQueued(t.Context(), "s")
 				must(t, err)
 				equal(t, "first message", []any{q.ID, q.Value}, []any{"q1", "hi q1"})
 			}
 			must(t, s.Append(t.Context(), []store.Append{firstOfRound(x, "r", "q1")})[0])
-			now := sessionNow(t, s, "s")
+			now := sessionNow(t, s)
 			checkError(t, s.Append(t.Context(), []store.Append{firstOfRound(now, "r2", "q1")})[0], store.ErrExists)
 			checkError(t, s.Append(t.Context(), []store.Append{firstOfRound(now, "r2", "q2")})[0], store.ErrBusy)
 		}},
@@ -168,7 +168,7 @@ func firstRoundCommitCases() []testCase {
 			newConversation(t, s, "s")
 			_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: "q", Session: "s", At: startTime()})
 			must(t, err)
-			x := sessionNow(t, s, "s")
+			x := sessionNow(t, s)
 			errs := make([]error, 16)
 			var wg sync.WaitGroup
 			for i := range errs {
@@ -178,14 +178,15 @@ func firstRoundCommitCases() []testCase {
 			}
 			wg.Wait()
 			checkOneStarted(t, errs)
-			equal(t, "rounds", sessionNow(t, s, "s").Rounds, 1)
+			equal(t, "rounds", sessionNow(t, s).Rounds, 1)
 		}},
 	}
 }
 
-func sessionNow(t *testing.T, s Store, id string) store.Session {
+// sessionNow reads the session s.
+func sessionNow(t *testing.T, s Store) store.Session {
 	t.Helper()
-	x, err := s.Session(t.Context(), id)
+	x, err := s.Session(t.Context(), "s")
 	must(t, err)
 	return x
 }

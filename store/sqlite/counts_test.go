@@ -1,0 +1,226 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/internal/weirkit"
+	"github.com/weir-run/weir/store/sqlite"
+)
+
+// parsedAgain counts the statements that a connection parsed which it had parsed before.
+var parsedAgain atomic.Int64
+
+const countingDriver = "sqlite-counting"
+
+var registerCounting = sync.OnceFunc(func() {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		panic(err)
+	}
+	sql.Register(countingDriver, parsingDriver{db.Driver()})
+})
+
+// parsingDriver counts what its connections parse.
+type parsingDriver struct{ driver.Driver }
+
+func (d parsingDriver) Open(name string) (driver.Conn, error) {
+	c, err := d.Driver.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return &parsingConn{sqliteConn: c.(sqliteConn), known: map[string]bool{}}, nil
+}
+
+// sqliteConn is what connections of the driver can do.
+type sqliteConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.SessionResetter
+	driver.Validator
+}
+
+type parsingConn struct {
+	sqliteConn
+	known map[string]bool // a connection is used by one goroutine at a time
+}
+
+func (c *parsingConn) parse(query string) {
+	if c.known[query] {
+		parsedAgain.Add(1)
+	}
+	c.known[query] = true
+}
+
+func (c *parsingConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	c.parse(query)
+	return c.sqliteConn.PrepareContext(ctx, query)
+}
+
+func (c *parsingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c.parse(query)
+	return c.sqliteConn.ExecContext(ctx, query, args)
+}
+
+func (c *parsingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c.parse(query)
+	return c.sqliteConn.QueryContext(ctx, query, args)
+}
+
+// openCounted opens a Weir whose statements are counted.
+func openCounted(t *testing.T, path string, o weir.Options) *weir.Weir {
+	t.Helper()
+	registerCounting()
+	s, err := sqlite.Open(t.Context(), path, sqlite.WithDriver(sqlite.Options{Readers: 1}, countingDriver))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Store = s
+	return weirkit.Open(t, o)
+}
+
+// cost is what a process has done to a database.
+type cost struct {
+	parsedAgain, commits int64
+	allocations          uint64
+	log                  uint64 // salts of the write-ahead log, which change when it starts anew
+}
+
+func measure(t *testing.T, path string) cost {
+	t.Helper()
+	c := cost{parsedAgain: parsedAgain.Load()}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	c.allocations = m.Mallocs
+	c.commits, c.log = commitFrames(t, path)
+	return c
+}
+
+// commitFrames counts the transactions in the write-ahead log of a database, each of which is
+// one fsync at synchronous=FULL: the frames that say how large the database is after them. See
+// https://sqlite.org/fileformat2.html#walformat.
+func commitFrames(t *testing.T, path string) (n int64, salts uint64) {
+	t.Helper()
+	b, err := os.ReadFile(path + "-wal")
+	if err != nil || len(b) < 32 {
+		t.Fatalf("log of %d bytes: %v", len(b), err)
+	}
+	page, salts := int(binary.BigEndian.Uint32(b[8:])), binary.BigEndian.Uint64(b[16:])
+	for b = b[32:]; len(b) >= 24+page && binary.BigEndian.Uint64(b[8:]) == salts; b = b[24+page:] {
+		if binary.BigEndian.Uint32(b[4:]) > 0 {
+			n++
+		}
+	}
+	return n, salts
+}
+
+// perUnit is the cost of one of n units between two measurements.
+func perUnit(t *testing.T, before, after cost, n int) (parsed, commits, allocations float64) {
+	t.Helper()
+	if before.log != after.log {
+		t.Fatal("the log started anew meanwhile")
+	}
+	return float64(after.parsedAgain-before.parsedAgain) / float64(n), float64(after.commits-before.commits) / float64(n),
+		float64(after.allocations-before.allocations) / float64(n)
+}
+
+// fillingFlow is a flow for sessions whose rounds also append this many messages.
+func fillingFlow(messages int) string {
+	text := "weir: 1\nname: talk\ncontext: {model: echo/m, budget: {window: 8000, reserve: 1000}}\n" +
+		"inputs: {message: {type: text, required: true}}\nnodes:\n" +
+		"  answer: {type: llmRequest, in: {message: '{{ run.inputs.message }}'}}\n"
+	if messages == 0 {
+		return text
+	}
+	return text + "  fill: {type: injectMessages, after: answer, with: {messages: [" +
+		strings.Repeat("{role: user, text: When does the harbour office open}, {role: assistant, text: At eight in the morning}, ", messages/2) + "]}}\n"
+}
+
+// TestRoundParsesNothingAgainAndTakesThreeCommits counts what a round of a session does: in a
+// short session and in one of more messages than its view takes.
+func TestRoundParsesNothingAgainAndTakesThreeCommits(t *testing.T) {
+	const rounds, maxAllocations = 20, 1500
+	for _, filled := range []int{0, 3000} {
+		t.Run(fmt.Sprint(filled), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "weir.db")
+			w := openCounted(t, path, weir.Options{Providers: map[string]weir.Provider{"echo": &weirkit.RepeatingModel{}}})
+			s := weirkit.OpenSession(t, w, weirkit.Parse(t, w, fillingFlow(filled)))
+			weirkit.SendAndWait(t, s, "hello", weir.SendOptions{})
+			s = weirkit.OpenSession(t, w, weirkit.Parse(t, w, fillingFlow(0)))
+			for range 5 {
+				weirkit.SendAndWait(t, s, "hello", weir.SendOptions{})
+			}
+			before := measure(t, path)
+			for range rounds {
+				turn, err := s.Send(t.Context(), "hello again", weir.SendOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				<-turn.Done()
+			}
+			parsed, commits, allocations := perUnit(t, before, measure(t, path), rounds)
+			t.Logf("a round: %.2f statements parsed again, %.2f commits, %.0f allocations", parsed, commits, allocations)
+			if parsed > 0 || commits > 3 || allocations > maxAllocations {
+				t.Errorf("none, at most 3 and at most %d are allowed", maxAllocations)
+			}
+		})
+	}
+}
+
+// TestShortRunTakesTwoCommitsOrOne counts what a run does that completes without waiting: with
+// a node whose start must be durable before it runs, and without one.
+func TestShortRunTakesTwoCommitsOrOne(t *testing.T) {
+	const runs = 20
+	for _, c := range []struct {
+		name, nodes    string
+		commits        float64
+		maxAllocations float64
+	}{
+		{"nothing outside", "a: {type: pure}, b: {type: pure, after: a}, c: {type: pure, after: b}", 1, 700},
+		{"a model call between", "a: {type: pure}, b: {type: llmRequest, after: a, in: {message: hello}}, c: {type: pure, after: b}", 2, 1400},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "weir.db")
+			w := openCounted(t, path, weir.Options{
+				Providers: map[string]weir.Provider{"echo": &weirkit.RepeatingModel{}},
+				Types: []weir.Type{weir.Func("pure", func(weir.Ctx, struct{}) (struct{}, error) {
+					return struct{}{}, nil
+				}).Inline().Pure()},
+			})
+			f := weirkit.Parse(t, w, "weir: 1\nname: short\ncontext: {model: echo/m}\nnodes: {"+c.nodes+"}\n")
+			run := func(n int) {
+				for i := range n {
+					r, err := w.Start(t.Context(), f, weir.Start{ID: fmt.Sprint("run", n, "-", i)})
+					if err == nil {
+						_, err = r.Wait(t.Context())
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			run(5)
+			before := measure(t, path)
+			run(runs)
+			parsed, commits, allocations := perUnit(t, before, measure(t, path), runs)
+			t.Logf("a run: %.2f statements parsed again, %.2f commits, %.0f allocations", parsed, commits, allocations)
+			if parsed > 0 || commits != c.commits || allocations > c.maxAllocations {
+				t.Errorf("none, %v and at most %v are expected", c.commits, c.maxAllocations)
+			}
+		})
+	}
+}
