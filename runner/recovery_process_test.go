@@ -301,6 +301,14 @@ func (h *holdingStore) Append(ctx context.Context, as []store.Append) []error {
 
 // start has a process start the work.
 func (l *recoveryCase) start(ctx context.Context, w *recoveryWorld) (*weir.Weir, error) {
+	if l.messages != nil { // the first may hold before the last is sent
+		sent, reached := make(chan struct{}), w.reached
+		w.reached = func() {
+			<-sent
+			reached()
+		}
+		defer close(sent)
+	}
 	var wrap func(weir.Store) weir.Store
 	if l.stop != "" {
 		wrap = func(s weir.Store) weir.Store {
