@@ -90,7 +90,7 @@ func (cs *drivers) add(t *Reply) (*Reply, error) {
 	if same := c.replies[t.Message]; same != nil {
 		return same, nil
 	}
-	c.replies[t.Message], c.idle = t, t.idle
+	c.replies[t.Message], c.idle, t.idle = t, t.idle, nil
 	select {
 	case c.wake <- struct{}{}:
 	default:
