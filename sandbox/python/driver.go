@@ -25,6 +25,9 @@ def job_and_send():
             parse_constant = float
             memo = {}
         job = make_scanner(Plain)(text, 0)[0]
+    posix.environ.clear()
+    import _thread
+    _thread.stack_size(2 << 20)
     write = posix.write
     def send(report):
         data = memoryview(report.encode("ascii"))

@@ -70,5 +70,9 @@ func (p *jobPlan) rlimits(c *syscallList) {
 // interpreterAddressSpace is the address space that the interpreter needs for itself, in bytes.
 const interpreterAddressSpace = 64 << 20
 
+// oneArena is the only environment variable of the interpreter, which removes it. Without
+// it, glibc reserves 64 MB of address space for each thread.
+const oneArena = "MALLOC_ARENA_MAX=1"
+
 // rlimitMemlock limits locked memory.
 const rlimitMemlock = 8

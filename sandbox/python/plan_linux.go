@@ -75,7 +75,7 @@ func (p *jobPlan) calls() *syscallList {
 	c.add("load the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, addressOf(c, p.installation.filter))
 	p.rlimits(c)
 	exe := p.installation.Executable
-	c.add("start "+exe, unix.SYS_EXECVE, exe, []string{exe, "-I", "-S", "-B", "-X", "utf8", "-c", bootProgram, p.id}, []string{})
+	c.add("start "+exe, unix.SYS_EXECVE, exe, []string{exe, "-I", "-S", "-B", "-X", "utf8", "-c", bootProgram, p.id}, []string{oneArena})
 	return c
 }
 
