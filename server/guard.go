@@ -5,7 +5,6 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"path"
 	"slices"
@@ -105,10 +104,10 @@ func (s *Server) route(r *http.Request) (string, *Problem) {
 		return pattern, nil
 	}
 	if pattern == "" && clean == r.URL.Path {
-		answer := httptest.NewRecorder()
+		answer := &statusWriter{ResponseWriter: noBody{}}
 		h.ServeHTTP(answer, r)
-		if answer.Code == http.StatusMethodNotAllowed {
-			p := newProblem(answer.Code, engine.CodeRequest, r.Method+" is not a method of "+quoted(r.URL.Path))
+		if answer.status == http.StatusMethodNotAllowed {
+			p := newProblem(answer.status, engine.CodeRequest, r.Method+" is not a method of "+quoted(r.URL.Path))
 			p.Hint = "methods of this path: " + answer.Header().Get("Allow")
 			return "", p
 		}
@@ -117,6 +116,18 @@ func (s *Server) route(r *http.Request) (string, *Problem) {
 	p.Hint = "/docs lists the operations of this server"
 	return "", p
 }
+
+// noBody keeps the headers of an answer and drops its body.
+type noBody http.Header
+
+// Header implements http.ResponseWriter.
+func (b noBody) Header() http.Header { return http.Header(b) }
+
+// Write implements io.Writer.
+func (noBody) Write(p []byte) (int, error) { return len(p), nil }
+
+// WriteHeader implements http.ResponseWriter.
+func (noBody) WriteHeader(int) {}
 
 // checkBody bounds the body of a request and refuses one that is not JSON: a form of
 // another site's page cannot send JSON.
