@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
@@ -236,18 +237,26 @@ func coreScalar(s string) (any, kind, bool) {
 	case digits(strings.TrimLeft(s[:1], "+-")+s[1:], "0123456789"):
 		i, err := strconv.ParseInt(s, 10, 64)
 		return i, kindInt, err == nil
-	case coreFloat.MatchString(s):
+	case coreFloat().MatchString(s):
 		f, err := strconv.ParseFloat(s, 64)
 		return f, kindFloat, err == nil && !math.IsInf(f, 0)
-	case coreNotNumber.MatchString(s):
+	case coreNotNumber().MatchString(s):
 		return nil, kindFloat, false
 	}
 	return nil, kindText, true
 }
 
+// Patterns of the core schema. They are compiled on first use, so that a process that reads no
+// YAML does not pay for them.
+//
+//nolint:gochecknoglobals // compiled patterns
 var (
-	coreFloat     = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
-	coreNotNumber = regexp.MustCompile(`^([-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN)$`)
+	coreFloat = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+	})
+	coreNotNumber = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^([-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN)$`)
+	})
 )
 
 func digits(s, of string) bool { return s != "" && strings.Trim(s, of) == "" }

@@ -182,6 +182,10 @@ func TestTheRecordOfARoundIsReadable(t *testing.T) {
 	if x := get("/contexts/main?from=1"); x["messages"] != 2.0 || !strings.Contains(fmt.Sprint(x["list"]), "Berth 4 is free.") {
 		t.Errorf("context: %v", x)
 	}
+	if got := p.send(http.MethodGet, "/v1/runs/"+o.message+"/export", "", withToken(ada.Token)); got.status != 200 || !strings.Contains(got.body, "Berth 4 is free.") ||
+		got.header.Get("Content-Type") != "application/x-ndjson" {
+		t.Errorf("export: %d %s", got.status, got.body)
+	}
 	if w := get("/chain"); len(w["work"].([]any)) != 1 {
 		t.Errorf("chain: %v", w)
 	}

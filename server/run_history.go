@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
@@ -173,7 +174,8 @@ func exportRun(c *call, in *RunPath) (*download, error) {
 		return nil, err
 	}
 	return &download{"application/x-ndjson", `attachment; filename="run.weir"`, func(h huma.Context) {
-		if err := audit.WriteExport(c, c.app.Store, row.ID, h.BodyWriter()); err != nil {
+		_, w := humago.Unwrap(h)
+		if err := audit.WriteExport(c, c.app.Store, row.ID, newLongAnswer(w)); err != nil {
 			// The status is sent: cutting the connection is the only way to say so.
 			c.logger.ErrorContext(c, "export failed", "run", row.ID, "error", err)
 			panic(http.ErrAbortHandler)

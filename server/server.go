@@ -60,10 +60,13 @@ const (
 	defaultHeartbeat = 15 * time.Second
 	// maxHeader bounds the headers of a request in bytes.
 	maxHeader = 32 << 10
-	// headerTime and bodyTime bound how long a client may take to send a request, and
-	// writeTime how long it may take to receive a piece of an answer.
+	// headerTime and bodyTime bound how long a client may take to send a request. The request
+	// ends when bodyTime is over, so it exceeds the longest wait for a run.
 	headerTime = 10 * time.Second
-	bodyTime   = time.Minute
+	bodyTime   = 2 * time.Minute
+	// answerTime bounds how long an answer may take, and writeTime how long a client may take
+	// to receive a piece of a stream or an export, which may last longer.
+	answerTime = 3 * time.Minute
 	writeTime  = 30 * time.Second
 	idleTime   = 2 * time.Minute
 )
@@ -104,7 +107,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 // Serve answers requests on a listener until Drain is called. It returns nil then.
 func (s *Server) Serve(l net.Listener) error {
 	h := &http.Server{
-		Handler: s, ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		Handler: s, ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, WriteTimeout: answerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
 	}
 	done := make(chan error, 1)

@@ -105,16 +105,12 @@ func followRun(ctx context.Context, w *weir.Weir, run, cursor string, to chan<- 
 // too slow, or the server drains. Then the reader is asked to come back.
 func (c *call) sendEvents(ctx context.Context, w http.ResponseWriter, first streamItem, items <-chan streamItem) {
 	defer c.metrics.stream(1)()
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // the request was read
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
+	long := newLongAnswer(w)
 	send := func(text string) bool {
-		if err := control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return false
-		}
-		_, err := w.Write([]byte(text))
-		return err == nil && control.Flush() == nil
+		_, err := long.Write([]byte(text))
+		return err == nil && long.control.Flush() == nil
 	}
 	if !send(": weir\n\n") || !first.silent && !send(eventText(first)) {
 		return
@@ -156,4 +152,25 @@ func eventText(x streamItem) string {
 	}
 	_ = json.Unmarshal(data, &kind) // an item has a type
 	return fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", x.Cursor(), kind.Type, data)
+}
+
+// longAnswer writes an answer that may last for any time, as long as the client receives
+// each piece in writeTime.
+type longAnswer struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+func newLongAnswer(w http.ResponseWriter) *longAnswer {
+	l := &longAnswer{w, http.NewResponseController(w)}
+	_ = l.control.SetReadDeadline(time.Time{}) // the request was read; its deadline would end the answer
+	return l
+}
+
+// Write implements io.Writer.
+func (l *longAnswer) Write(b []byte) (int, error) {
+	if err := l.control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, err
+	}
+	return l.w.Write(b)
 }
