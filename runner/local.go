@@ -18,41 +18,37 @@ import (
 	"github.com/weir-run/weir/trajectory/follow"
 )
 
-// Options of a Local; Store is required, zero is the default elsewhere.
+// Options configure a Local. Store is required; other zero fields have defaults.
 type Options struct {
 	Store    Store
 	Services Services
-	// Parallel bounds how many nodes of one run are running at once; 16.
+	// Parallel is the maximum number of concurrent nodes of one run; the default is 16.
 	Parallel int
-	// Lease is how long a run stays owned without a sign of life; 15 s.
+	// Lease is the duration of leases, which are renewed; the default is 15 s.
 	Lease time.Duration
-	// Poll is how often messages from other processes are looked for; 250 ms.
+	// Poll is the interval at which messages from other processes are read; the default is 250 ms.
 	Poll time.Duration
-	// Flow finds the program of a flow that a run's flow uses, by fingerprint; nil
-	// where no flow uses another.
+	// Flow returns the program of a sub-flow by fingerprint; it may be nil if no flow uses another.
 	Flow func(ctx context.Context, fingerprint string) (*Program, error)
-	// RecordedProgram makes the program for reading and stopping a run whose own program this
-	// process does not have: see Recorded. Nil has none.
+	// RecordedProgram returns a program for reading and stopping a run whose own program this process does not have:
+	// see NewRecordedProgram. nil returns none.
 	RecordedProgram func(ctx context.Context, run string) (*Program, error)
-	// Specs returns what is kept under a digest of the node types that a run was
-	// started with, nil for nothing; nil compares versions alone.
+	// Specs returns the stored specs of the node types with which a run was started, by digest, nil if there are
+	// none; with nil only versions are compared.
 	Specs func(ctx context.Context, digest string) (*flow.Specs, error)
-	// MaxDepth bounds how many runs may be above a run that a node starts; 8.
+	// MaxDepth is the maximum number of ancestors of a child run; the default is 8.
 	MaxDepth int
-	// Program finds the program a run was started under; a *Missing error says what
-	// this process lacks. Where it is set, and the Store is a Recovery, the Local
-	// continues runs that their processes left: those that were executing and those
-	// whose timer is due. nil leaves such runs to whoever resumes them.
+	// Program returns the program with which a run was started; a *Missing error lists what this process lacks. If it
+	// is set, and the Store has recovery, the Local continues runs of other processes that have died: those that were
+	// executing and those whose timer is due. With nil such runs wait until they are resumed.
 	Program func(ctx context.Context, run string) (*Program, error)
-	// Drain is how long Close waits for effects in flight to end by themselves; 0 cancels
-	// them at once.
+	// Drain is how long Close waits for effects in flight to end by themselves; 0 cancels them at once.
 	Drain time.Duration
-	// Trajectories fill the trajectories of runs; nil keeps none.
+	// Trajectories records the trajectories of runs; nil records none.
 	Trajectories *TrajectoryOptions
-	// Skip is asked where all runs that are held here wait, one of them for a
-	// time: true puts the clock forward to the first timer, so that nobody waits
-	// for it; false is asked again soon. It is given what they wait for, by run,
-	// and must not block. nil waits, as every use but tests wants.
+	// Skip is called when all runs of this Local only wait, one of them for a timer: true advances the clock to the
+	// first timer; after false it is called again soon. It gets what each run waits for, and must not block. nil
+	// waits, which every use but tests needs.
 	Skip   func(open map[string][]engine.Interrupt) bool
 	Logger *slog.Logger
 }
@@ -66,15 +62,15 @@ type Local struct {
 	workers   *workers
 	ctx       context.Context
 	cancel    context.CancelFunc
-	sweeper   *sweeper // nil where nothing is recovered
+	sweeper   *sweeper // nil without recovery
 	loops     sync.WaitGroup
 	clock     clock
 	drain     atomic.Int64 // how long Close waits for effects, in nanoseconds
-	abandoned atomic.Int64 // functions of nodes that were given up and have not returned
+	abandoned atomic.Int64 // functions of abandoned nodes that have not returned
 
 	mu       sync.Mutex
 	held     map[string]*Execution
-	loading  map[string]chan struct{} // runs being loaded; closed when that is over
+	loading  map[string]chan struct{} // runs being loaded; closed after the load
 	closed   bool
 	paused   pausedRuns
 	sessions sessionCache
@@ -124,9 +120,9 @@ func NewLocal(o Options) *Local {
 	return l
 }
 
-// StartOptions says what a run starts with.
+// StartOptions describe the start of a run.
 type StartOptions struct {
-	// ID is the run's id; starting one that is there already joins it.
+	// ID is the run's id; starting an existing run joins it.
 	ID       string
 	Inputs   engine.Values
 	State    engine.Values
@@ -137,10 +133,9 @@ type StartOptions struct {
 	Targets  []string
 	Breaks   []string
 	Settings convo.Settings // of the main context
-	// Folder is where files are that nodes name; "" is the folder of the flow's file.
+	// Folder is the folder of the files that nodes name; "" means the folder of the flow's file.
 	Folder string
-	// Agents are the sub-agents that the session has so far, whose numbers stay; see
-	// engine.RunStarted.
+	// Agents are the sub-agents of the session so far, whose numbers are kept; see engine.RunStarted.
 	Agents []string
 	// Round is set for a round of a session. Start expects that the store has made its run;
 	// StartRound makes it.
@@ -150,12 +145,12 @@ type StartOptions struct {
 	treeRound   int
 
 	node   string                // the interrupt of Parent that waits for the run
-	caller string                // the node of Parent whose tool call begins it
-	main   *engine.ContextChange // makes the main context, in place of Settings
+	caller string                // the node of Parent whose tool call starts it
+	main   *engine.ContextChange // creates the main context, in place of Settings
 }
 
-// Start creates a run and drives it. A run of that id that exists is resumed
-// instead, whatever b says, so that starting is idempotent.
+// Start creates a run and drives it. An existing run with the id is resumed, whatever the options are, so that
+// starting is idempotent.
 func (l *Local) Start(ctx context.Context, p *Program, b StartOptions) (*Execution, error) {
 	first := func(x *Execution) error { return x.stageStart(p, &b) }
 	if b.Round != nil { // the store has made the run
@@ -193,19 +188,19 @@ func (l *Local) Resume(ctx context.Context, p *Program, id string) (*Execution, 
 	return x, err
 }
 
-// newExecution is one of a run that is there, driven by who makes it.
+// newExecution returns an execution of an existing run, which the caller drives.
 func (l *Local) newExecution(id string, m *machine, lease store.Lease) *Execution {
 	x := &Execution{ID: id, local: l, m: m, lease: lease, messages: newDriverQueue(), startedAt: time.Now(), ack: make(chan error, 1), done: make(chan struct{}), parentLink: parentLink{ready: make(chan struct{})}}
 	if m != nil {
 		x.hub.initialize(id, m.first-1, m.run.OpenChildren())
 	}
-	if m != nil && m.sessionPast != nil { // whoever said something is about to watch
+	if m != nil && m.sessionPast != nil { // a caller that sent a command is about to subscribe
 		x.hub.startBuffering()
 	}
 	return x
 }
 
-// stageStart stages the run's first event, unless somebody was faster.
+// stageStart stages the run's first event, unless the run has one.
 func (x *Execution) stageStart(p *Program, b *StartOptions) error {
 	if x.m.run.Start != nil {
 		return nil
@@ -220,7 +215,7 @@ func (x *Execution) stageStart(p *Program, b *StartOptions) error {
 	return x.m.step(x.local.clock.now(), e)
 }
 
-// startedEvent is the run's first.
+// startedEvent returns the run's first event.
 func (b *StartOptions) startedEvent(p *Program, parallel int) *engine.RunStarted {
 	s := b.Settings
 	main := engine.ContextChange{
@@ -243,8 +238,8 @@ func (b *StartOptions) startedEvent(p *Program, parallel int) *engine.RunStarted
 	}
 }
 
-// messagePrefix of a child run is its id, which is unique. Two flows of a tree may
-// use the same node ids, and a flow may run itself.
+// messagePrefix of a child run is its id, which is unique. Two flows of a tree may have the same node ids, and a flow
+// may be recursive.
 func (b *StartOptions) messagePrefix() string {
 	if b.Parent == "" {
 		return ""
@@ -252,12 +247,10 @@ func (b *StartOptions) messagePrefix() string {
 	return b.ID + "/"
 }
 
-// ErrDependenciesChanged: the run was started under something else than it is to be
-// resumed with.
+// ErrDependenciesChanged: the program differs from the one with which the run was started.
 var ErrDependenciesChanged = errors.New("what the run runs under has changed since it was started")
 
-// release gives an execution's lease back; who wants the run meanwhile waits until
-// the execution is done.
+// release releases an execution's lease; callers that need the run wait until the execution is done.
 func (l *Local) release(ctx context.Context, x *Execution) {
 	l.mu.Lock()
 	x.releasing = true
@@ -270,7 +263,7 @@ func (l *Local) release(ctx context.Context, x *Execution) {
 	}
 }
 
-// removeExecution ends an execution for those who wait for that.
+// removeExecution removes an ended execution and wakes the callers that wait for it.
 func (l *Local) removeExecution(x *Execution) {
 	l.mu.Lock()
 	if l.held[x.ID] == x {
@@ -281,7 +274,7 @@ func (l *Local) removeExecution(x *Execution) {
 	close(x.done)
 }
 
-// Owner is this process as the owner of runs: "here:pid:random".
+// Owner returns this process as an owner of runs: "here:pid:random".
 func (l *Local) Owner() string { return l.owner }
 
 // Held returns the execution of a run that this process drives, or nil.
@@ -291,16 +284,15 @@ func (l *Local) Held(id string) *Execution {
 	return l.held[id]
 }
 
-// SetDrain replaces Options.Drain for a Close to come.
+// SetDrain replaces Options.Drain for a later Close.
 func (l *Local) SetDrain(d time.Duration) { l.drain.Store(int64(d)) }
 
 func (l *Local) draining() time.Duration { return time.Duration(l.drain.Load()) }
 
-// Close stops: no node and no effect starts any more, and the effects in flight have
-// Options.Drain to end by themselves before they are cancelled. What effects brought is
-// kept, every run is left resumable, and its lease is given back as soon as nothing of
-// it is in flight. When ctx ends first the rest is abandoned, which loses nothing that
-// was acknowledged.
+// Close stops all runs: no node and no effect starts any more, and effects in flight have Options.Drain to end by
+// themselves before they are cancelled. Their results are recorded, every run stays resumable, and its lease is
+// released when nothing of it is in flight. If ctx ends first, the rest is abandoned, which loses nothing that was
+// acknowledged.
 func (l *Local) Close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
@@ -330,8 +322,7 @@ func (l *Local) Close(ctx context.Context) error {
 	}
 }
 
-// awaitEffects returns when nothing is in flight in the executions any more, or when
-// the time for that is over.
+// awaitEffects returns when no effect of the executions is in flight any more, or when the time is over.
 func (l *Local) awaitEffects(ctx context.Context, held []*Execution) {
 	d := l.draining()
 	if d <= 0 {
@@ -350,8 +341,7 @@ func (l *Local) awaitEffects(ctx context.Context, held []*Execution) {
 	}
 }
 
-// releaseAbandoned gives back the leases of runs whose nodes did not stop: the fence
-// refuses whatever they still want to commit.
+// releaseAbandoned releases the leases of runs whose nodes did not stop: the fence refuses their later commits.
 func (l *Local) releaseAbandoned() {
 	for _, x := range l.executions() {
 		if err := l.store.Release(context.WithoutCancel(l.ctx), x.lease); err != nil && !errors.Is(err, store.ErrFenced) {
@@ -360,8 +350,8 @@ func (l *Local) releaseAbandoned() {
 	}
 }
 
-// stopAttempts tells all attempts to stop; on the run's goroutine. With drain those that have
-// effects in flight may wait for them, and start no other.
+// stopAttempts stops all attempts; called by the driver. With drain, attempts with effects in flight may wait for
+// them, and start no others.
 func (x *Execution) stopAttempts(drain bool) {
 	for _, a := range x.m.active {
 		if a.cancel == nil {

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// logEnd logs how an execution ended, with what is needed to find the run and to add
-// up what runs cost: one line for each run, and for each pause. It holds no text of a
-// person, model or tool.
+// logEnd logs the end of an execution, with what is needed to find the run and to sum up costs: one line for each
+// run, and for each pause. It contains no text of a person, model or tool.
 func (x *Execution) logEnd() {
 	ctx, log, s := context.Background(), x.local.o.Logger, x.m.run.Start
 	if !log.Enabled(ctx, slog.LevelInfo) || s == nil {

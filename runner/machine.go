@@ -18,7 +18,7 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// Services are what nodes may use; see node.Services.
+// Services are the services of nodes; see node.Services.
 type Services struct {
 	LLM   *llm.Service
 	Tools *tool.Set
@@ -28,7 +28,7 @@ type Services struct {
 	HTTP      node.HTTPDoer
 	Secret    func(name string) (string, bool)
 
-	maxDepth int                           // of child runs; 0 is MaxDepth
+	maxDepth int                           // of child runs; 0 means MaxDepth
 	history  func(run string) convo.Source // the messages of a run's contexts
 }
 
@@ -41,34 +41,33 @@ type machine struct {
 	vars        map[string]any         // `run` in expressions
 	laneOrigins map[string]*laneOrigin // by path of the expanding composite
 
-	pendingFork    *ForkPlan   // to be a fork of this, which is not staged yet
-	forkBaseCommit *store.Base // the past that a run shares which was read from its beginning
+	pendingFork    *ForkPlan   // to become a fork of this one, which is not staged yet
+	forkBaseCommit *store.Base // the shared past of a run that was read from its beginning
 
 	seq    int64          // of the last commit taken
-	fence  int64          // the run's, where it was left with that commit; 0 is not known
+	fence  int64          // the run's, if it was released with that commit; 0 if unknown
 	first  int64          // number of the first staged event
 	staged []engine.Event // applied, not yet committed
-	// starts are attempts to launch once what is staged is durable.
+	// starts are attempts to start when the staged events are durable.
 	starts   []*attempt
-	launched []*attempt // room to be used again
+	launched []*attempt // reusable space
 	// direct are attempts to run now, before their start is durable.
 	direct   []*attempt
 	reducers func(key string) flow.Reducer
-	// checkpointEvents is how many events the last checkpoint includes, checkpointSize its bytes.
+	// checkpointEvents is the number of events that the last checkpoint includes, checkpointSize its size in bytes.
 	checkpointEvents, checkpointSize int64
-	freeAttempt                      *attempt // to be used again for the next direct attempt
+	freeAttempt                      *attempt // reused for the next direct attempt
 	active                           map[string]*attempt
-	// checkChildren: there may be children to see to. asked: what the run asks may have
-	// changed. warm: nothing has happened to the run or its children since this
-	// process left it.
+	// checkChildren: the children must be supervised. asked: the open questions may have changed. warm: nothing has
+	// happened to the run or its children since this process released it.
 	checkChildren, questionsChanged, unchangedSinceRelease bool
-	// lateMain: what the main context begins with can be read after the first commit only.
+	// lateMain: the messages with which the main context starts can be read only after the first commit.
 	lateMain bool
 	ledger   budgetLedger
-	// snapshots are the contexts as attempts saw them, by path; see keepBase.
+	// snapshots are the contexts as attempts saw them, by path; see keepContextSnapshots.
 	snapshots map[string]map[string]convo.Context
-	// journal is where histories are read from that began before the run; past is
-	// that of the session that the run is a round of, nil where it is none.
+	// journal reads histories that started before the run; past is the history of the session of which the run is a
+	// round, nil if it is none.
 	journal     historyReader
 	sessionPast *sessionPast
 }
@@ -80,13 +79,12 @@ func newMachine(id string, p *Program, s *Services) *machine {
 	}
 }
 
-// step applies an event at a time and all that follows from it; the attempts
-// that it starts are put up for launch. All events of a commit happen at one
-// time, that of the first, so that a replay sees what the run saw.
+// step applies an event and its consequences, one at a time, and queues the attempts that they start. All events of a
+// commit have the time of the first, so that a replay sees what the run saw.
 func (m *machine) step(at int64, e engine.Event) error {
 	if len(m.staged) == 0 {
 		m.run.Tick(at)
-		if cap(m.staged) < 4 { // room for many commits at once, more the longer the run
+		if cap(m.staged) < 4 { // space for many commits at once, more for a longer run
 			m.staged = make([]engine.Event, 0, min(max(8, m.first), 512))
 		}
 	}
@@ -106,7 +104,7 @@ func (m *machine) step(at int64, e engine.Event) error {
 	return nil
 }
 
-// collectOutputs evaluates the outputs of a scope that has finished, if there is one.
+// collectOutputs evaluates the outputs of a finished scope, if there is one.
 func (m *machine) collectOutputs() engine.Event {
 	path, ok := m.run.FinishedScope()
 	if !ok || m.program.recorded {
@@ -150,8 +148,7 @@ func (m *machine) completedEvent(out, absent engine.Values) engine.Event {
 	return &engine.RunCompleted{Outputs: out, Absent: absent, Session: changes}
 }
 
-// unmapLaneHandles gives handles of a lane's own contexts the names that those have
-// outside it.
+// unmapLaneHandles renames handles of a lane's own contexts to the names outside the lane.
 func unmapLaneHandles(v engine.Value, lane string) engine.Value {
 	switch t := v.(type) {
 	case engine.Handle:
@@ -168,8 +165,7 @@ func unmapLaneHandles(v engine.Value, lane string) engine.Value {
 	return v
 }
 
-// afterApply keeps the contexts in step with an applied event and makes the
-// attempts that it starts.
+// afterApply updates the contexts after an applied event and creates the attempts that it starts.
 func (m *machine) afterApply(e engine.Event) error {
 	switch e := e.(type) {
 	case *engine.NodeStarted:
@@ -192,7 +188,7 @@ func (m *machine) afterApply(e engine.Event) error {
 		}
 	case *engine.NodePulling:
 		m.keepContextSnapshots(e.Path)
-	case *engine.NodeCancelled: // it may go on once a person has another tried again
+	case *engine.NodeCancelled: // it may continue after a person has retried another node
 		m.keepContextSnapshots(e.Path)
 		return m.applyContextChanges(e.Contexts)
 	case *engine.NodeFailed:
@@ -202,7 +198,7 @@ func (m *machine) afterApply(e engine.Event) error {
 	case *engine.NodeRetrying:
 		m.closeLanes(e.Path)
 		m.dropContextSnapshots(e.Path, false)
-	case *engine.IterationCompleted: // a race that is won cancels the children of its other branches
+	case *engine.IterationCompleted: // the winner of a race cancels the children of the other branches
 		if m.run.Cancelling() {
 			m.checkChildren, m.questionsChanged = true, true
 		}
@@ -228,7 +224,7 @@ func (m *machine) afterApply(e engine.Event) error {
 	return nil
 }
 
-// setRunVars notes what the run's first event gives to expressions.
+// setRunVars sets the values of the run's first event for expressions.
 func (m *machine) setRunVars(e *engine.RunStarted) {
 	m.vars = map[string]any{
 		"id": m.run.ID, "flow": e.Flow, "user": e.User, "inputs": e.Inputs.Map(), "session": nil, "round": nil,
@@ -272,7 +268,7 @@ func (m *machine) applyContextChange(ch *engine.ContextChange) error {
 	}
 	c := m.contexts[ch.ID]
 	if ch.Adds > 0 && ch.Adds == len(body.Append) {
-		c, err = c.Extend(body.Append, body.Versions) // asks a store nothing
+		c, err = c.Extend(body.Append, body.Versions) // does not read the store
 	} else {
 		c, err = c.Apply(body)
 	}
@@ -283,9 +279,9 @@ func (m *machine) applyContextChange(ch *engine.ContextChange) error {
 	return nil
 }
 
-// childHistorySource is where the messages are read that a child run's context begins with.
-// A lane of the parent has only its own messages under its name: the run itself is
-// asked, which the store leads on from lane to lane once the first commit is there.
+// childHistorySource returns the source of the messages with which a child run's context starts. A lane of the parent
+// has only its own messages under its name, so the run itself is the source; the store resolves lanes once the first
+// commit exists.
 func (m *machine) childHistorySource(ch *engine.ContextChange) convo.Source {
 	if strings.Contains(ch.Parent, "@") {
 		m.lateMain = true
@@ -294,8 +290,7 @@ func (m *machine) childHistorySource(ch *engine.ContextChange) convo.Source {
 	return &renamedSource{m.services.history(ch.Run), ch.Parent}
 }
 
-// newAttempt makes the attempt that an event starts. What the node is given is
-// fixed here, as of this event.
+// newAttempt creates the attempt that an event starts. Its inputs are those as of this event.
 func (m *machine) newAttempt(path string, forks []engine.ContextChange) error {
 	if err := m.applyContextChanges(forks); err != nil {
 		return err
@@ -323,8 +318,7 @@ func (m *machine) newAttempt(path string, forks []engine.ContextChange) error {
 	return nil
 }
 
-// takeCommit hands out what is staged as the run's next commit; ok is false where
-// there is nothing.
+// takeCommit returns the staged events as the run's next commit; ok is false if there are none.
 func (m *machine) takeCommit() (c engine.Commit, ok bool) {
 	if len(m.staged) == 0 {
 		return c, false
@@ -332,11 +326,11 @@ func (m *machine) takeCommit() (c engine.Commit, ok bool) {
 	m.seq++
 	c = engine.Commit{Run: m.run.ID, Seq: m.seq, First: m.first, At: m.run.Now(), Events: slices.Clip(m.staged)}
 	m.first += int64(len(m.staged))
-	m.staged = m.staged[len(m.staged):] // the rest of the room is for the next ones
+	m.staged = m.staged[len(m.staged):] // the rest of the space is for later commits
 	return c, true
 }
 
-// replay applies a commit that was made before.
+// replay applies an existing commit.
 func (m *machine) replay(c engine.Commit) error {
 	if c.Seq != m.seq+1 {
 		return fmt.Errorf("run %s: commit %d follows %d", m.run.ID, c.Seq, m.seq)
@@ -358,7 +352,7 @@ func (m *machine) replay(c engine.Commit) error {
 	return nil
 }
 
-// replayEvent is follow without starting anything.
+// replayEvent is step without starting anything.
 func (m *machine) replayEvent(e engine.Event) error {
 	switch e := e.(type) {
 	case *engine.NodeStarted:
@@ -369,9 +363,8 @@ func (m *machine) replayEvent(e engine.Event) error {
 	return m.afterApply(e)
 }
 
-// relaunch puts up for launch every attempt that was executing when the run was
-// last seen, and carries on with what was decided but not journaled. Where the
-// run stops, what was executing has ended with the process.
+// relaunch queues every attempt that was executing when the run was released or its process died, and continues with
+// decisions that were not journaled. If the run stops, the attempts have ended with the process.
 func (m *machine) relaunch(at int64) error {
 	if m.program.recorded && !m.run.Cancelling() {
 		return nil
@@ -408,8 +401,8 @@ func (m *machine) hasUnknownEffect(path string) bool {
 	return false
 }
 
-// takeLaunchable hands out the attempts whose start is durable. Those that the run
-// has no use for any more are cancelled instead.
+// takeLaunchable returns the attempts whose start is durable. Those that the run no longer needs are cancelled
+// instead.
 func (m *machine) takeLaunchable(at int64) ([]*attempt, error) {
 	starts := m.starts
 	m.starts, m.launched = m.launched[:0], starts
@@ -430,13 +423,13 @@ func (m *machine) takeLaunchable(at int64) ([]*attempt, error) {
 	return out, nil
 }
 
-// checkFlow says that the run was started under another flow than this one.
+// checkFlow returns an error if the run was started with another flow.
 func (m *machine) checkFlow(s *engine.RunStarted) error {
 	return fmt.Errorf("run %s was started under flow %s and this is %s: %w", m.run.ID, s.Fingerprint, m.program.Fingerprint, ErrDependenciesChanged)
 }
 
-// checkDependencies says which node types and tools are not what they were when the run
-// was started; nil where they all are. Tools are no matter to a run that is over.
+// checkDependencies returns the node types and tools that differ from those with which the run was started; nil if
+// none do. Tools are ignored for a run that has ended.
 func (m *machine) checkDependencies(s *engine.RunStarted) error {
 	if m.program.recorded || m.program.allowChanges {
 		return nil
@@ -450,13 +443,12 @@ func (m *machine) checkDependencies(s *engine.RunStarted) error {
 	return &DependenciesChanged{Run: m.run.ID, Changes: diff}
 }
 
-// MissingDependencies lists the node types and tools of a run's closure that are not what they were
-// when the run was started, or are not there any more.
+// MissingDependencies lists the node types and tools of a run's pinned dependencies that differ or are missing.
 func (p *Program) MissingDependencies(closure map[string]string) []string {
 	return p.missingDependencies(closure, false)
 }
 
-// missingDependencies is Lacks; anyhow leaves out tools.
+// missingDependencies is MissingDependencies; anyhow ignores tools.
 func (p *Program) missingDependencies(closure map[string]string, anyhow bool) []string {
 	var diff []string
 	for _, name := range slices.Sorted(maps.Keys(closure)) {

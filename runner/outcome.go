@@ -10,11 +10,10 @@ import (
 	"github.com/weir-run/weir/internal/guard"
 )
 
-// errAborted is the cause with which a run's own attempts are cancelled.
+// errAborted is the cause with which a run cancels its own attempts.
 var errAborted = errors.New("the run stops here")
 
-// applyOutcome turns what a node's function left behind into events and applies them.
-// It ends the attempt.
+// applyOutcome converts the result of a node's function to events and applies them. It ends the attempt.
 func (m *machine) applyOutcome(at int64, a *attempt, err error, micros int64) error {
 	delete(m.active, a.Path)
 	for _, e := range a.pending {
@@ -32,10 +31,10 @@ func (m *machine) applyOutcome(at int64, a *attempt, err error, micros int64) er
 	return m.step(at, end)
 }
 
-// outcomeEvent is the event that ends an entry into an attempt.
+// outcomeEvent returns the event that ends an entry into an attempt.
 func (m *machine) outcomeEvent(a *attempt, err error, micros int64) (e engine.Event) {
 	defer func() {
-		if p := recover(); p != nil { // what the node left cannot be committed
+		if p := recover(); p != nil { // the node's result cannot be committed
 			e = &engine.NodeFailed{Path: a.Path, Error: a.toError(guard.Recovered(p)), Micros: micros}
 		}
 	}()
@@ -74,8 +73,8 @@ func (m *machine) outcomeEvent(a *attempt, err error, micros int64) (e engine.Ev
 	return done
 }
 
-// cancelledEvent is the event that ends an attempt which the run has no use for any
-// more. One with children waits for their end first.
+// cancelledEvent returns the event that ends an attempt that the run no longer needs. An attempt with children waits
+// for their end first.
 func (m *machine) cancelledEvent(path string, unknown bool) engine.Event {
 	if m.run.HasOpenChild(path) {
 		return &engine.NodeWaiting{Path: path}
@@ -108,7 +107,7 @@ func (a *attempt) failedEvent(err error, micros int64) engine.Event {
 	return failed
 }
 
-// abandonedEvent is the event that ends an attempt which the run has stopped.
+// abandonedEvent returns the event that ends an attempt that the run has stopped.
 func (m *machine) abandonedEvent(a *attempt) engine.Event {
 	e := m.cancelledEvent(a.Path, a.hasUnknownEffect())
 	if c, ok := e.(*engine.NodeCancelled); ok {
@@ -117,8 +116,7 @@ func (m *machine) abandonedEvent(a *attempt) engine.Event {
 	return e
 }
 
-// managers are those of the contexts that the attempt may have changed, its own
-// first.
+// managers returns the managers of the contexts that the attempt may have changed, its own first.
 func (a *attempt) managers() []*convo.Manager {
 	if a.manager == nil {
 		return a.otherManagers
@@ -126,7 +124,7 @@ func (a *attempt) managers() []*convo.Manager {
 	return append([]*convo.Manager{a.manager}, a.otherManagers...)
 }
 
-// unansweredMessages keeps what a person said to a node that will not answer.
+// unansweredMessages keeps the message of a person to a node that will not answer.
 func (m *machine) unansweredMessages(a *attempt) []engine.ContextChange {
 	var out []engine.ContextChange
 	for _, mgr := range a.managers() {
@@ -137,7 +135,7 @@ func (m *machine) unansweredMessages(a *attempt) []engine.ContextChange {
 		change := convo.Change{Append: mgr.UserInputs()}
 		after, err := before.Apply(change)
 		if err != nil {
-			continue // whoever reads the history next is told
+			continue // later readers of the history see it
 		}
 		if n := after.History.Len() - before.History.Len(); n == len(change.Append) {
 			out = append(out, engine.ContextChange{ID: mgr.ID(), Adds: n, Body: &change})
@@ -159,7 +157,7 @@ func (a *attempt) normalizeItems() error {
 	return nil
 }
 
-// completion gathers a node's transaction.
+// completion builds a node's transaction.
 func (m *machine) completion(a *attempt, micros int64) (*engine.NodeCompleted, error) {
 	out, meta, state := a.ctx.Result()
 	done := &engine.NodeCompleted{Path: a.Path, Outputs: out, Metadata: meta, State: state, Micros: micros, Cached: a.cacheHit}
@@ -175,8 +173,7 @@ func (m *machine) completion(a *attempt, micros int64) (*engine.NodeCompleted, e
 	return done, nil
 }
 
-// isContext reports whether a node returns a context, which would be a copy
-// that nobody writes to, instead of its handle.
+// isContext reports whether a node returns a context, which would be a copy without a writer, instead of its handle.
 func isContext(v any) bool {
 	switch v.(type) {
 	case convo.Context, *convo.Context, convo.History, *convo.History, *convo.Manager:
@@ -206,7 +203,7 @@ func (m *machine) addContextChanges(a *attempt, done *engine.NodeCompleted) erro
 	return nil
 }
 
-// checkState holds what the state would become against its keys' schemas.
+// checkState validates the resulting state against its keys' schemas.
 func (m *machine) checkState(path string, changes []engine.StateChange) error {
 	if len(m.program.schemas) == 0 || len(changes) == 0 {
 		return nil

@@ -11,11 +11,11 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Owned is a store.ErrOwned that says who has the run.
+// Owned is a store.ErrOwned with the owner of the run.
 type Owned struct {
 	Run   string
-	Owner string    // as the store has it
-	Until time.Time // when others may take it, unless it is renewed
+	Owner string    // as stored
+	Until time.Time // the end of the lease, unless it is renewed
 }
 
 // Error names the process.
@@ -32,18 +32,18 @@ func (e *Owned) Hint() string {
 		engine.CommandLine("show", e.Run), engine.CommandLine("cancel", e.Run), e.Until.Local().Format("15:04:05"))
 }
 
-// OwnerName is the owner of a run in words: "4711 on HOST".
+// OwnerName describes the owner of a run: "4711 on HOST".
 func OwnerName(owner string) string {
 	host, rest, ok := strings.Cut(owner, ":")
 	pid, _, ok2 := strings.Cut(rest, ":")
 	if !ok || !ok2 {
 		return owner
 	}
-	host, _, _ = strings.Cut(host, "+") // less the boot and the namespace
+	host, _, _ = strings.Cut(host, "+") // without the boot and the namespace
 	return pid + " on " + host
 }
 
-// ownedError says of a run that another process has which one that is.
+// ownedError returns the error for a run that another process owns.
 func (l *Local) ownedError(ctx context.Context, id string, err error) error {
 	if !errors.Is(err, store.ErrOwned) {
 		return fmt.Errorf("run %s: %w", id, err)
@@ -55,6 +55,5 @@ func (l *Local) ownedError(ctx context.Context, id string, err error) error {
 	return &Owned{Run: id, Owner: r.Owner, Until: r.Until}
 }
 
-// OwnerDead reports whether the owner of a run is a process of this machine that
-// is not there any more.
+// OwnerDead reports whether the owner of a run is a process of this machine that no longer exists.
 func OwnerDead(owner string) bool { return ownerDead(owner) }

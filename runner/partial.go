@@ -9,13 +9,13 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// maxPartial bounds how many bytes of an answer that is cut off are kept.
+// maxPartial is the maximum size of a stored interrupted answer, in bytes.
 const maxPartial = 64 << 10
 
-// partialNotePrefix begins the key of a note behind the node's path.
+// partialNotePrefix is the prefix of a note's key after the node's path.
 const partialNotePrefix = "/partial:"
 
-// addPartial adds to what the model call in flight has said; anew forgets what is before it.
+// addPartial adds to the output of the current model call; anew discards the earlier output.
 func (a *attempt) addPartial(text string, anew bool) {
 	if text == "" && !anew {
 		return
@@ -31,8 +31,8 @@ func (a *attempt) addPartial(text string, anew bool) {
 	a.partial = append(a.partial, text...)
 }
 
-// notePartial keeps what a model call had said when its run was cancelled, for people to
-// read; it is no part of any history. A call that is cut off otherwise is made again.
+// notePartial records the output of a model call when its run is cancelled, for people to read; it is not part of any
+// history. A call that is interrupted for another reason is repeated.
 func (a *attempt) notePartial(key string) {
 	if !errors.Is(context.Cause(a.ctx), errAborted) {
 		return
@@ -52,8 +52,7 @@ func (a *attempt) notePartial(key string) {
 	})
 }
 
-// PartialOf is the text of a model's answer that was cut off when its run was cancelled,
-// where a note is of one.
+// PartialOf returns the interrupted model answer in a note, if it has one.
 func PartialOf(n *engine.NoteRecorded) (text string, ok bool) {
 	if !strings.HasPrefix(n.Key, n.Path+partialNotePrefix) {
 		return "", false

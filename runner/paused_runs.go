@@ -66,8 +66,7 @@ func (m *machine) canPause() bool {
 	return loaded <= maxPausedMessages
 }
 
-// reset has the accounts opened anew, as the journal says they are; no call is
-// out.
+// reset clears the accounts, which are opened again from the journal; no call is in flight.
 func (p *budgetLedger) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,40 +10,38 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// Program is a flow ready to run: its plan, with every node's settings decoded
-// and every template compiled. It is immutable and shared by runs.
+// Program is an executable flow: its plan, with every node's settings decoded and every template compiled. It is
+// immutable and shared by runs.
 type Program struct {
 	Flow        *flow.Flow
 	Plan        *engine.Plan
 	Fingerprint string
-	// Pinned pins the versions of the node types by their names and, by ToolPin,
-	// the hashes of the tools that the flow names; whoever prepares the program
-	// adds these before it is used.
+	// Pinned has the versions of the node types by their names and, by ToolPin, the hashes of the tools that the flow
+	// names; the caller of Prepare adds these before it uses the program.
 	Pinned map[string]string
-	// Specs is the digest under which the store keeps flow.Specs of the flow, "" where
-	// it keeps none. Inferred are the node types of a recorded program whose ports
-	// were inferred from the edges.
+	// Specs is the digest under which the store keeps flow.Specs of the flow, "" if it has none. Inferred are the
+	// node types of a recorded program whose ports were inferred from the edges.
 	Specs    string
 	Inferred []string
-	// RecordedSpecs is what the store keeps under Specs; nil where it keeps nothing.
+	// RecordedSpecs is what the store keeps under Specs; nil if there is nothing.
 	RecordedSpecs     *flow.Specs
-	recorded          bool // made by Recorded
+	recorded          bool // made by NewRecordedProgram
 	types             flow.Catalogue
-	ignoreToolChanges bool                    // changed tools are no matter
-	allowChanges      bool                    // nor is anything else that Accept allows
-	files             bool                    // nodes of the flow, or of one that it uses, name files
+	ignoreToolChanges bool                    // changed tools are ignored
+	allowChanges      bool                    // so are other changes that Accept allows
+	files             bool                    // nodes of the flow, or of a sub-flow, name files
 	schemas           map[string]*node.Schema // of state keys
 }
 
-// preparedNode is what a node's plan holds for the runner.
+// preparedNode is the runner's part of a node's plan.
 type preparedNode struct {
 	node        node.Node
 	cache       *cacheSpec
 	bindings    []binding
 	artifacts   []artifact               // that it declares
 	lazy        []string                 // lazy ports
-	types       map[string]flow.PortType // of ports that take one value of a certain type
-	inline      bool                     // may run on the run's own goroutine
+	types       map[string]flow.PortType // of ports with a single value of a specific type
+	inline      bool                     // may run on the driver's goroutine
 	startsEarly bool                     // may run before its start is durable
 }
 
@@ -53,8 +51,8 @@ type binding struct {
 	tpl       *expr.Template
 	literal   engine.Value
 	isLiteral bool
-	// singleRef marks a template that is exactly one reference: where its source gave
-	// nothing, the port or output is absent.
+	// singleRef marks a template that is exactly one reference: if its source has no value, the port or output is
+	// absent.
 	singleRef bool
 	pos       flow.Pos
 }
@@ -81,21 +79,20 @@ func Prepare(f *flow.Flow, c *node.Catalogue) (*Program, error) {
 	return p, nil
 }
 
-// ToolPin is a tool's name in a closure.
+// ToolPin returns the name of a tool in pinned dependencies.
 func ToolPin(name string) string { return toolPinPrefix + name }
 
-// toolPinPrefix is in front of the names of tools: no node type has a colon.
+// toolPinPrefix is the prefix of tool names; the names of node types have no colon.
 const toolPinPrefix = "tool:"
 
-// IgnoringToolChanges is the program for what may be done to a run whatever became of its
-// tools since it was started: to stop it.
+// IgnoringToolChanges returns the program for commands that do not depend on changed tools, such as stopping a run.
 func (p *Program) IgnoringToolChanges() *Program {
 	q := *p
 	q.ignoreToolChanges = true
 	return &q
 }
 
-// allowingChanges is the program for accepting what is different about it.
+// allowingChanges returns the program for accepting changes.
 func (p *Program) allowingChanges() *Program {
 	q := *p
 	q.allowChanges = true
@@ -160,7 +157,7 @@ func (p *Program) prepareNode(n *engine.NodePlan, c *node.Catalogue) error {
 	if h.artifacts, err = prepareArtifacts(n.Def.Artifacts); err != nil {
 		return err
 	}
-	if h.artifacts != nil { // templates over many elements take their time
+	if h.artifacts != nil { // templates over many elements take long
 		h.inline, h.startsEarly = false, false
 	}
 	ports := n.Spec.PortsOf(n.Def)
@@ -177,10 +174,10 @@ func (p *Program) prepareNode(n *engine.NodePlan, c *node.Catalogue) error {
 	return nil
 }
 
-// warmUp compiles an expression, so that the language is ready when the first flow
-// is: that takes milliseconds once in a process.
+// warmUp compiles an expression, so that CEL is initialised before the first flow, which takes milliseconds once in a
+// process.
 func warmUp() {
-	_, _ = expr.ParseTemplate("{{ 1 + 1 }}") // is valid
+	_, _ = expr.ParseTemplate("{{ 1 + 1 }}") // the expression is valid
 }
 
 func prepareBindings(in []flow.Binding) ([]binding, error) {

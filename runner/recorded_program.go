@@ -8,10 +8,9 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// NewRecordedProgram makes a program of a flow that flow.Record read. Under it a run can be
-// read, shown and cancelled without the node types that it was started with. No
-// node of it is ever entered: what a command leaves to run stays for a process
-// that has the types. Specs is the digest of the specs, "" where there are none.
+// NewRecordedProgram returns a program for a flow that flow.Record read. With it a run can be read, shown and
+// cancelled without the node types with which it was started. It never enters a node: nodes that a command makes
+// runnable wait for a process that has the types. specs is the digest of the specs, "" if there are none.
 func NewRecordedProgram(f *flow.Flow, specs string, inferred []string) (*Program, error) {
 	plan, err := engine.Compile(f, nil)
 	if err != nil {
@@ -19,14 +18,13 @@ func NewRecordedProgram(f *flow.Flow, specs string, inferred []string) (*Program
 	}
 	p := &Program{
 		Flow: f, Plan: plan, Fingerprint: f.Fingerprint(), Specs: specs, Inferred: inferred, recorded: true,
-		Pinned: map[string]string{"recorded": specs}, // that of no program which runs
+		Pinned: map[string]string{"recorded": specs}, // no executable program has it
 	}
 	p.prepareRecordedGraph(plan.Root)
 	return p, nil
 }
 
-// prepareRecordedGraph gives the nodes what reading needs of a host: the bindings of their
-// ports, those that can be read.
+// prepareRecordedGraph prepares the nodes for reading: the bindings of their ports, as far as they can be read.
 func (p *Program) prepareRecordedGraph(g *engine.GraphPlan) {
 	g.Host = []binding(nil)
 	for i := range g.Nodes {
@@ -44,12 +42,11 @@ func (p *Program) prepareRecordedGraph(g *engine.GraphPlan) {
 	}
 }
 
-// Executable reports whether nodes can be entered under the program; false for one that
-// Recorded made.
+// Executable reports whether nodes can be entered with the program; false for one of NewRecordedProgram.
 func (p *Program) Executable() bool { return !p.recorded }
 
-// endAbandoned ends what was executing in a run that is being stopped under a recorded
-// program: as cancelled, with outcome unknown where an effect had started.
+// endAbandoned ends the executing nodes of a run that is stopped with a recorded program: as cancelled, with outcome
+// unknown if an effect had started.
 func (m *machine) endAbandoned(at int64) error {
 	if !m.program.recorded || !m.run.Cancelling() {
 		return nil
@@ -65,15 +62,13 @@ func (m *machine) endAbandoned(at int64) error {
 	return nil
 }
 
-// onlyCancelsChildren reports whether an execution under a recorded program has nothing more
-// to do: it only waits for children that it cancels.
+// onlyCancelsChildren reports whether an execution with a recorded program only waits for children that it cancels.
 func (x *Execution) onlyCancelsChildren() bool {
 	return !x.m.run.Cancelling() || x.children.None()
 }
 
-// withProgram does something with a run that is to be stopped, or is only told of
-// another: under its own program where this process has that, else under the
-// recorded one.
+// withProgram carries out an operation that stops or notifies a run: with its own program if this process has that,
+// otherwise with the recorded one.
 func (l *Local) withProgram(ctx context.Context, run, fingerprint string, do func(p *Program) error) error {
 	p, err := l.currentProgram(ctx, run, fingerprint)
 	if err == nil {
@@ -91,7 +86,7 @@ func (l *Local) withProgram(ctx context.Context, run, fingerprint string, do fun
 	return do(p)
 }
 
-// currentProgram is the program of a run with the node types of this process.
+// currentProgram returns the program of a run with the node types of this process.
 func (l *Local) currentProgram(ctx context.Context, run, fingerprint string) (*Program, error) {
 	if l.o.Flow == nil && l.o.Program != nil {
 		return l.o.Program(ctx, run)

@@ -10,14 +10,14 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// MaxCrashes is how many processes may end while they execute a run, without a commit
-// of it between, before it is no longer continued automatically.
+// MaxCrashes is the number of processes that may end while they execute a run, without a commit between, before it is
+// no longer continued automatically.
 const MaxCrashes = 3
 
-// ErrPoisoned: processes have ended several times while they executed the run.
+// ErrPoisoned: several processes have ended while they executed the run.
 var ErrPoisoned = errors.New("the run is set aside: processes ended while they executed it")
 
-// Poisoned is an ErrPoisoned that names the run.
+// Poisoned is an ErrPoisoned with the run.
 type Poisoned struct {
 	Run     string
 	Crashes int
@@ -40,10 +40,10 @@ func (e *Poisoned) Hint() string {
 // ErrStopped: the process closed while it executed the run.
 var ErrStopped = errors.New("the process stopped executing the run")
 
-// Stopped is an ErrStopped that names the run. Nothing that was acknowledged is lost.
+// Stopped is an ErrStopped with the run. Nothing that was acknowledged is lost.
 type Stopped struct{ Run string }
 
-// Error says how the run is continued.
+// Error says how to continue the run.
 func (e *Stopped) Error() string {
 	return fmt.Sprintf("run %s was stopped before its end because its process is closing; continue it with `%s`",
 		e.Run, engine.CommandLine("resume", e.Run))
@@ -52,10 +52,10 @@ func (e *Stopped) Error() string {
 // Unwrap returns ErrStopped.
 func (e *Stopped) Unwrap() error { return ErrStopped }
 
-// Missing says what a process lacks to continue a run.
+// Missing lists what a process lacks to continue a run.
 type Missing struct {
 	Run string
-	// What names each thing: a node type, a tool, a provider, a secret.
+	// The names of what is missing: node types, tools, providers, secrets.
 	What []string
 }
 
@@ -67,19 +67,19 @@ func (e *Missing) Error() string {
 // Unwrap returns ErrClosure.
 func (e *Missing) Unwrap() error { return ErrDependenciesChanged }
 
-// Blocked is a run that this process found unfinished and does not continue.
+// Blocked is an unfinished run that this process does not continue.
 type Blocked struct {
 	Run, Session string
-	// Poisoned: processes ended while they executed the run.
+	// Poisoned: several processes ended while they executed the run.
 	Poisoned bool
-	// Missing is what this process lacks, where that is why.
+	// Missing is what this process lacks, if that is the reason.
 	Missing []string
-	// Err is why.
+	// Err is the reason.
 	Err error
 }
 
-// Recover is Resume without a person who asks for it: a run that has brought down its
-// processes is a *Poisoned error.
+// Recover is Resume without a request of a person: for a run whose processes have crashed too often it returns a
+// *Poisoned error.
 func (l *Local) Recover(ctx context.Context, p *Program, id string) (*Execution, error) {
 	if x := l.Held(id); x != nil {
 		return l.Resume(ctx, p, id)
@@ -95,7 +95,7 @@ func (l *Local) Recover(ctx context.Context, p *Program, id string) (*Execution,
 	return l.Resume(ctx, p, id)
 }
 
-// crashesOf is the run's count of crashes once this process has taken it.
+// crashesOf returns the run's count of crashes after this process acquired it.
 func (l *Local) crashesOf(u *store.Unfinished, gone bool) int {
 	left := u.Owner != "" && u.Owner != l.owner && (gone || u.Expired)
 	if left && u.Status == engine.Running && u.Activity == engine.Executing {
@@ -104,7 +104,7 @@ func (l *Local) crashesOf(u *store.Unfinished, gone bool) int {
 	return u.Crashes
 }
 
-// quarantine makes the count of a poisoned run durable and gives the run back.
+// quarantine makes the count of a poisoned run durable and releases the run.
 func (l *Local) quarantine(ctx context.Context, u *store.Unfinished) error {
 	if u.Owner == "" {
 		return &Poisoned{u.Run, u.Crashes}
@@ -119,9 +119,9 @@ func (l *Local) quarantine(ctx context.Context, u *store.Unfinished) error {
 	return &Poisoned{u.Run, lease.Crashes}
 }
 
-// acquire acquires the lease of a run, at once where its owner is a process of this
-// machine that is known to be dead: such a process cannot commit any more. Once begun it
-// does not end with ctx: a store that gives up waiting may have written the lease.
+// acquire acquires the lease of a run, at once if its owner is a process of this machine that is known to be dead:
+// such a process cannot commit any more. After it has begun it does not end with ctx: a store that stops waiting may
+// have written the lease.
 func (l *Local) acquire(ctx context.Context, id string) (store.Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Lease{}, err

@@ -6,28 +6,27 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// Refusal is an ErrStatus that says what cannot be done, why, and what can be
-// done instead.
+// Refusal is an ErrStatus with the refused operation, the reason, and an alternative.
 type Refusal struct {
-	// What cannot be done, as "run r cannot be cancelled", and Why.
+	// What is the refused operation, as "run r cannot be cancelled", and Why the reason.
 	What, Why string
-	// Instead is a hint, "" where there is none.
+	// Instead is a hint, "" if there is none.
 	Instead string
 }
 
-// Error says what cannot be done, and why.
+// Error returns the operation and the reason.
 func (e *Refusal) Error() string { return e.What + ": " + e.Why }
 
 // Unwrap returns ErrStatus.
 func (e *Refusal) Unwrap() error { return ErrStatus }
 
-// endedHint says what to do about a run that has ended for good.
+// endedHint returns what to do about a run that has ended.
 func endedHint(run string) string {
 	return fmt.Sprintf("`%s` makes a run that goes on from an earlier point of it, `%s` does all of it again",
 		engine.CommandLine("fork", run, "--from", "NODE"), engine.CommandLine("rerun", run))
 }
 
-// overrideVerb is what has been done to a node that was forced.
+// overrideVerb describes an override of a node.
 func overrideVerb(op string) string {
 	switch op {
 	case "retry":
@@ -39,7 +38,7 @@ func overrideVerb(op string) string {
 	}
 }
 
-// overrideError refuses to force the node at path, which is not stuck.
+// overrideError refuses to override the node at path, which is not stuck.
 func overrideError(r *engine.Run, path, what string) error {
 	e := &Refusal{What: fmt.Sprintf("run %s: node %s cannot be %s", r.ID, path, what)}
 	switch s := r.Status(); {
@@ -62,8 +61,7 @@ func overrideError(r *engine.Run, path, what string) error {
 	return e
 }
 
-// waitsForChild says why a node cannot be forced that a child run goes on for,
-// and what can be.
+// waitsForChild returns why a node whose child run continues cannot be overridden, and what can be.
 func waitsForChild(r *engine.Run, path string) (why, instead string) {
 	for _, c := range r.OpenChildren() {
 		if c.Node == path {

@@ -15,36 +15,36 @@ import (
 	"github.com/weir-run/weir/internal/lru"
 )
 
-// Round says which round of which session a run is, and what of the session it
-// goes on with. The store has made the run; see store.NewSession.
+// Round identifies the round of a session, and the part of the session that it continues. The store has created the
+// run; see store.SessionStore.
 type Round struct {
 	Session string
 	Number  int // from 1
-	// At is how many messages the session has, and Main what its last round left
-	// of its main context, as store.Append.Main has it.
+	// At is the number of messages of the session, and Main the state of the main context after its last round, as in
+	// store.Append.Carryover.
 	At   int
 	Main []byte
-	// MaxMessages and MaxTokens bound what the round begins with, 0 for no bound;
-	// Count counts the tokens.
+	// MaxMessages and MaxTokens limit the history with which the round starts, 0 for no limit; Count counts the
+	// tokens.
 	MaxMessages, MaxTokens int
 	Count                  convo.Counter
-	// Allowances are the session's own budgets, with what was spent of them.
+	// Allowances are the session's own budgets, with their usage.
 	Allowances []engine.Account
 }
 
-// historyReader reads the history that a round begins with.
+// historyReader reads the history with which a round starts.
 type historyReader interface {
 	SessionHistory(ctx context.Context, session string, from, to int) ([]convo.Message, error)
 	FindMessage(ctx context.Context, run, conversation, message string, n int) (int, error)
 }
 
-// carryover is what a round leaves of its main context for the next one.
+// carryover is the state of a round's main context with which the next one starts.
 type carryover struct {
 	Epoch    int         `json:"epoch,omitempty"`
 	Marks    convo.Marks `json:"marks,omitzero"`
 	Session  string      `json:"session,omitempty"` // the provider's
 	Versions bool        `json:"versions,omitempty"`
-	// Model is what Session, and the factor of Marks, are of.
+	// Model is the model to which Session, and the factor of Marks, belong.
 	Model string `json:"model,omitempty"`
 }
 
@@ -61,8 +61,8 @@ func (r carryover) equal(o carryover) bool {
 
 func modelOf(s convo.Settings) string { return s.Provider + "/" + s.Model }
 
-// start completes the first event of a run that is a round, and has the machine
-// make its main context of the session's history.
+// start completes the first event of a round, and makes the machine create its main context from the session's
+// history.
 func (r *Round) start(m *machine, kept *sessionCache, e *engine.RunStarted, settings convo.Settings) error {
 	var left carryover
 	if len(r.Main) > 0 {
@@ -100,7 +100,7 @@ func (r *Round) start(m *machine, kept *sessionCache, e *engine.RunStarted, sett
 	return nil
 }
 
-// continueSession makes the context that goes on with a session's history.
+// continueSession creates the context that continues a session's history.
 func (m *machine) continueSession(ch *engine.ContextChange) error {
 	body, err := changeOf(ch.Body)
 	if err != nil {
@@ -123,13 +123,12 @@ func (m *machine) continueSession(ch *engine.ContextChange) error {
 	return nil
 }
 
-// carryoverChange is what a commit says of the main context for the next round, nil where
-// the last commit said the same or the run is no round.
+// carryoverChange returns the carryover of a commit, nil if it is unchanged or the run is not a round.
 func (m *machine) carryoverChange() []byte {
 	if m.sessionPast == nil {
 		return nil
 	}
-	m.sessionPast.loaded.Store(true) // this commit makes the context, where none has yet
+	m.sessionPast.loaded.Store(true) // this commit creates the context, if it does not exist
 	now := carryoverOf(m.contexts[engine.MainContext])
 	if m.sessionPast.hasCarryover && now.equal(m.sessionPast.lastCarryover) {
 		return nil
@@ -137,22 +136,22 @@ func (m *machine) carryoverChange() []byte {
 	m.sessionPast.lastCarryover, m.sessionPast.hasCarryover = now, true
 	b, err := json.Marshal(now)
 	if err != nil {
-		return nil // has no value that JSON has no word for
+		return nil // all its values can be encoded
 	}
 	return b
 }
 
-// sessionPast is the part of a session's history that was there before a round. It is
-// read through the run once the run's first commit is there.
+// sessionPast is the part of a session's history before a round. It is read through the run after the run's first
+// commit.
 type sessionPast struct {
 	journal historyReader
 	session string
 	run     string
-	length  int // how long it is
+	length  int // its length
 	loaded  atomic.Bool
 	history convo.History
 	cached  bool
-	// lastCarryover is what the last commit said of the context, if one did.
+	// lastCarryover is the carryover of the last commit, if there was one.
 	lastCarryover carryover
 	hasCarryover  bool
 }
@@ -161,9 +160,9 @@ func newSessionPast(m *machine, session, run string, at int) *sessionPast {
 	return &sessionPast{journal: m.journal, session: session, run: run, length: at}
 }
 
-// messagePrefix begins the ids of the messages that a run says. For a round it is
-// its number and where in the history it begins, so that they repeat neither in the
-// session nor in one that is forked from it; for a child run it is the run's id.
+// messagePrefix is the prefix of the ids of messages that the run adds. For a round it is its number and the position
+// at which it starts in the history, so that ids are unique in the session and its forks; for a child run it is the
+// run's id.
 func messagePrefix(s *engine.RunStarted) string {
 	if s.MessagePrefix != "" {
 		return s.MessagePrefix
@@ -174,7 +173,7 @@ func messagePrefix(s *engine.RunStarted) string {
 	return strconv.Itoa(s.Round) + "." + strconv.Itoa(s.Contexts[0].At) + "/"
 }
 
-// parseMessageID reads the prefix of an id.
+// parseMessageID parses the prefix of an id.
 func parseMessageID(messageID string) (round, at int, ok bool) {
 	prefix, _, _ := strings.Cut(messageID, "/")
 	first, second, ok := strings.Cut(prefix, ".")
@@ -188,8 +187,7 @@ func (p *sessionPast) Load(_ string, from, to int) ([]convo.Message, error) {
 	return p.journal.SessionHistory(context.Background(), p.session, from, to)
 }
 
-// FindMessage implements convo.Finder. An id that was made in this round or a
-// later one is not among what was before it.
+// FindMessage implements convo.Finder. An id of this round or a later one is not in the earlier history.
 func (p *sessionPast) FindMessage(contextID, messageID string, n int) (int, error) {
 	if _, at, made := parseMessageID(messageID); made && at >= p.length {
 		return -1, nil

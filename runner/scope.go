@@ -44,10 +44,10 @@ func (v *scopeVars) Lookup(name string) (any, bool) {
 	return object(out), ok
 }
 
-// object lets Values be read by expressions.
+// object makes Values readable by expressions.
 type object engine.Values
 
-// Get returns the value under name.
+// Get returns the value of a name.
 func (o object) Get(name string) (any, bool) { return engine.Values(o).Get(name) }
 
 // Keys lists the names.
@@ -60,9 +60,8 @@ func (o object) Keys() []string {
 	return keys
 }
 
-// eval evaluates the binding. The error names what it is of ("input x", "output
-// y"), says why a node that it reads gave nothing, and has the place in the
-// flow file.
+// eval evaluates the binding. The error names its target ("input x", "output y"), says why a node that it reads has
+// no value, and has the position in the flow file.
 func (b *binding) eval(v *scopeVars, what string) (engine.Value, error) {
 	x, err := b.tpl.Eval(v)
 	if err == nil {
@@ -81,8 +80,7 @@ func (b *binding) isAbsent(err error) bool {
 	return ok && e.Absent && b.tpl.Program() != nil
 }
 
-// positionText is a place in a flow file as errors end with it, "" where the flow was
-// not read from one.
+// positionText returns a position in a flow file for the end of an error, "" if the flow was not read from one.
 func positionText(p flow.Pos) string {
 	if p.Line == 0 {
 		return ""
@@ -90,9 +88,8 @@ func positionText(p flow.Pos) string {
 	return " (" + p.String() + ")"
 }
 
-// evalOutputs evaluates what a scope returns. An output that is exactly one
-// reference is absent where its source gave nothing; absent has these with the
-// reason. In any other template what is read and not there is an error.
+// evalOutputs evaluates the outputs of a scope. An output that is exactly one reference is absent if its source has
+// no value; absent has these with the reason. In any other template a missing value is an error.
 func evalOutputs(v *scopeVars) (out, absent engine.Values, err error) {
 	from, to := v.scope.OutputRange()
 	bs := v.scope.Graph().Host.([]binding)[from:to]
@@ -120,8 +117,7 @@ func evalOutputs(v *scopeVars) (out, absent engine.Values, err error) {
 	return out, absent, nil
 }
 
-// absent says why a binding that is one reference to a port has no value, ""
-// where it has one, or is anything else.
+// absent returns why a binding that is one reference to a port has no value, "" if it has one, or is not a reference.
 func (v *scopeVars) absent(b *binding) string {
 	if !b.singleRef {
 		return ""
@@ -139,7 +135,7 @@ func (v *scopeVars) absent(b *binding) string {
 	return v.absenceReason(path[0], path[1])
 }
 
-// absenceReason says why nothing came out of a port.
+// absenceReason returns why a port has no value.
 func (v *scopeVars) absenceReason(id, port string) string {
 	switch status := v.scope.Status(id); status {
 	case engine.Skipped:
@@ -161,7 +157,7 @@ func (v *scopeVars) absenceReason(id, port string) string {
 	}
 }
 
-// explainError adds to an error of an expression why a node gave nothing.
+// explainError adds to an error of an expression why a node has no value.
 func (v *scopeVars) explainError(err error) error {
 	e, ok := errors.AsType[*expr.EvalError](err)
 	if !ok || e.Missing == nil || len(e.Missing.Path) != 1 {

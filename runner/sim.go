@@ -14,33 +14,29 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Sim drives one run in one goroutine from a seed: which attempt goes on, when
-// commits are written, when timers fire and questions are answered, and when
-// the process crashes. The same seed gives the same run.
+// Sim drives one run in one goroutine from a seed: which attempt continues, when commits are written, when timers
+// fire and questions are answered, and when the process crashes. The same seed gives the same run.
 type Sim struct {
 	Seed uint64
-	// Parallel bounds the running nodes; 0 draws it from the seed.
+	// Parallel is the maximum number of running nodes; 0 derives it from the seed.
 	Parallel int
-	// Crash is the chance, at each step, that the process dies and starts again
-	// from what is durable; Fault that a commit fails, half of the time although
-	// it was written.
+	// Crash is the probability, at each step, that the process dies and restarts from the durable state; Fault that a
+	// commit fails, half of the time although it was written.
 	Crash, Fault float64
-	// Answer gives the answer to an interrupt, and false to leave it open.
+	// Answer returns the answer to an interrupt, and false to leave it open.
 	Answer func(i engine.Interrupt) (engine.Value, bool)
-	// Command may send a command, before a step; nil is none. One that the run
-	// refuses is no error.
+	// Command may return a command, before a step; nil means none. A refused command is not an error.
 	Command func(r *engine.Run) Command
-	// BeforeStep is called before each step, Committed when a commit was written,
-	// with the run as it is after it (also where the process dies with it), and
-	// Crashed after each crash; an error ends the simulation.
+	// BeforeStep is called before each step, Committed after each written commit, with the run after it (also if the
+	// process dies with it), and Crashed after each crash; an error ends the simulation.
 	BeforeStep func(r *engine.Run) error
 	Committed  func(c engine.Commit, r *engine.Run, contexts map[string]convo.Context) error
 	Crashed    func()
-	// MaxSteps bounds the simulation; 0 is 1,000,000.
+	// MaxSteps limits the simulation; 0 means 1,000,000.
 	MaxSteps int
 }
 
-// SimReport is what a simulation came to.
+// SimReport is the result of a simulation.
 type SimReport struct {
 	Result
 	Steps, Crashes, Faults int
@@ -50,10 +46,10 @@ type SimReport struct {
 	Contexts map[string]convo.Context
 }
 
-// ErrSimStuck: the simulation could not go on, or took too many steps.
+// ErrSimStuck: the simulation could not continue, or took too many steps.
 var ErrSimStuck = errors.New("simulation stuck")
 
-// simulation is one Sim at work.
+// simulation is the state of one Sim.
 type simulation struct {
 	*Sim
 	rng        *rand.Rand
@@ -68,13 +64,12 @@ type simulation struct {
 	clock      *int64
 	report     SimReport
 	journalOf  func(run string) []engine.Commit // the journals that histories are read from
-	// onStart begins the run, where there is nothing of it yet, and fall is called
-	// where a commit failed.
+	// onStart starts the run if it does not exist yet, and fall is called when a commit failed.
 	onStart, onFault func() error
 	launchHeld       bool // no attempt is launched yet
 }
 
-// coroutine is an attempt that runs until it needs something of the machine.
+// coroutine is an attempt that runs until it needs the machine.
 type coroutine struct {
 	a      *attempt
 	next   func() ([]engine.Event, bool)
@@ -104,7 +99,7 @@ func (s *Sim) Run(p *Program, services Services, b StartOptions) (SimReport, err
 	return sim.report, err
 }
 
-// simEpoch is when simulations begin, Unix milliseconds.
+// simEpoch is the start time of simulations, Unix milliseconds.
 const simEpoch int64 = 1_700_000_000_000
 
 // parallel is how many nodes may run at once.
@@ -115,7 +110,7 @@ func (s *Sim) parallel(rng *rand.Rand) int {
 	return 1 + rng.IntN(8)
 }
 
-// fillReport says what the run came to.
+// fillReport sets the result of the run.
 func (s *simulation) fillReport() {
 	r := s.m.run
 	s.report.Result = Result{
@@ -125,7 +120,7 @@ func (s *simulation) fillReport() {
 	s.report.Commits, s.report.Contexts = s.journal, s.m.contexts
 }
 
-// loop takes steps until the run has ended and that is durable.
+// loop takes steps until the run has ended durably.
 func (s *simulation) loop() error {
 	limit := s.MaxSteps
 	if limit == 0 {
@@ -154,7 +149,7 @@ func (s *simulation) loop() error {
 	return fmt.Errorf("%w: no end after %d steps", ErrSimStuck, limit)
 }
 
-// sendCommand lets somebody send a command.
+// sendCommand sends the command for this step, if there is one.
 func (s *simulation) sendCommand() error {
 	if s.Command == nil || s.m.run.Start == nil || len(s.m.direct) > 0 {
 		return nil
@@ -165,15 +160,14 @@ func (s *simulation) sendCommand() error {
 	}
 	e, err := c(s.m.run)
 	if err != nil || e == nil {
-		return nil //nolint:nilerr // a command that comes too late is refused, as in life
+		return nil //nolint:nilerr // a late command is refused, as in a real process
 	}
 	err = s.m.step(*s.clock, e)
 	s.abort()
 	return err
 }
 
-// abort stops the attempts that the run does not want any more: no effect of
-// theirs starts, and what they ask for next is refused.
+// abort stops the attempts that the run no longer needs: they start no effect, and their next request is refused.
 func (s *simulation) abort() {
 	if !s.m.run.Cancelling() {
 		return
@@ -188,7 +182,7 @@ func (s *simulation) abort() {
 	}
 }
 
-// takeStep picks one thing that can happen and lets it happen.
+// takeStep chooses one possible step and takes it.
 func (s *simulation) takeStep() (done bool, err error) {
 	choices := s.choices()
 	ended := s.m.run.Status().Ended()
@@ -210,7 +204,7 @@ func (s *simulation) takeStep() (done bool, err error) {
 	return false, err
 }
 
-// choices are what the run itself may do next.
+// choices returns the next steps of the run itself.
 func (s *simulation) choices() (out []func() error) {
 	for i := range s.m.direct {
 		out = append(out, func() error { return s.runDirect(i) })
@@ -224,7 +218,7 @@ func (s *simulation) choices() (out []func() error) {
 	return out
 }
 
-// possibleAnswers are the questions that may be answered now.
+// possibleAnswers returns the questions that may be answered now.
 func (s *simulation) possibleAnswers() []func() error {
 	if s.Answer == nil {
 		return nil
@@ -252,8 +246,7 @@ func (s *simulation) runDirect(i int) error {
 	return s.m.applyOutcome(*s.clock, a, err, 0)
 }
 
-// advance lets an attempt go on until it needs a flush, lets somebody else
-// run, or ends.
+// advance continues an attempt until it needs a flush, yields, or ends.
 func (s *simulation) advance(i int) error {
 	c := s.running[i]
 	events, more := c.next()
@@ -277,7 +270,7 @@ func (s *simulation) advance(i int) error {
 			return err
 		}
 	}
-	if refused { // it goes on at once, to its end
+	if refused { // it continues at once, to its end
 		c.refuse = errAborted
 		return nil
 	}
@@ -286,7 +279,7 @@ func (s *simulation) advance(i int) error {
 	return nil
 }
 
-// withoutTime takes from effects how long they really took.
+// withoutTime removes the real durations from effects.
 func withoutTime(events []engine.Event) {
 	for _, e := range events {
 		if done, ok := e.(*engine.EffectCompleted); ok {
@@ -295,7 +288,7 @@ func withoutTime(events []engine.Event) {
 	}
 }
 
-// commit writes what is staged, or fails to.
+// commit writes the staged events, or fails to.
 func (s *simulation) commit() error {
 	c, _ := s.m.takeCommit()
 	fault := s.rng.Float64() < s.Fault
@@ -319,7 +312,7 @@ func (s *simulation) commit() error {
 	return s.launch()
 }
 
-// launch begins the attempts whose start is durable.
+// launch starts the attempts whose start is durable.
 func (s *simulation) launch() error {
 	if s.launchHeld {
 		return nil
@@ -331,7 +324,7 @@ func (s *simulation) launch() error {
 	return err
 }
 
-// newCoroutine makes the coroutine of an attempt.
+// newCoroutine creates the coroutine of an attempt.
 func (s *simulation) newCoroutine(a *attempt) *coroutine {
 	c := &coroutine{a: a}
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -344,7 +337,7 @@ func (s *simulation) newCoroutine(a *attempt) *coroutine {
 	return c
 }
 
-// crash loses everything that is not durable and starts again from the journal.
+// crash loses everything that is not durable and restarts from the journal.
 func (s *simulation) crash() error {
 	s.report.Crashes++
 	s.kill()
@@ -392,7 +385,7 @@ func (s *simulation) kill() {
 	s.running, s.waiting = nil, nil
 }
 
-// simIO is the way out of a simulated attempt.
+// simIO is the attemptIO of a simulated attempt.
 type simIO struct {
 	c     *coroutine
 	yield func([]engine.Event) bool
@@ -414,7 +407,7 @@ func (d *simIO) emit(*attempt, llm.Chunk) {
 	}
 }
 
-// refusingIO is the door of attempts that have no effects.
+// refusingIO is the attemptIO of attempts without effects.
 type refusingIO struct{}
 
 func (refusingIO) flush(*attempt, []engine.Event) error {

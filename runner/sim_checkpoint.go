@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// keepCheckpoint takes a checkpoint now and then, for a crash to start from.
+// keepCheckpoint takes a checkpoint now and then, from which a crash can restart.
 func (s *simulation) keepCheckpoint() error {
 	if s.rng.IntN(4) > 0 {
 		return nil
@@ -24,8 +24,7 @@ func (s *simulation) keepCheckpoint() error {
 	return nil
 }
 
-// reload is the machine that a restart begins with: from the checkpoint half of
-// the time that there is one, else empty.
+// reload returns the machine for a restart: from the checkpoint, if there is one, half of the time, otherwise empty.
 func (s *simulation) reload() (*machine, error) {
 	if s.checkpoint.Body == nil || s.rng.IntN(2) == 0 {
 		return newMachine(s.id, s.program, s.services), nil
@@ -66,7 +65,7 @@ func (j simSource) Load(contextID string, from, to int) ([]convo.Message, error)
 	return slices.Clone(all[from:to]), nil
 }
 
-// appended is what a context has more after a change of it.
+// appended returns the messages that a change adds to a context.
 func (j simSource) appended(ch *engine.ContextChange) ([]convo.Message, error) {
 	before, err := j.base(ch)
 	if err != nil || ch.Body == nil { // a lane's own
@@ -76,7 +75,7 @@ func (j simSource) appended(ch *engine.ContextChange) ([]convo.Message, error) {
 	return append(before, body.Append...), err
 }
 
-// base is what a new context goes on with.
+// base returns the history that a new context continues.
 func (j simSource) base(ch *engine.ContextChange) ([]convo.Message, error) {
 	if !ch.Create || ch.Parent == "" || ch.At == 0 {
 		return nil, nil

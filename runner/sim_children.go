@@ -7,13 +7,13 @@ import (
 	"github.com/weir-run/weir/runner/childrun"
 )
 
-// treeChoices are what a run in memory may do next: its own work, tasks for its children,
-// and messages to its parent. What follows for other runs is decided by childrun, as for
-// every runner; the simulation chooses the order.
+// treeChoices returns the next steps of a run in memory: its own work, tasks for its children, and messages to its
+// parent. The consequences for other runs are decided by childrun, as in every runner; the simulation chooses the
+// order.
 func (x *simRun) treeChoices() []func() error {
 	out := x.choices()
 	if len(x.m.staged)+len(x.m.direct) > 0 {
-		return out // what it acts on is durable
+		return out // everything that it acts on is durable
 	}
 	tasks, joining := x.childChoices()
 	out = append(out, tasks...)
@@ -32,8 +32,8 @@ func (x *simRun) treeChoices() []func() error {
 	return out
 }
 
-// childChoices are the tasks for the children that the journal says are open. Joining
-// reports whether the journal may lack what a child did last.
+// childChoices returns the tasks for the open children in the journal. joining reports whether the journal may lack
+// the latest state of a child.
 func (x *simRun) childChoices() (out []func() error, joining bool) {
 	open := x.m.run.OpenChildren()
 	for i := range open {
@@ -54,13 +54,13 @@ func (x *simRun) childChoices() (out []func() error, joining bool) {
 	return out, len(out) > 0 || x.children.Joining()
 }
 
-// isReady reports whether a child that was joined is attached or has left memory.
+// isReady reports whether a joined child is attached or has left memory.
 func (x *simRun) isReady(c *engine.OpenChild) bool {
 	below := x.tree.byID[c.Start.Run]
 	return below == nil || !below.driven || below.link.State() == childrun.Attached
 }
 
-// row is what a store would say of a run.
+// row returns the run's row as a store would.
 func (t *simTree) row(run string) childrun.Row {
 	x := t.byID[run]
 	if x == nil {
@@ -106,8 +106,7 @@ func (x *simRun) cancelChild(t *childrun.Task) error {
 	return ignoreRefusal(err)
 }
 
-// treeCancelled reports whether a cancellation of the run is durable in it and in all
-// children that were open then.
+// treeCancelled reports whether a cancellation of the run is durable in it and in all children that were open then.
 func (x *simRun) treeCancelled() bool {
 	if !x.cancelled || !x.driven {
 		return x.status.Ended()
@@ -128,7 +127,7 @@ func (x *simRun) treeCancelled() bool {
 	return x.children.Cancelled()
 }
 
-// applyReport brings the run a report of a child.
+// applyReport delivers a report of a child to the run.
 func (x *simRun) applyReport(report *engine.ChildReported) error {
 	if !childrun.Applies(x.m.run, report) {
 		return nil
@@ -136,7 +135,7 @@ func (x *simRun) applyReport(report *engine.ChildReported) error {
 	return x.m.step(x.tree.clock, report)
 }
 
-// origin says what started the run.
+// origin returns the event that started the run.
 func (x *simRun) origin() childrun.Origin {
 	if x.parent == nil {
 		return childrun.Root
@@ -144,8 +143,7 @@ func (x *simRun) origin() childrun.Origin {
 	return childrun.Node
 }
 
-// attachToParent is the next step of making the run known to its parent, nil while it
-// waits for the parent.
+// attachToParent returns the next step of registering the run with its parent, nil while it waits for the parent.
 func (x *simRun) attachToParent() func() error {
 	x.link.Continue(x.origin(), false, x.m.childReport)
 	parent := x.parent
@@ -166,7 +164,7 @@ func (x *simRun) attachToParent() func() error {
 	return func() error { return x.applyAnswer(answer) }
 }
 
-// applyAnswer carries out what follows from the parent's answer.
+// applyAnswer applies the parent's answer.
 func (x *simRun) applyAnswer(a childrun.Answer) error {
 	action := x.link.Answered(a, x.m.run.CancelRequested())
 	x.launchHeld = false
@@ -176,7 +174,7 @@ func (x *simRun) applyAnswer(a childrun.Answer) error {
 	return x.launch()
 }
 
-// notifyParent brings the parent what the run asks while it continues.
+// notifyParent delivers the run's open questions to the parent while it continues.
 func (x *simRun) notifyParent() error {
 	report := x.m.childReport()
 	x.link.Notified(report)
@@ -186,7 +184,7 @@ func (x *simRun) notifyParent() error {
 	return x.parent.applyReport(report)
 }
 
-// handOver has the run leave memory and brings the parent its report.
+// handOver removes the run from memory and delivers its report to the parent.
 func (x *simRun) handOver() error {
 	report, m := x.m.childReport(), x.m
 	action := x.link.Ended(x.origin(), childrun.Rests)

@@ -11,44 +11,39 @@ import (
 	"github.com/weir-run/weir/runner/childrun"
 )
 
-// SimTree drives a run and all runs below it in one goroutine from a seed, as Sim
-// does one: which run and which attempt goes on, when children are started, tell
-// their parents how far they are and leave memory, when commits are written,
-// timers fire and questions are answered, by the root or where they are asked, and
-// when the process dies. After that any of the runs may be the first that somebody
-// resumes. The same seed gives the same tree.
+// SimTree drives a run and all its child runs in one goroutine from a seed, as Sim drives one run: which run and
+// which attempt continues, when children are started, report to their parents and leave memory, when commits are
+// written, timers fire and questions are answered, at the root or in the child, and when the process dies. After a
+// crash any run may be the first that is resumed. The same seed gives the same tree.
 type SimTree struct {
 	Seed uint64
-	// Crash is the chance, at each step, that the process dies; Fault that a commit
-	// fails, half of the time although it was written, and the process with it.
+	// Crash is the probability, at each step, that the process dies; Fault that a commit fails, half of the time
+	// although it was written, and the process with it.
 	Crash, Fault float64
 	// Flow finds the program of a flow by fingerprint.
 	Flow func(fingerprint string) (*Program, error)
-	// Answer gives the answer to an interrupt, and false to leave it open.
+	// Answer returns the answer to an interrupt, and false to leave it open.
 	Answer func(i engine.Interrupt) (engine.Value, bool)
-	// Cancel is the chance, at each step, that somebody cancels the root; Stray that
-	// somebody cancels a run below it.
+	// Cancel is the probability, at each step, that the root is cancelled; Stray that a child run is cancelled.
 	Cancel, CancelChild float64
-	// SkipTime is the chance, at each step, that time passes up to the next timer
-	// although there is something to do.
+	// SkipTime is the probability, at each step, that time advances to the next timer although there are other steps.
 	SkipTime float64
-	// Committed is called when a commit of a run was written, Crashed after each
-	// crash, and Acknowledged when a cancellation of the root is.
+	// Committed is called after each written commit of a run, Crashed after each crash, and Acknowledged when a
+	// cancellation of the root is acknowledged.
 	Committed    func(c engine.Commit, r *engine.Run) error
 	Crashed      func()
 	Acknowledged func()
-	// MaxSteps bounds the simulation; 0 is 1,000,000.
+	// MaxSteps limits the simulation; 0 means 1,000,000.
 	MaxSteps int
 }
 
-// SimTreeReport is what a simulated tree came to: Runs in the order in which they
-// were made, the root first.
+// SimTreeReport is the result of a simulated tree: Runs are in the order of creation, the root first.
 type SimTreeReport struct {
 	Steps, Crashes, Faults int
 	Runs                   []SimReport
 }
 
-// simTree is one SimTree at work.
+// simTree is the state of one SimTree.
 type simTree struct {
 	*SimTree
 	rng             *rand.Rand
@@ -58,8 +53,8 @@ type simTree struct {
 	runs            []*simRun
 	byID            map[string]*simRun
 	report          SimTreeReport
-	idle            int  // how often the root was resumed since something was committed
-	cancelRequested bool // somebody waits for the acknowledgement of a cancellation
+	idle            int  // how often the root was resumed since the last commit
+	cancelRequested bool // a caller waits for the acknowledgement of a cancellation
 }
 
 // simRun is a run of a tree.
@@ -70,11 +65,11 @@ type simRun struct {
 	parent      *simRun
 	options     StartOptions
 	driven      bool     // in memory, and driven
-	lastMachine *machine // what was in memory when the run was left, to be used again
+	lastMachine *machine // the cached machine of a run that left memory
 	link        childrun.Link
 	children    childrun.Children
 
-	interrupts []engine.Interrupt // what listings say that the run waits for
+	interrupts []engine.Interrupt // the interrupts in the run's row
 	status     engine.Status      // and its status
 	cancelled  bool               // durably so
 }
@@ -111,7 +106,7 @@ func (t *simTree) journal(run string) []engine.Commit {
 	return nil
 }
 
-// add makes the row of a run.
+// add creates the row of a run.
 func (t *simTree) add(p *Program, b StartOptions, parent *simRun) *simRun {
 	x := &simRun{tree: t, parent: parent, options: b}
 	x.simulation = simulation{
@@ -124,7 +119,7 @@ func (t *simTree) add(p *Program, b StartOptions, parent *simRun) *simRun {
 	return x
 }
 
-// committed keeps what listings say of the run.
+// committed updates the row of a run.
 func (x *simRun) committed(c engine.Commit, r *engine.Run, _ map[string]convo.Context) error {
 	x.interrupts, x.status, x.tree.idle = r.Interrupts(), r.Status(), 0
 	for _, e := range c.Events {
@@ -138,7 +133,7 @@ func (x *simRun) committed(c engine.Commit, r *engine.Run, _ map[string]convo.Co
 	return nil
 }
 
-// addReport adds what a run came to, as its journal has it, to the report.
+// addReport adds the result of a run, from its journal, to the report.
 func (t *simTree) addReport(x *simRun) error {
 	m := newMachine(x.id, x.program, x.services)
 	for _, c := range x.journal {
@@ -176,7 +171,7 @@ func (t *simTree) loop() error {
 	return fmt.Errorf("%w: no end after %d steps", ErrSimStuck, limit)
 }
 
-// takeStep picks one thing that can happen anywhere in the tree and lets it happen.
+// takeStep chooses one possible step in the tree and takes it.
 func (t *simTree) takeStep() (done bool, err error) {
 	var choices []func() error
 	for _, x := range t.runs {
@@ -225,7 +220,7 @@ func (t *simTree) timer() func() error {
 	}
 }
 
-// resumeRoot has the root resumed where nothing else can happen and it has not ended.
+// resumeRoot resumes the root if nothing else can happen and it has not ended.
 func (t *simTree) resumeRoot() (done bool, err error) {
 	root := t.runs[0]
 	if root.status.Ended() {
@@ -237,7 +232,7 @@ func (t *simTree) resumeRoot() (done bool, err error) {
 	return false, t.resume(root)
 }
 
-// String says how far the runs are that have not ended.
+// String describes the runs that have not ended.
 func (t *simTree) String() string {
 	var b strings.Builder
 	for _, x := range t.runs {
@@ -253,8 +248,7 @@ func (t *simTree) String() string {
 	return b.String()
 }
 
-// crash ends the process. Any run that has not ended may be the first that is
-// resumed, else it is the root.
+// crash ends the process. The first resumed run may be any that has not ended, or is the root.
 func (t *simTree) crash() error {
 	t.report.Crashes++
 	var open []*simRun
@@ -269,7 +263,7 @@ func (t *simTree) crash() error {
 			open = append(open, x)
 		}
 	}
-	t.cancelRequested, t.idle = false, 0 // nobody is left who waits
+	t.cancelRequested, t.idle = false, 0 // no caller waits any more
 	if t.Crashed != nil {
 		t.Crashed()
 	}
@@ -279,7 +273,7 @@ func (t *simTree) crash() error {
 	return nil
 }
 
-// resume has a run in memory and driven.
+// resume loads a run into memory and drives it.
 func (t *simTree) resume(x *simRun) error {
 	if x.driven {
 		return nil
@@ -299,7 +293,7 @@ func (t *simTree) resume(x *simRun) error {
 	return x.restart()
 }
 
-// maybeCancel may have somebody cancel a run.
+// maybeCancel may cancel a run.
 func (t *simTree) maybeCancel() error {
 	var x *simRun
 	switch p := t.rng.Float64(); {
@@ -318,7 +312,7 @@ func (t *simTree) maybeCancel() error {
 	return ignoreRefusal(err)
 }
 
-// acknowledge tells who cancelled the root once that is durable in all below it.
+// acknowledge acknowledges the cancellation of the root when it is durable in all runs below it.
 func (t *simTree) acknowledge() {
 	if t.cancelRequested && t.runs[0].treeCancelled() {
 		t.cancelRequested = false
@@ -328,8 +322,7 @@ func (t *simTree) acknowledge() {
 	}
 }
 
-// do carries out a command on a run, which is resumed first unless it is driven;
-// one for a child is carried out there.
+// do carries out a command on a run, which is resumed first if necessary; one for a child is carried out there.
 func (t *simTree) do(x *simRun, c Command) error {
 	if err := t.resume(x); err != nil {
 		return err
@@ -350,11 +343,10 @@ func (t *simTree) do(x *simRun, c Command) error {
 	return x.m.step(t.clock, e)
 }
 
-// errSimBusy: the run's goroutine has not come to its mail yet.
+// errSimBusy: the run's driver has not processed its messages yet.
 var errSimBusy = errors.New("the run is at work")
 
-// ignoreRefusal takes the errors away that a command which comes too late is refused
-// with, as in life.
+// ignoreRefusal ignores the errors with which a late command is refused, as in a real process.
 func ignoreRefusal(err error) error {
 	for _, late := range []error{ErrNoInterrupt, ErrStatus, errSimBusy, errCancelling} {
 		if errors.Is(err, late) {
@@ -364,8 +356,7 @@ func ignoreRefusal(err error) error {
 	return err
 }
 
-// possibleAnswers are the questions that may be answered now, by the root's name for them
-// or where they are asked.
+// possibleAnswers returns the questions that may be answered now, by the root's name for them or in the child.
 func (t *simTree) possibleAnswers() (out []func() error) {
 	if t.Answer == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// JournaledStart is how a run began, as its journal has it.
+// JournaledStart returns the start of a run from its journal.
 func JournaledStart(ctx context.Context, j store.Journal, run string) (*engine.RunStarted, error) {
 	for c, err := range j.Commits(ctx, run, 0) {
 		if err != nil {
@@ -24,8 +24,8 @@ func JournaledStart(ctx context.Context, j store.Journal, run string) (*engine.R
 	return nil, notStartedError(run)
 }
 
-// StartCancelled starts a round that has to begin so that its session is free again,
-// and cancels it with the same commit: no node runs.
+// StartCancelled starts a round that must start to free its session, and cancels it with the same commit: no node
+// runs.
 func (l *Local) StartCancelled(ctx context.Context, p *Program, b StartOptions, by, reason string) (*Execution, error) {
 	var ack chan error
 	x, fresh, err := l.getOrLoad(ctx, p, b.ID, loadNew, func(x *Execution) error {

@@ -54,7 +54,7 @@ func SettingsFor(f *flow.Flow, model string) convo.Settings {
 	return s
 }
 
-// maxNameLength is the greatest length of a name (user, thread, id) in bytes.
+// maxNameLength is the maximum length of a name (user, thread, id) in bytes.
 const maxNameLength = 200
 
 // CheckName checks a name (user, thread or id): it must fit on one line of a listing. The
