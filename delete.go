@@ -19,6 +19,13 @@ func (w *Weir) DeleteUser(ctx context.Context, user string, e store.DeleteOption
 	return gone, err
 }
 
+// Compact removes the parts of deleted data that deletions with DeferCompaction have left
+// in the store's files, and reports whether there were any. Its cost depends on the size of
+// the whole database.
+func (w *Weir) Compact(ctx context.Context) (bool, error) {
+	return w.store.Compact(ctx)
+}
+
 // PruneSessions deletes for good the sessions that have expired, and others that p
 // selects. A zero Now means the present time of the store.
 func (w *Weir) PruneSessions(ctx context.Context, p store.PruneOptions) (store.DeleteResult, error) {

@@ -13,6 +13,10 @@ type DeleteOptions struct {
 	Force bool
 	// DryRun deletes nothing and returns what would be deleted.
 	DryRun bool
+	// DeferCompaction leaves out the compaction that follows a deletion, whose cost depends
+	// on the size of the whole database: parts of what was deleted may remain in unused
+	// space of its files until the next deletion without this option, or until Compact.
+	DeferCompaction bool
 }
 
 // Tree identifies what is only deleted as a whole, by one of two ids: a session with its rounds, or a run with its
@@ -33,6 +37,8 @@ type PruneOptions struct {
 	Keep int
 	// DryRun deletes nothing and returns what would be deleted.
 	DryRun bool
+	// DeferCompaction is as in DeleteOptions.
+	DeferCompaction bool
 }
 
 // DeleteResult describes what a deletion removed.
@@ -44,6 +50,9 @@ type DeleteResult struct {
 	Trajectories int
 	// Learned is the number of deleted programs: those learned for the user, and those learned in deleted runs.
 	Learned int
+	// Traces reports that parts of what was deleted may remain in unused space of the
+	// database's files until Compact, because compaction was deferred.
+	Traces bool
 	// Copies are backup files of upgrades beside the database. They may contain the deleted data and were not
 	// changed.
 	Copies []string

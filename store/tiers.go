@@ -229,6 +229,10 @@ type DeletionStore interface {
 	DeleteUser(ctx context.Context, user string, o DeleteOptions) (DeleteResult, error)
 	// PruneSessions deletes the sessions that the options select.
 	PruneSessions(ctx context.Context, p PruneOptions) (DeleteResult, error)
+	// Compact removes the parts of deleted data that deletions with DeferCompaction have
+	// left in the store's files, and reports whether there were any. Its cost depends on
+	// the size of the whole database.
+	Compact(ctx context.Context) (bool, error)
 }
 
 // ChainStore chains the commits of each run by digest, so that later changes are found.

@@ -167,6 +167,10 @@ func (x noDeletion) PruneSessions(context.Context, PruneOptions) (DeleteResult, 
 	return DeleteResult{}, x.err()
 }
 
+func (x noDeletion) Compact(context.Context) (bool, error) {
+	return false, x.err()
+}
+
 type noChains struct{}
 
 func (noChains) err() error { return unsupported("chains") }

@@ -39,7 +39,7 @@ commands below may be the beginning of an id. "weir chat" talks in a session.`,
 	_ = c.RegisterFlagCompletionFunc("flow", p.completeSessionField(flowNameOf))
 	_ = c.RegisterFlagCompletionFunc("user", p.completeSessionField(userOf))
 	c.AddCommand(p.showSessionCommand(), p.forkSessionCommand(), p.activateSessionCommand(), p.sessionStateCommand(), p.unqueueCommand(),
-		p.deleteSessionCommand(), p.pruneSessionsCommand())
+		p.deleteSessionCommand(), p.pruneSessionsCommand(), p.compactCommand())
 	return c
 }
 

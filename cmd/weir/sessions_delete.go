@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/store"
@@ -23,7 +25,11 @@ space is overwritten.
 
 Sessions and runs that were forked from a deleted one share its past and are deleted too;
 the command lists them first. It asks for confirmation, unless --yes is given, and prints
-what was deleted. --dry-run only prints what would be deleted.`,
+what was deleted. --dry-run only prints what would be deleted.
+
+Then the database is rewritten, which takes time in proportion to its size. With
+--defer-compaction that is left to "weir sessions compact" or the next deletion; until
+then, unused space of the files may contain parts of what was deleted.`,
 		Example: `  weir sessions delete 01kafw --dry-run
   weir sessions delete --user ada --yes`,
 		ValidArgsFunction: p.completeSessions,
@@ -40,6 +46,7 @@ what was deleted. --dry-run only prints what would be deleted.`,
 	f.BoolVarP(&o.assumeYes, "yes", "y", false, "do not ask for confirmation")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only print what would be deleted")
 	f.BoolVar(&o.force, "force", false, "also delete what a live process works on")
+	deferCompactionFlag(f, o)
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	return c
 }
@@ -47,6 +54,7 @@ what was deleted. --dry-run only prints what would be deleted.`,
 type deleteOptions struct {
 	user                           string
 	assumeYes, force, dryRun, json bool
+	deferCompaction                bool
 }
 
 // erased is what was deleted, as --json prints it.
@@ -56,6 +64,7 @@ type erased struct {
 	Messages int           `json:"messages"`
 	Memories int           `json:"memories"` // items of long-term memory
 	Learned  int           `json:"learned"`  // programs that models wrote
+	Traces   bool          `json:"traces"`   // parts may remain in unused space until "weir sessions compact"
 	Copies   []string      `json:"copies"`   // of the database, which were not touched
 	Forks    []deletedTree `json:"forks"`    // what shares the past of what was named, and goes with it
 	Kept     []keptSession `json:"kept"`     // what pruning has left, and why
@@ -99,6 +108,7 @@ func (e *erased) add(x store.DeleteResult) {
 	e.Messages += x.Messages
 	e.Memories += x.Memories
 	e.Learned += x.Learned
+	e.Traces = e.Traces || x.Traces
 	if x.Copies != nil {
 		e.Copies = x.Copies
 	}
@@ -151,8 +161,9 @@ func (p *cli) deleteSessions(ctx context.Context, prefixes []string, o *deleteOp
 
 // deleteSessions deletes sessions or what is kept of a user, or finds out what that comes to.
 func (d *application) deleteSessions(ctx context.Context, ids []string, o *deleteOptions, dry bool) (erased, error) {
-	sum, how := newErased(), store.DeleteOptions{Force: o.force, DryRun: dry}
+	sum, how := newErased(), store.DeleteOptions{Force: o.force, DryRun: dry, DeferCompaction: true}
 	if o.user != "" {
+		how.DeferCompaction = o.deferCompaction
 		x, err := d.DeleteUser(ctx, o.user, how)
 		sum.add(x)
 		return sum, err
@@ -173,9 +184,12 @@ func (d *application) deleteSessions(ctx context.Context, ids []string, o *delet
 		}
 		x, err := d.DeleteSession(ctx, id, how)
 		if err != nil {
-			return sum, err
+			return sum, errors.Join(err, d.compactAfter(ctx, &sum, o, dry))
 		}
 		sum.add(x)
+	}
+	if err := d.compactAfter(ctx, &sum, o, dry); err != nil {
+		return sum, err
 	}
 	sum.Forks = slices.DeleteFunc(sum.Forks, func(f deletedTree) bool { return slices.Contains(ids, f.Session) })
 	return sum, nil
@@ -217,6 +231,9 @@ func (p *cli) printErased(e erased, asJSON bool, verb string) {
 	}
 	for _, k := range e.Kept {
 		fmt.Fprintf(p.out, "  kept %s: %s\n", k.Session, k.reason())
+	}
+	if e.Traces {
+		p.notef("  unused space of the database may contain parts of it until: %s", p.commandLine("sessions", "compact"))
 	}
 	for _, path := range e.Copies {
 		p.notef("  it may still be in %s, which an upgrade left and you may delete", path)
@@ -297,8 +314,13 @@ its past, or while a process works on it.`,
 	_ = c.RegisterFlagCompletionFunc("flow", p.completeSessionField(flowNameOf))
 	f.BoolVarP(&o.assumeYes, "yes", "y", false, "do not ask for confirmation")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only print what would be deleted")
+	deferCompactionFlag(f, o)
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	return c
+}
+
+func deferCompactionFlag(f *pflag.FlagSet, o *deleteOptions) {
+	f.BoolVar(&o.deferCompaction, "defer-compaction", false, "leave rewriting the database to \"weir sessions compact\"")
 }
 
 // prune deletes sessions after asking, or says what would be deleted.
@@ -322,7 +344,7 @@ func (p *cli) prune(ctx context.Context, desk *application, which store.PruneOpt
 	if ok, err := p.confirmDelete(ctx, question, o); !ok || err != nil {
 		return err
 	}
-	which.DryRun = false
+	which.DryRun, which.DeferCompaction = false, o.deferCompaction
 	if x, err = desk.PruneSessions(ctx, which); err != nil {
 		return err
 	}

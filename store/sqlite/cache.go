@@ -77,7 +77,7 @@ func (s *Store) CacheDelete(ctx context.Context, keys []string) (n int, err erro
 		n, err = s.deleteCached(ctx, "key IN (SELECT value FROM json_each(?))", string(list))
 		return err
 	})
-	_, err = s.vacuumAfter(ctx, op, store.DeleteResult{}, err)
+	_, err = s.compactAfter(ctx, op, store.DeleteResult{}, err, false)
 	return n, err
 }
 

@@ -71,7 +71,10 @@ func (s *Store) links(ctx context.Context, c store.Chain, strict bool) iter.Seq2
 		r := linkReader{s: s, chain: c, secret: secret, strict: strict}
 		var links []store.ChainLink
 		for err == nil {
-			if links, err = r.batch(ctx); err != nil || len(links) == 0 {
+			if r.done {
+				return
+			}
+			if links, err = r.batch(ctx); err != nil {
 				break
 			}
 			for _, l := range links {
@@ -93,6 +96,7 @@ type linkReader struct {
 	secret []byte
 	strict bool
 
+	done    bool  // there are no more links
 	seq     int64 // of the last link
 	events  int64 // up to there
 	payload []byte
@@ -119,6 +123,7 @@ func (r *linkReader) batch(ctx context.Context) ([]store.ChainLink, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.done = len(stubs) < batchCommits
 	links := make([]store.ChainLink, 0, len(stubs))
 	var read map[int64]engine.Commit
 	for _, b := range stubs {

@@ -105,7 +105,7 @@ func (s *Store) deleteTrees(ctx context.Context, op string, e store.DeleteOption
 	if e.DryRun {
 		return out, err
 	}
-	return s.vacuumAfter(ctx, op, out, err)
+	return s.compactAfter(ctx, op, out, err, e.DeferCompaction)
 }
 
 // secureDelete runs fn in a transaction whose deletions are overwritten. That rows
@@ -133,24 +133,32 @@ func (s *Store) pragmas(ctx context.Context, list ...string) error {
 	return nil
 }
 
-// vacuumAfter makes sure that nothing is left of what was deleted, also by an earlier
-// call that could not, or by a process that died.
-func (s *Store) vacuumAfter(ctx context.Context, op string, out store.DeleteResult, err error) (store.DeleteResult, error) {
+// compactAfter removes the traces of what was deleted, also by an earlier call that could
+// not, or by a process that died, unless that is deferred.
+func (s *Store) compactAfter(ctx context.Context, op string, out store.DeleteResult, err error, deferred bool) (store.DeleteResult, error) {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return out, err
 	}
-	var left bool
-	e := s.reader.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM gone WHERE name = 'traces')").Scan(&left)
-	if e == nil && left {
-		e = s.Scrub(ctx)
+	var e error
+	if deferred {
+		out.Traces, e = s.hasTraces(ctx)
+		s.compactionDeferred.Store(out.Traces)
+	} else {
+		_, e = s.Compact(ctx)
 	}
 	if e != nil {
-		return out, errors.Join(err, fmt.Errorf("%s: what is deleted may have left traces in the file; delete again: %w", op, s.wrap("scrub", e)))
+		return out, errors.Join(err, fmt.Errorf("%s: what is deleted may have left traces in the file; delete again: %w", op, e))
 	}
 	if err == nil && out.Runs+out.Sessions+out.Trajectories+out.Memories+out.Learned > 0 {
 		out.Copies, err = filepath.Glob(escapeGlob(s.path) + ".v*.backup")
 	}
 	return out, err
+}
+
+// hasTraces reports whether parts of deleted data may be in the file or its log.
+func (s *Store) hasTraces(ctx context.Context) (left bool, err error) {
+	err = s.reader.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM gone WHERE name = 'traces')").Scan(&left)
+	return left, s.wrap("look for traces of deleted data", err)
 }
 
 // escapeGlob is a path that stands for itself in a pattern.
@@ -167,10 +175,20 @@ func escapeGlob(path string) string {
 	return string(b)
 }
 
-// Scrub rewrites the file and empties its log, so that nothing deleted is left
-// in either. It needs as much room again as the file has, and waits for others
-// to be done reading, for as long as Options.BusyTimeout says.
-func (s *Store) Scrub(ctx context.Context) error {
+// Compact rewrites the file and empties its log if a deletion has left traces, so that
+// nothing of what was deleted is in either, and reports whether it did. It needs as much
+// free space as the file has, and waits for readers, for as long as Options.BusyTimeout
+// says.
+func (s *Store) Compact(ctx context.Context) (bool, error) {
+	left, err := s.hasTraces(ctx)
+	if err != nil || !left {
+		return false, err
+	}
+	return true, s.vacuum(ctx)
+}
+
+// vacuum rewrites the file and empties its log.
+func (s *Store) vacuum(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, err := s.conn.ExecContext(ctx, "VACUUM"); err != nil {
@@ -183,6 +201,9 @@ func (s *Store) Scrub(ctx context.Context) error {
 	}
 	if err == nil {
 		_, err = s.conn.ExecContext(ctx, "DELETE FROM gone WHERE name = 'traces'")
+	}
+	if err == nil {
+		s.compactionDeferred.Store(false)
 	}
 	return s.wrap("empty the log", err)
 }
@@ -327,7 +348,7 @@ func (x deleter) deleteRows(roots []int64) (out store.DeleteResult, err error) {
 		{"DELETE FROM queue WHERE -session IN (SELECT root FROM doomed)", nil},
 		{`DELETE FROM session_change WHERE id IN (SELECT c.id FROM doomed d JOIN session_change c
 			ON c.id > -d.root << 32 AND c.id < (1 - d.root) << 32 WHERE d.root < 0)`, nil},
-		{"INSERT OR REPLACE INTO gone (name, num) VALUES ('traces', 1)", nil}, // until Scrub
+		{"INSERT OR REPLACE INTO gone (name, num) VALUES ('traces', 1)", nil}, // until Compact
 		{`INSERT OR REPLACE INTO gone (name, num) SELECT 'run', max(n) FROM (SELECT max(num) AS n FROM run
 			UNION SELECT num FROM gone WHERE name = 'run') HAVING max(n) IS NOT NULL`, nil},
 		{`INSERT OR REPLACE INTO gone (name, num) SELECT 'session', max(n) FROM (SELECT max(num) AS n FROM session

@@ -232,3 +232,91 @@ func TestDeletionReportsUpgradeBackups(t *testing.T) {
 		t.Errorf("again: %v", err)
 	}
 }
+
+// TestDeferredCompactionLeavesNoBytesAfterCompact deletes in every way with a deferred
+// compaction: the rows are gone at once, and no byte is left after Compact, also if
+// another process calls it.
+func TestDeferredCompactionLeavesNoBytesAfterCompact(t *testing.T) {
+	o := store.DeleteOptions{Now: time.Now().Add(time.Hour), DeferCompaction: true}
+	for name, erase := range map[string]func(ctx context.Context, s *Store) (store.DeleteResult, error){
+		"user": func(ctx context.Context, s *Store) (store.DeleteResult, error) {
+			return s.DeleteUser(ctx, "bob-canary-user", o)
+		},
+		"session": func(ctx context.Context, s *Store) (store.DeleteResult, error) {
+			if _, err := s.DeleteRun(ctx, "bob-canary-alone", o); err != nil {
+				return store.DeleteResult{}, err
+			}
+			return s.DeleteSession(ctx, "bob-canary-session", o)
+		},
+		"prune": func(ctx context.Context, s *Store) (store.DeleteResult, error) {
+			for _, run := range []string{"bob-canary-fork", "bob-canary-alone"} {
+				if _, err := s.DeleteRun(ctx, run, o); err != nil {
+					return store.DeleteResult{}, err
+				}
+			}
+			return s.PruneSessions(ctx, store.PruneOptions{Now: o.Now, User: "bob-canary-user", OlderThan: time.Hour, DeferCompaction: true})
+		},
+	} {
+		t.Run(name, func(t *testing.T) { defersCompaction(t, erase) })
+	}
+}
+
+// defersCompaction has two people say things, deletes what one said without a compaction,
+// and has another process compact the database.
+func defersCompaction(t *testing.T, erase func(ctx context.Context, s *Store) (store.DeleteResult, error)) {
+	t.Helper()
+	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
+	other := openAt(t, s.path, Options{})
+	if done, err := s.Compact(t.Context()); done || err != nil {
+		t.Errorf("a new database was compacted: %t %v", done, err)
+	}
+	leaveTraces(t, s, "alice")
+	leaveTraces(t, s, "bob")
+	gone, err := erase(t.Context(), s)
+	if err != nil || !gone.Traces || gone.Sessions != 1 {
+		t.Fatalf("deleted %+v, %v", gone, err)
+	}
+	if _, err := other.Session(t.Context(), "bob-canary-session"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the session is still there: %v", err)
+	}
+	if n := traces(t, s, "bob-canary"); len(n) == 0 {
+		t.Error("the compaction was not deferred")
+	}
+	if done, err := other.Compact(t.Context()); !done || err != nil {
+		t.Fatalf("not compacted: %v", err)
+	}
+	if n := traces(t, s, "bob-canary"); len(n) > 0 {
+		t.Errorf("traces are left: %v", n)
+	}
+	if n := traces(t, s, "alice-canary"); n[""] < 100 {
+		t.Errorf("the other's data is gone: %v", n)
+	}
+}
+
+// TestDeferredDeletionWritesInProportionToWhatItDeletes deletes a small session beside
+// others and counts the pages that the log gains.
+func TestDeferredDeletionWritesInProportionToWhatItDeletes(t *testing.T) {
+	written := func(others int) int64 {
+		s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
+		for i := range others {
+			leaveTraces(t, s, fmt.Sprint("other", i))
+		}
+		leaveTraces(t, s, "bob")
+		var busy, log, moved int
+		if err := s.conn.QueryRowContext(t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved); err != nil || busy != 0 {
+			t.Fatal(busy, err)
+		}
+		if _, err := s.DeleteSession(t.Context(), "bob-canary-session", store.DeleteOptions{Now: time.Now(), DeferCompaction: true}); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(s.path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	few, many := written(1), written(6)
+	if many > few*3/2 {
+		t.Errorf("deleting a session writes %d bytes beside one other session and %d beside six", few, many)
+	}
+}

@@ -107,7 +107,7 @@ func (r memoryWriter) exec(query string, args ...any) error {
 	return err
 }
 
-// markTraces notes that the file may have some of what was deleted, until Scrub.
+// markTraces notes that the file may have some of what was deleted, until Compact.
 func (r memoryWriter) markTraces() error {
 	return r.exec("INSERT OR REPLACE INTO gone (name, num) VALUES ('traces', 1)")
 }

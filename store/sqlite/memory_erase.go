@@ -19,7 +19,7 @@ func (s *Store) ForgetMemories(ctx context.Context, f memory.Filter) (store.Dele
 			"SELECT s.num FROM recall_scope s WHERE"+scopeCondition, filterArgs(f)...)
 		return err
 	})
-	return s.vacuumAfter(ctx, op, out, err)
+	return s.compactAfter(ctx, op, out, err, false)
 }
 
 // deleteItems deletes the items that one query lists, and of the scopes that another

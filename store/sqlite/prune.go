@@ -37,7 +37,7 @@ func (s *Store) PruneSessions(ctx context.Context, p store.PruneOptions) (store.
 	if p.DryRun {
 		return out, err
 	}
-	return s.vacuumAfter(ctx, op, out, err)
+	return s.compactAfter(ctx, op, out, err, p.DeferCompaction)
 }
 
 // sessionsToPrune lists the roots of the sessions to delete, and what is kept of those that p

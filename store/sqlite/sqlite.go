@@ -53,7 +53,9 @@ type Store struct {
 	now    func() time.Time // nil is time.Now
 	reader *readerPool
 	closed atomic.Bool
-	tokens atomic.Pointer[func(convo.Message) int] // tokens; nil where nobody counts
+	// compactionDeferred: a deletion of this process has left its traces to a later Compact.
+	compactionDeferred atomic.Bool
+	tokens             atomic.Pointer[func(convo.Message) int] // tokens; nil where nobody counts
 
 	mu               sync.Mutex // held by whoever writes; guards what follows
 	writer           *sql.DB

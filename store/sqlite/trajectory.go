@@ -99,7 +99,7 @@ func (t trajectories) Delete(ctx context.Context, f trajectory.Filter) (n int, e
 		n, err = x.deleteTrajectories(where, args...)
 		return err
 	})
-	_, err = t.s.vacuumAfter(ctx, op, store.DeleteResult{}, err)
+	_, err = t.s.compactAfter(ctx, op, store.DeleteResult{}, err, n == 0 && t.s.compactionDeferred.Load())
 	return n, err
 }
 
@@ -159,7 +159,7 @@ func (x deleter) deleteTrajectories(where string, args ...any) (n int, err error
 	}
 	queries = append(queries,
 		"DELETE FROM trajectory_round WHERE rowid IN (SELECT num FROM doomed_round)",
-		"INSERT OR REPLACE INTO gone (name, num) VALUES ('traces', 1)", // until Scrub
+		"INSERT OR REPLACE INTO gone (name, num) VALUES ('traces', 1)", // until Compact
 		"DROP TABLE doomed_round")
 	if _, err := x.conn.ExecContext(x.ctx, "CREATE TEMP TABLE doomed_round (num INTEGER PRIMARY KEY)"); err != nil {
 		return 0, err

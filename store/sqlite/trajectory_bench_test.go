@@ -106,7 +106,7 @@ func BenchmarkTrajectorySize(b *testing.B) {
 	const rounds = 500
 	for b.Loop() {
 		s := trailed(b)
-		if err := s.Scrub(b.Context()); err != nil {
+		if err := s.vacuum(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 		info, err := os.Stat(s.path)

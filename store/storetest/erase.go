@@ -21,6 +21,7 @@ func erasureCases() []testCase {
 		{"what was deleted can be made again, and takes no late commits", recreateDeleted},
 		{"sessions are pruned by age, by number and as they expire", prune},
 		{"what others share a past with is not pruned", pruneShared},
+		{"a deferred compaction leaves no rows, and is done once", deferCompaction},
 	}
 }
 
@@ -286,4 +287,24 @@ func pruneShared(t *testing.T, s Store) {
 	gone, err = s.PruneSessions(t.Context(), p)
 	must(t, err)
 	equal(t, "pruned", []int{gone.Sessions, gone.Runs}, []int{1, 1})
+}
+
+func deferCompaction(t *testing.T, s Store) {
+	done, err := s.Compact(t.Context())
+	must(t, err)
+	equal(t, "nothing to compact", done, false)
+	newConversation(t, s, "s").startAskedRound(t).finish(t, engine.Completed)
+	o := afterLeasesExpired()
+	o.DeferCompaction = true
+	gone, err := s.DeleteSession(t.Context(), "s", o)
+	must(t, err)
+	equal(t, "deleted", gone.Sessions, 1)
+	_, err = s.Session(t.Context(), "s")
+	checkError(t, err, store.ErrNotFound)
+	done, err = s.Compact(t.Context())
+	must(t, err)
+	equal(t, "traces are reported if there are any", gone.Traces, done)
+	done, err = s.Compact(t.Context())
+	must(t, err)
+	equal(t, "compacted again", done, false)
 }
