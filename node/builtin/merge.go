@@ -20,14 +20,17 @@ either come or been skipped, and is skipped when all were.
 
 | setting | what |
 |---|---|
-| ` + "`mode`" + ` | ` + "`first`" + ` (default): of branches that exclude each other, the one that came; two that came fail the run. ` + "`list`" + `: every value that came, in the order of the edges |
+| ` + "`mode`" + ` | ` + "`first`" + ` (default): of branches that exclude each other, the one that came; two that came fail the run. ` + "`coalesce`" + `: of the values that came, the first in the order of the edges; the others are not used. ` + "`list`" + `: every value that came, in the order of the edges |
+
+With ` + "`coalesce`" + ` the node waits until each branch has come or been skipped, so that the result does not depend on which
+was faster. A branch whose value is null has come.
 
 The value comes out as it went in, whatever it is; a person's words that pass through a
 ` + "`merge`" + ` are still known as theirs.`,
 		Ports:    mergePorts(nil),
 		PortsFor: mergePorts,
 		Settings: objectSchema(map[string]any{
-			"mode": choiceSchema("What to pass on.", "first", "list"),
+			"mode": choiceSchema("What to pass on.", "first", "coalesce", "list"),
 		}),
 		Pure:        true,
 		Inline:      true,
@@ -51,6 +54,25 @@ outputs: {verdict: "{{ end.value }}"}
 			Inputs:  map[string]any{"ok": false},
 			Outputs: map[string]any{"verdict": "bad"},
 		}, {
+			Name: "the first source that gives anything",
+			Flow: `
+weir: 1
+name: fallback
+inputs:
+  known: {type: bool, required: true}
+nodes:
+  check: {type: decision, with: {expr: run.inputs.known}}
+  record: {type: template, after: check.true, with: {text: "from the record"}}
+  default: {type: template, with: {text: "the default"}}
+  best:
+    type: merge
+    in: {value: ["{{ record.text }}", "{{ default.text }}"]}
+    with: {mode: coalesce}
+outputs: {best: "{{ best.value }}"}
+`,
+			Inputs:  map[string]any{"known": true},
+			Outputs: map[string]any{"best": "from the record"},
+		}, {
 			Name: "everything that came",
 			Flow: `
 weir: 1
@@ -73,17 +95,29 @@ outputs: {all: "{{ all.value }}"}
 func mergePorts(with map[string]any) flow.Ports {
 	in := flow.Port{Name: "value", Type: flow.TypeAny, Required: true, Description: "The ends of the branches."}
 	out := flow.Port{Name: "value", Type: flow.TypeAny, Description: "What came."}
-	if with["mode"] == "list" {
+	switch with["mode"] {
+	case "list":
 		in.Many = true
 		out.Type = flow.TypeList
-	} else {
+	case "coalesce":
+		in.Many = true
+	default:
 		in.Exclusive = true
 	}
 	return flow.Ports{In: []flow.Port{in}, Out: []flow.Port{out}}
 }
 
 // Run passes on what came.
-func (n *mergeNode) Run(ctx *node.Ctx) error { return outputValue(ctx) }
+func (n *mergeNode) Run(ctx *node.Ctx) error {
+	if n.Mode != "coalesce" {
+		return outputValue(ctx)
+	}
+	v, _ := ctx.Input("value")
+	if came, ok := v.([]any); ok && len(came) > 0 {
+		ctx.Output("value", came[0])
+	}
+	return nil
+}
 
 // outputValue puts out what came in on the port value, if anything did.
 func outputValue(ctx *node.Ctx) error {
