@@ -39,7 +39,7 @@ func (w *Weir) flowTools(list []FlowTool) ([]*Tool, error) {
 	out := make([]*Tool, 0, len(list))
 	for _, ft := range list {
 		if ft.Flow == nil {
-			f, err := w.Load(ft.File)
+			f, err := flow.Load(ft.File, w.catalogue) // the tools are not known yet
 			if err != nil {
 				return nil, err
 			}

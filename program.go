@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/history"
+	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
@@ -13,7 +14,18 @@ import (
 // Load reads a flow file and validates it, with the files of the flows that its
 // nodes run; the error is a *flow.Invalid with all problems where one is not a
 // valid flow.
-func (w *Weir) Load(path string) (*Flow, error) { return flow.Load(path, w.catalogue) }
+func (w *Weir) Load(path string) (*Flow, error) { return w.checked(flow.Load(path, w.catalogue)) }
+
+// checked compares a flow that was read with the tools of this process.
+func (w *Weir) checked(f *Flow, err error) (*Flow, error) {
+	if err == nil {
+		err = node.CheckTools(f, w.catalogue, w.tools)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
 
 // Parse is Load for bytes; name stands in positions. It reads no files: nodes of
 // type flow may run the flow itself and those in uses, by their names. Of two of
@@ -23,13 +35,13 @@ func (w *Weir) Parse(name string, data []byte, uses ...*Flow) (*Flow, error) {
 	for _, f := range uses {
 		given[f.Name] = f
 	}
-	return flow.Source{Flows: given}.Parse(name, data, w.catalogue)
+	return w.checked(flow.Source{Flows: given}.Parse(name, data, w.catalogue))
 }
 
 // ParseIn is Parse where the flows that nodes run are read from files, by paths
 // from the folder that name is in.
 func (w *Weir) ParseIn(files flow.Files, name string, data []byte) (*Flow, error) {
-	return flow.Source{Files: files}.Parse(name, data, w.catalogue)
+	return w.checked(flow.Source{Files: files}.Parse(name, data, w.catalogue))
 }
 
 // program prepares a flow, once, and keeps it and all flows it uses, so that its

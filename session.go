@@ -5,6 +5,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
@@ -41,6 +42,11 @@ type (
 // round runs f. With SessionOptions.ID, f may be nil: the session continues with the flow
 // of its last round. The error is store.ErrNotFound if there is no session with that id.
 func (w *Weir) Session(ctx context.Context, f *Flow, o SessionOptions) (*Session, error) {
+	if f != nil {
+		if err := node.CheckTools(f, w.catalogue, w.tools); err != nil {
+			return nil, err
+		}
+	}
 	return w.sessions.Open(ctx, f, o)
 }
 

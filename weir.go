@@ -270,6 +270,9 @@ func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
 	if err := w.checkBranchTools(f); err != nil {
 		return nil, err
 	}
+	if err := node.CheckTools(f, w.catalogue, w.tools); err != nil {
+		return nil, err
+	}
 	p, err := w.program(ctx, f)
 	if err != nil {
 		return nil, err

@@ -69,7 +69,7 @@ func declaredTool(c *config.HTTPTool, client *http.Client, cfg *config.Config) (
 	}
 	return httptool.New(httptool.Spec{
 		Name: c.Name, Description: c.Description, Parameters: c.Parameters, Method: c.Method, URL: c.URL,
-		Query: c.Query, Headers: c.Headers, Body: c.Body, Approve: tool.Approval(c.Approve),
+		Query: c.Query, Headers: c.Headers, Body: c.Body, Approve: tool.Approval(c.Approve), OnUnknown: tool.OnUnknown(c.OnUnknown),
 		Timeout: c.Timeout, MaxBody: c.MaxBody, MaxOutput: c.MaxOutput,
 	}, httptool.Options{HTTP: client, Secrets: cfg.Secret})
 }

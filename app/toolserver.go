@@ -29,6 +29,7 @@ func newToolServer(name string, cfg *config.Config, pins *mcptool.LockFile) (*To
 	if c.Command != "" {
 		server.Command = append([]string{c.Command}, c.Args...)
 	}
+	server.OnUnknown = tool.OnUnknown(c.OnUnknown)
 	if c.Approve != "" {
 		server.Approve = map[string]tool.Approval{"*": tool.Approval(c.Approve)}
 	}
@@ -119,7 +120,7 @@ func (s *ToolServer) accepted() []*tool.Tool {
 		t := &tool.Tool{
 			Name: mcptool.ModelName(s.Name, name), Alias: mcptool.FlowName(s.Name, name),
 			Description: pin.Description, Parameters: pin.Parameters, ReadOnly: pin.ReadOnly,
-			Timeout: s.config.Timeout, Approve: tool.Approval(s.config.Approve), Origin: "mcp:" + s.Name,
+			Timeout: s.config.Timeout, Approve: tool.Approval(s.config.Approve), OnUnknown: tool.OnUnknown(s.config.OnUnknown), Origin: "mcp:" + s.Name,
 		}
 		if t.Hash() != pin.Hash {
 			continue // the file was edited by hand; the tool must be accepted again

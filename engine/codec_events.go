@@ -316,6 +316,7 @@ func (c *coder) failure(v *Error) {
 	c.str("key", &v.Key)
 	c.str("hint", &v.Hint)
 	c.bool("permanent", &v.Permanent)
+	c.bool("noRetry", &v.NoRetry)
 	c.str("budget", &v.Budget)
 	c.str("below", &v.Below)
 	c.str("run", &v.Run)

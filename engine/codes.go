@@ -36,6 +36,8 @@ const (
 	CodeEventTimeout  = "event_timeout"
 	CodeToolUnknown   = "tool_unknown"
 	CodeToolFailed    = "tool_failed"
+	CodeToolError     = "tool_error"
+	CodeToolRefused   = "tool_refused"
 	CodeBranch        = "branch_unknown"
 	CodeOutputInvalid = "output_invalid"
 	CodeLoopLimit     = "loop_limit"
@@ -50,7 +52,9 @@ const (
 	CodeHTTPTimeout   = "http_timeout"
 	CodeHTTPTooLarge  = "http_too_large"
 	CodeCache         = "cache_failed"
-	CodeFailed        = "failed"
+
+	CodeFileUnreadable = "file_unreadable"
+	CodeFailed         = "failed"
 )
 
 // The codes of code nodes and of sandboxes.
@@ -148,7 +152,7 @@ func runErrorCodes() []CodeInfo {
 		{CodeNodeFailed, "A node failed with an error that has no code of its own.", "See the message; `retry:` tries again."},
 		{CodeNodePanic, "The code of a node panicked.", "Correct the node type; the hint shows the place."},
 		{CodeNondeterministic, "A re-entered node requested something different under the key of a completed effect.", "Take time and randomness from the node's Ctx, and request effects in the same order."},
-		{CodeEffectUnknown, "The process ended while an effect was in flight, and its outcome is unknown.", "Find out whether it happened, then retry, complete or skip the node; `onUnknown: retry` retries without a question."},
+		{CodeEffectUnknown, "The process ended or the connection was lost while an effect was in flight, and its outcome is unknown.", "Find out whether it happened, then retry, complete or skip the node; `onUnknown: retry` retries without a question."},
 		{CodeTimeout, "A node took longer than its `timeout:`.", "Increase the timeout, or add `retry:`."},
 		{CodeContext, "A context that a node uses does not exist, or was not granted to the node.", "Connect its handle to a port of type context."},
 		{CodeValue, "A value does not fit its port, or cannot be stored in a journal.", "Convert it with a transform or template node; in Go, return values that JSON can represent."},
@@ -183,6 +187,8 @@ func nodeErrorCodes() []CodeInfo {
 		{CodeEventTimeout, "The event did not arrive in time.", "Increase the node's `timeout`, or connect its `error` port."},
 		{CodeToolUnknown, "A node names a tool that this process does not offer.", "Register the tool where Weir is opened, or correct the name."},
 		{CodeToolFailed, "A tool that a node calls itself, for example from an agent's queue, failed or was refused by a person.", "See the message; `retry:` calls it again."},
+		{CodeToolError, "The tool that a node calls reported an error.", "See the message, and wire the node's error port to continue. `retry:` repeats the call only if the tool is read-only or idempotent, or if the call was certainly not made."},
+		{CodeToolRefused, "A person refused the tool call of a node. It was not made.", "Wire the node's error port to continue, or run `weir retry RUN NODE` to be asked again."},
 		{CodeBranch, "A decision returned a value that is not one of its branches, or no case of a switch matched.", "Add the branch, or a default."},
 		{CodeOutputInvalid, "A value does not fit the schema of an output.", "Correct the node that produces the value, or the schema."},
 		{CodeLoopLimit, "A loop reached `max` before its condition was true.", "Increase `max`, or set atMax: stop."},
@@ -197,6 +203,7 @@ func nodeErrorCodes() []CodeInfo {
 		{CodeHTTPTimeout, "A request that is safe to repeat got no response in time.", "Increase the node's `timeout`, or add `retry:`."},
 		{CodeHTTPTooLarge, "The response body is longer than `maxBytes`.", "Raise it."},
 		{CodeCache, "The cache could not be read or written.", "Try again, with `retry:`."},
+		{CodeFileUnreadable, "A file that a node reads does not exist, is outside the allowed folder, is too large, or may not be read.", "See the message; paths are relative to the folder of the flow's file."},
 		{CodeFailed, "A fail node without a code ended the flow, or a command failed for a reason that has no code.", "See the message."},
 	}
 }

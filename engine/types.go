@@ -61,6 +61,9 @@ type Error struct {
 	Hint string `json:"hint,omitempty"`
 	// Permanent errors are not retried unless `on` names their code.
 	Permanent bool `json:"permanent,omitempty"`
+	// NoRetry errors are not retried by the policy of the node, even if `on` names their
+	// code. A person can still retry the node.
+	NoRetry bool `json:"noRetry,omitempty"`
 	// Budget is the path of the exhausted budget, with budget_exceeded.
 	Budget string `json:"budget,omitempty"`
 	// Below is the place in the child runs of Node, as "review>ask", and Run the run in

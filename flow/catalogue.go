@@ -205,6 +205,10 @@ type Example struct {
 	Inputs  map[string]any
 	Answers map[string]any
 	Script  []string
+	// Tools are read-only tools that return these values, by name, and accept any arguments.
+	// User is whose run it is; the tools of the long-term memory are offered, too.
+	Tools map[string]any
+	User  string
 	// Outputs are the expected outputs; Error, if set, is the expected error code instead.
 	Outputs map[string]any
 	Error   string

@@ -47,6 +47,8 @@ const (
 	CodeUnknownPortal     = "unknown_portal"     // a portalIn without its portalOut
 	CodeDuplicatePortal   = "duplicate_portal"   // two portalOut of one name
 	CodeUnknownFlow       = "unknown_flow"       // a flow that does not exist
+	CodeUnknownTool       = "unknown_tool"       // a tool that this process does not offer
+	CodeToolArguments     = "tool_arguments"     // arguments that do not fit the tool
 	CodeFlowCycle         = "flow_cycle"         // flows that use each other
 	CodeFlowChanged       = "flow_changed"       // a flow differs from the pinned one
 	CodeTooManyProblems   = "too_many_problems"  // further problems are not listed
@@ -96,6 +98,7 @@ func Codes() []Code {
 		{CodeSecretRefused, "secrets.* is used where secrets are not allowed.", "Read secrets only in settings that are marked secret."},
 		{CodeSyntax, "The file is not valid YAML or JSON.", "Correct it at the place that the message names."},
 		{CodeTooBig, "The file exceeds a limit: size, depth, aliases or numbers.", "Split the flow, or move data out of it."},
+		{CodeToolArguments, "The arguments that a node gives a tool do not fit the schema of the tool.", "Give the arguments that the message lists; `weir tools NAME` shows the schema."},
 		{CodeTooManyProblems, "The flow has more problems than are listed.", "Correct the listed problems first."},
 		{CodeTypeMismatch, "The types of two connected ports are incompatible.", "Convert it with a transform or template node."},
 		{CodeUnknownFlow, "A node runs a flow that cannot be found.", "Correct the path, which is relative to the folder of the file, or add the file."},
@@ -106,6 +109,7 @@ func Codes() []Code {
 		{CodeUnknownPortal, "No portalOut of this scope has that name.", "Correct the spelling, or add the portalOut."},
 		{CodeUnknownReference, "A name is not defined here.", "Use one of the names that the message lists."},
 		{CodeUnknownSetting, "The node type does not have that setting.", "Remove it, or correct the spelling."},
+		{CodeUnknownTool, "A node calls a tool that this process does not offer.", "Correct the name, or start Weir with a configuration that offers the tool; `weir tools` lists the tools."},
 		{CodeUnknownType, "The node type does not exist in the catalogue.", "Correct the spelling; `weir nodes` lists the types."},
 		{CodeUnorderedWriters, "Two nodes write the same state key in no defined order, and no reducer is declared.", "Declare a reducer under `state:`, or order them with `after:`."},
 		{CodeUnreachable, "The node can never run, because its conditions contradict each other.", "Use join: any, or a merge node."},

@@ -48,7 +48,8 @@ type Scope struct {
 type Source struct {
 	Run, Flow, Session string
 	Round              int
-	// By is the writer: "model", or a name that a program chooses.
+	// By is the writer: "model", "node" for a node that writes without a model, or a name that a
+	// program chooses.
 	By string
 }
 

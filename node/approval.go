@@ -101,7 +101,7 @@ func (g *approvalGate) ask(index int, t *tool.Tool, call convo.Call, earlier []t
 		if err != nil {
 			return callDecision{err: err}, nil
 		}
-		allow, reason := readApproval(a.Value)
+		allow, reason := ReadApproval(a.Value)
 		answers = []tool.ApprovalAnswer{t.ApprovalAnswer(asked, allow && a.Given, a.By, reason)}
 		verdict, by = t.Verdict(asked, answers)
 	}
@@ -151,7 +151,13 @@ func approvalInterrupt(t *tool.Tool, asked tool.Call, who string) engine.Interru
 		i.Prompt += fmt.Sprintf(" The approval applies to all further calls of %s in this run.", q.Tool)
 	}
 	i.Prompt += fmt.Sprintf(" Answer %s, %s, or {\"approve\": false, \"reason\": \"...\"}.", answerApprove, answerReject)
-	i.Schema = map[string]any{"anyOf": []any{
+	i.Schema = ApprovalSchema()
+	return i
+}
+
+// ApprovalSchema is the JSON Schema of the answers to a request for approval.
+func ApprovalSchema() map[string]any {
+	return map[string]any{"anyOf": []any{
 		map[string]any{"type": "string", "enum": []any{answerApprove, answerReject}},
 		map[string]any{
 			"type": "object", "required": []any{"approve"}, "additionalProperties": false,
@@ -161,11 +167,11 @@ func approvalInterrupt(t *tool.Tool, asked tool.Call, who string) engine.Interru
 			},
 		},
 	}}
-	return i
 }
 
-// readApproval reads an answer. Everything except a clear approval refuses the call.
-func readApproval(v engine.Value) (allow bool, reason string) {
+// ReadApproval reads an answer to a request for approval. Everything except a clear approval
+// is a refusal.
+func ReadApproval(v engine.Value) (allow bool, reason string) {
 	if o, ok := v.(map[string]any); ok {
 		reason, _ = o["reason"].(string)
 	}

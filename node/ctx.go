@@ -197,6 +197,9 @@ type Outcome struct {
 	Value    engine.Value
 	Usage    *engine.Usage
 	Manifest engine.Value
+	// Unknown says, with an error, that the effect may have happened. Its Unknown policy
+	// then applies, as if the process had ended during the effect.
+	Unknown bool
 }
 
 // NewCtx is for runners.

@@ -17,6 +17,8 @@ type toolHost struct {
 	// byNode: the node makes the call, not a model. insist: an error of the tool fails the
 	// effect.
 	byNode, insist bool
+	// direct is set for the call of a node that is no agent; see Ctx.CallTool.
+	direct *directCall
 }
 
 // ModelCall passes the calls of an answer to the approval gate.
@@ -44,23 +46,42 @@ func (h toolHost) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolRe
 	return r, err
 }
 
+// unknownPolicy is the policy of the effect of a call.
+func unknownPolicy(t *tool.Tool) UnknownPolicy {
+	switch t.UnknownPolicy() {
+	case tool.UnknownRetry:
+		return UnknownRetry
+	case tool.UnknownFail:
+		return UnknownFail
+	case tool.UnknownAsk:
+	}
+	return UnknownAsk
+}
+
 // call makes a call that requires no approval, or has it.
 func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
-	unknown := UnknownAsk
-	if t.ReadOnly || t.Idempotent {
-		unknown = UnknownRetry
-	}
+	returned := &returnedValue{limit: t.OutputLimit()}
 	v, err := h.c.Do(Effect{
-		Name: h.prefix + "tool", Index: index, Request: []any{t.Name, call.Arguments}, Unknown: unknown, ReadOnly: t.ReadOnly,
+		Name: h.prefix + "tool", Index: index, Request: []any{t.Name, call.Arguments}, Unknown: unknownPolicy(t), ReadOnly: t.ReadOnly,
 		Do: func(ctx context.Context, key string) (Outcome, error) {
 			made := &declaredArtifacts{}
-			text, err := t.Run(ctx, tool.Call{Key: key, Arguments: call.Arguments, Caller: h.c.caller(), OnDeclare: made.add})
+			c := tool.Call{Key: key, Arguments: call.Arguments, Caller: h.c.caller(), OnDeclare: made.add}
+			if h.direct != nil {
+				c.Caller.Node, c.OnValue = true, returned.set
+			}
+			text, err := t.Run(ctx, c)
+			if err == nil && h.direct != nil {
+				return Outcome{Value: made.addTo(returned.addTo(map[string]any{"text": text}))}, nil
+			}
 			if err == nil {
 				return Outcome{Value: made.addTo(map[string]any{"text": text})}, nil
 			}
 			// An interrupted call has no result, whatever its error says: its outcome is unknown.
 			if ctx.Err() != nil {
 				return Outcome{}, err
+			}
+			if h.direct != nil {
+				return h.direct.failed(t, err)
 			}
 			if h.insist {
 				return Outcome{}, toolFailed(t, err.Error())
@@ -75,8 +96,14 @@ func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult
 		Text   string `json:"text"`
 		Failed bool   `json:"failed"`
 	}
-	if err := decodeValue(v, &answer); err != nil {
+	o, isObject := v.(map[string]any)
+	if _, isResult := o["text"].(string); !isResult { // a person has said what it returned
+		answer.Text = TextOf(v)
+	} else if err := decodeValue(v, &answer); err != nil {
 		return llm.ToolResult{}, fmt.Errorf("read the recorded result of tool %s: %w", t.Name, err)
+	}
+	if h.direct != nil && isObject {
+		h.direct.value = o[directValue]
 	}
 	return llm.ToolResult{Text: answer.Text, Failed: answer.Failed}, nil
 }

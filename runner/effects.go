@@ -38,7 +38,7 @@ func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 			Hint:    "move what changes something behind the race, or set " + flow.AllowEffects + ": true on it",
 		}
 	}
-	if a.startedEffects[key] != nil {
+	if a.startedEffect(key) != nil {
 		if v, done, err := a.resolveUnknown(e, key); done || err != nil {
 			return v, err
 		}
@@ -90,6 +90,9 @@ func (a *attempt) runEffect(e node.Effect, key, digest string) (engine.Value, er
 		a.notePartial(key)
 		return nil, context.Cause(a.ctx) // outcome unknown: nothing is recorded
 	}
+	if err != nil && out.Unknown {
+		return a.unknownOutcome(e, key, digest, spent, err)
+	}
 	if spent != (engine.Usage{}) {
 		if out.Usage != nil {
 			spent = spent.Add(*out.Usage)
@@ -115,6 +118,38 @@ func (a *attempt) runEffect(e node.Effect, key, digest string) (engine.Value, er
 		return engine.Copy(done.Result), done.Error
 	}
 	return engine.Copy(done.Result), nil
+}
+
+// unknownOutcome applies the policy of an effect that reported an unknown outcome. If a
+// person is asked, nothing is recorded, as if the process had ended during the effect.
+func (a *attempt) unknownOutcome(e node.Effect, key, digest string, spent engine.Usage, err error) (engine.Value, error) {
+	if e.Unknown == node.UnknownAsk {
+		a.chargeToolRun(key, digest, spent)
+		a.mu.Lock()
+		if a.startedEffects == nil {
+			a.startedEffects = make(map[string]*engine.EffectStarted)
+		}
+		a.startedEffects[key] = nextStart(a.startedEffects[key], key, digest)
+		a.mu.Unlock()
+		v, _, err := a.resolveUnknown(e, key) // nobody has answered for this start yet
+		return v, err
+	}
+	failure := a.toError(err)
+	failure.Code, failure.Key = engine.CodeEffectUnknown, key
+	failure.Permanent, failure.NoRetry = e.Unknown == node.UnknownFail, e.Unknown == node.UnknownFail
+	done := &engine.EffectCompleted{Key: key, Digest: digest, Error: failure}
+	if spent != (engine.Usage{}) {
+		done.Usage = &spent
+	}
+	a.recordEffect(key, done)
+	return nil, failure
+}
+
+// startedEffect returns the last durable start of an effect, nil for none.
+func (a *attempt) startedEffect(key string) *engine.EffectStarted {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.startedEffects[key]
 }
 
 // chargeReserved charges an effect that has ended, by its recorded usage or else by its reservation, and releases the
@@ -185,11 +220,14 @@ func (a *attempt) replayEffect(known *engine.EffectCompleted, digest string) (en
 	return engine.Copy(known.Result), nil
 }
 
+// unknownMessage describes an effect with an unknown outcome.
+const unknownMessage = "the process ended or the connection was lost while this effect was in flight; whether it happened is not known"
+
 // resolveUnknown decides about an effect that was started before a crash and has no recorded result.
 func (a *attempt) resolveUnknown(e node.Effect, key string) (v engine.Value, done bool, err error) {
 	unknown := &engine.Error{
 		Code: engine.CodeEffectUnknown, Key: key, Permanent: true,
-		Message: "the process ended while this effect was in flight; whether it happened is not known",
+		Message: unknownMessage,
 	}
 	switch e.Unknown {
 	case node.UnknownRetry:
@@ -220,10 +258,19 @@ func (a *attempt) resolveUnknown(e node.Effect, key string) (v engine.Value, don
 // questions, because parallel tool calls ask in any order.
 func (a *attempt) outcomeQuestionID(key string) string {
 	id := a.Path + ":effect." + strings.TrimPrefix(key, a.Path+"/")
-	if again := a.startedEffects[key].UnknownStarts; again > 0 || a.Attempt > 1 {
+	if again := a.startedEffect(key).UnknownStarts; again > 0 || a.Attempt > 1 {
 		id += fmt.Sprintf(".%d.%d", a.Attempt, again+1)
 	}
 	return id
+}
+
+// nextStart returns the start of an effect that follows the start before, nil for none.
+func nextStart(before *engine.EffectStarted, key, digest string) *engine.EffectStarted {
+	start := &engine.EffectStarted{Key: key, Digest: digest}
+	if before != nil {
+		start.UnknownStarts = before.UnknownStarts + 1
+	}
+	return start
 }
 
 // commitEffectStart makes durable what must be durable before the effect starts.
@@ -233,12 +280,9 @@ func (a *attempt) commitEffectStart(e node.Effect, key, digest string) error {
 	before := a.startedEffects[key]
 	// A start that was charged as interrupted is charged for good before the call is repeated.
 	if e.Unknown != node.UnknownRetry || e.Reserve != nil || before != nil && before.Reserve != nil {
-		start := &engine.EffectStarted{Key: key, Digest: digest}
+		start := nextStart(before, key, digest)
 		if e.Reserve != nil {
 			start.Reserve = &e.Reserve.Usage
-		}
-		if before != nil {
-			start.UnknownStarts = before.UnknownStarts + 1
 		}
 		a.pending = append(a.pending, start)
 	}

@@ -557,6 +557,9 @@ func (x *Execution) emit(a *attempt, c llm.Chunk) {
 		Effect: strings.TrimPrefix(c.Effect, x.ID+"/"), Chunk: &c,
 	}
 	c.Effect = it.Effect
+	if it.Effect == "" {
+		it.lane = laneOf(x.m.run.Plan(), a.Path)
+	}
 	x.publish(func(h *hub) { h.publishLive(it) })
 }
 

@@ -36,9 +36,9 @@ func (p *Program) folderOf(folder, fingerprint string) string {
 	return folder // it is recursive
 }
 
-// namesFiles reports whether a node of the graph has the setting files.
+// namesFiles reports whether a node of the graph has the setting files or reads a file.
 func namesFiles(g *flow.Graph) bool {
 	return slices.ContainsFunc(g.Nodes, func(n *flow.Node) bool {
-		return n.With["files"] != nil || n.Body != nil && namesFiles(n.Body)
+		return n.With["files"] != nil || n.Type == "readFile" || n.Body != nil && namesFiles(n.Body)
 	})
 }

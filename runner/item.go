@@ -44,7 +44,8 @@ type Item struct {
 	// Gap means that live output was lost here, because the reader was too slow or has reconnected. No event is lost.
 	Gap bool
 
-	attached bool // not an item for readers: the run is executed here from event Number on
+	lane     string // the composite in whose lane the node runs; see laneOf
+	attached bool   // not an item for readers: the run is executed here from event Number on
 	seq      int64
 	pos      uint64 // position after it in the hub; 0 for an item that was not read from there
 	from     *position

@@ -17,8 +17,13 @@ type liveKey struct{ run, path, effect string }
 
 // effectOutput is the output of an effect so far.
 type effectOutput struct {
-	attempt                         int
-	interim                         bool
+	attempt int
+	interim bool
+	// lane is the outermost composite in whose lane the node runs, "" for none. Once completed
+	// is set, the node has completed, and the output is void only if that composite fails,
+	// because its lane is then discarded.
+	lane                            string
+	completed                       bool
 	text, reasoning, stdout, stderr strings.Builder
 }
 
@@ -40,7 +45,7 @@ func (l liveText) add(it *Item) (before []Item) {
 		s = nil
 	}
 	if s == nil {
-		s = &effectOutput{attempt: it.Attempt, interim: !mayBeAnswer(it.Effect)}
+		s = &effectOutput{attempt: it.Attempt, interim: !mayBeAnswer(it.Effect), lane: it.lane}
 		l[k] = s
 	}
 	if it.Chunk.Call != nil && !s.interim {
@@ -84,16 +89,67 @@ func (l liveText) applyEvent(run string, e engine.Event, at int64) []Item {
 		}
 		return nil
 	case *engine.NodeCompleted:
-		delete(l, liveKey{run, e.Path, ""})
-		return l.retractMatching(at, func(k liveKey) bool { return k.run == run && k.path == e.Path })
+		l.completeNode(run, e.Path)
+		return l.retractMatching(at, func(k liveKey) bool { return k.run == run && k.path == e.Path && !l[k].completed })
+	case *engine.IterationCancelled: // the branch of a race that lost
+		return l.retractMatching(at, func(k liveKey) bool { return k.run == run && strings.HasPrefix(k.path, e.Path+"/") })
 	case *engine.RunCompleted, *engine.RunFailed, *engine.RunCancelled:
 		return l.retractMatching(at, func(k liveKey) bool { return k.run == run })
 	case *engine.NodeStarted, *engine.NodeResumed, *engine.NodeErrored, *engine.NodeFailed, *engine.NodeCancelled,
 		*engine.NodeWaiting, *engine.NodePulling, *engine.NodeExpanded, *engine.NodeRetrying, *engine.NodeOverridden:
 		path := engine.EventPath(e)
-		return l.retractMatching(at, func(k liveKey) bool { return k.run == run && k.path == path })
+		failed := isFailure(e)
+		return l.retractMatching(at, func(k liveKey) bool {
+			o := l[k]
+			return k.run == run && (k.path == path && !o.completed || failed && o.completed && o.lane == path)
+		})
 	}
 	return nil
+}
+
+// isFailure reports whether an event ends an attempt of a node without a result, so that
+// the lanes of a composite are discarded.
+func isFailure(e engine.Event) bool {
+	switch e.(type) {
+	case *engine.NodeErrored, *engine.NodeFailed, *engine.NodeCancelled, *engine.NodeRetrying, *engine.NodeOverridden:
+		return true
+	}
+	return false
+}
+
+// completeNode forgets what the function of a node put out, because that is final now, with
+// what was put out in its lanes. In a lane it is final when the outermost composite with lanes
+// completes.
+func (l liveText) completeNode(run, path string) {
+	own := liveKey{run, path, ""}
+	if s := l[own]; s != nil && s.lane != "" {
+		s.completed = true
+	} else {
+		delete(l, own)
+	}
+	for k, o := range l { // order: each entry is considered alone.
+		if k.run == run && o.completed && o.lane == path {
+			delete(l, k)
+		}
+	}
+}
+
+// laneOf returns the path of the outermost composite in whose lane a node runs, "" for none.
+func laneOf(plan *engine.Plan, path string) string {
+	for i, c := range path {
+		if c != '#' {
+			continue
+		}
+		n := plan.Find(path[:i])
+		if n == nil {
+			return ""
+		}
+		count, _ := n.Def.With["concurrency"].(int64)
+		if len(n.Def.Branches) > 0 || n.Def.Isolation == isolationFork || n.Def.Isolation == "fresh" || n.Def.Isolation == "" && count > 1 {
+			return path[:i]
+		}
+	}
+	return ""
 }
 
 // retractMatching retracts the output of the effects with matching keys.

@@ -35,6 +35,18 @@ func (n *toolNameSet) node(x *flow.Node) {
 		n.all = true
 	}
 	n.value(list)
+	switch x.Type {
+	case "tool":
+		n.value(x.With["tool"])
+	case "remember":
+		n.value("memoryWrite")
+	case "recall":
+		n.value("memoryRead")
+	case "forget":
+		n.value("memoryForget")
+	case "identifyUser":
+		n.value("identifyUser")
+	}
 	for _, b := range x.In {
 		if b.Name == "tools" {
 			n.value(b.Value)

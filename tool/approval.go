@@ -64,11 +64,12 @@ const (
 // ApprovalRequest returns the question about a call of t.
 func (t *Tool) ApprovalRequest(call Call) ApprovalRequest {
 	return ApprovalRequest{
-		Key: call.Key, Tool: t.displayName(), Hash: t.Hash(), Description: Clean(t.Description), Arguments: Clean(call.Arguments),
+		Key: call.Key, Tool: t.DisplayName(), Hash: t.Hash(), Description: Clean(t.Description), Arguments: Clean(call.Arguments),
 	}
 }
 
-func (t *Tool) displayName() string {
+// DisplayName is the name that flows use: the alias, or else the name.
+func (t *Tool) DisplayName() string {
 	if t.Alias != "" {
 		return t.Alias
 	}
@@ -78,7 +79,7 @@ func (t *Tool) displayName() string {
 // ApprovalAnswer returns the answer to the question about a call of t.
 func (t *Tool) ApprovalAnswer(call Call, allow bool, by, reason string) ApprovalAnswer {
 	return ApprovalAnswer{
-		Key: call.Key, Tool: t.displayName(), Hash: t.Hash(), Arguments: digest(call.Arguments),
+		Key: call.Key, Tool: t.DisplayName(), Hash: t.Hash(), Arguments: digest(call.Arguments),
 		Allow: allow, Reason: Clean(reason), By: by,
 	}
 }
@@ -93,7 +94,7 @@ func (t *Tool) Verdict(call Call, earlier []ApprovalAnswer) (Verdict, ApprovalAn
 	if t.Approve == "" || t.Approve == ApproveNever {
 		return Allowed, ApprovalAnswer{}
 	}
-	name, hash, arguments := t.displayName(), t.Hash(), digest(call.Arguments)
+	name, hash, arguments := t.DisplayName(), t.Hash(), digest(call.Arguments)
 	verdict, by := NeedsAnswer, ApprovalAnswer{}
 	for _, a := range earlier {
 		if a.Tool != name || a.Hash != hash {

@@ -59,7 +59,7 @@ func FromSchema(
 		Call: func(ctx context.Context, call Call) (string, error) {
 			args, err := arguments.Read(call.Arguments)
 			if err != nil {
-				return "", err
+				return "", NotMade(err)
 			}
 			return f(ctx, call, args)
 		},

@@ -57,19 +57,20 @@ func (t *Tool) Run(ctx context.Context, call Call) (string, error) {
 	text, err := t.callInGoroutine(limited, call)
 	switch {
 	case err == nil:
-		return Cut(Clean(text), t.maxOutput()), nil
+		return Cut(Clean(text), t.OutputLimit()), nil
 	case ctx.Err() != nil: // also where the function gives another error, such as the cause
 		return "", fmt.Errorf("tool %s: %w", t.Name, ctx.Err())
 	case limited.Err() != nil && errors.Is(err, limited.Err()):
 		err = t.timeoutError(limit)
 	}
-	if safe := Cut(Clean(err.Error()), t.maxOutput()); safe != err.Error() {
+	if safe := Cut(Clean(err.Error()), t.OutputLimit()); safe != err.Error() {
 		err = &safeError{text: safe, err: err}
 	}
 	return "", err
 }
 
-func (t *Tool) maxOutput() int {
+// OutputLimit is the maximum length of a stored result in bytes; negative is no limit.
+func (t *Tool) OutputLimit() int {
 	if t.MaxOutput == 0 {
 		return DefaultMaxOutput
 	}

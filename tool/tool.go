@@ -39,6 +39,10 @@ type Tool struct {
 	// InOrder has the calls of one answer to such tools made one after another, in the
 	// order in which the model wrote them; calls of other tools go on beside them.
 	InOrder bool
+	// OnUnknown says what happens to a call with an unknown outcome, for example because
+	// the process ended during it; "" is UnknownRetry for a ReadOnly or Idempotent tool,
+	// else UnknownAsk.
+	OnUnknown OnUnknown
 	// EndsTurn makes a call of this tool the last step of the model's turn: its
 	// result is recorded and the model is not asked again.
 	EndsTurn bool
@@ -65,6 +69,8 @@ type Call struct {
 	Key       string
 	Arguments string
 	Caller    Caller
+	// OnValue, where set, receives the result as a value; tools call Return.
+	OnValue func(value any)
 	// OnDeclare, where set, is told of the data that the tool found, used or made;
 	// tools call Declare.
 	OnDeclare func(trajectory.Artifact)
@@ -74,6 +80,8 @@ type Call struct {
 // the model.
 type Caller struct {
 	Run, Flow, User string
+	// Node says that a node makes the call without a model.
+	Node bool
 	// Session is the session that the run is a round of, and Round its number; both
 	// are zero for a run that is none.
 	Session string
@@ -92,6 +100,14 @@ func (c Call) Declare(a trajectory.Artifact) error {
 		c.OnDeclare(a)
 	}
 	return nil
+}
+
+// Return gives the result of the call as a value, beside the text that models read. A
+// node that calls the tool without a model passes it on; models do not see it.
+func (c Call) Return(value any) {
+	if c.OnValue != nil {
+		c.OnValue(value)
+	}
 }
 
 // Hash identifies what a model and a person are told about a tool, and so what
@@ -148,6 +164,9 @@ func (t *Tool) check() error {
 		return fmt.Errorf("tool %q has no Call", t.Name)
 	}
 	if err := t.Approve.check(); err != nil {
+		return fmt.Errorf("tool %q: %w", t.Name, err)
+	}
+	if err := t.OnUnknown.check(); err != nil {
 		return fmt.Errorf("tool %q: %w", t.Name, err)
 	}
 	if _, err := json.Marshal(t.Parameters); err != nil {

@@ -108,7 +108,8 @@ type HTTPTool struct {
 	Query       map[string]string `json:"query"`
 	Headers     map[string]string `json:"headers"`
 	Body        any               `json:"body"`
-	Approve     string            `json:"approve"` // "always", "once", "never" or ""
+	Approve     string            `json:"approve"`   // "always", "once", "never" or ""
+	OnUnknown   string            `json:"onUnknown"` // "retry", "ask", "fail" or ""
 	Timeout     time.Duration     `json:"timeout"`
 	MaxBody     int               `json:"maxBody"`   // bytes
 	MaxOutput   int               `json:"maxOutput"` // bytes
@@ -122,9 +123,10 @@ type MCPServer struct {
 	URL     string          `json:"url"`
 	Headers map[string]Text `json:"headers"`
 	// Tools are the ones that may be called; there is at least one.
-	Tools   []string      `json:"tools"`
-	Approve string        `json:"approve"` // "always", "once", "never" or ""
-	Timeout time.Duration `json:"timeout"`
+	Tools     []string      `json:"tools"`
+	Approve   string        `json:"approve"`   // "always", "once", "never" or ""
+	OnUnknown string        `json:"onUnknown"` // "retry", "ask", "fail" or ""
+	Timeout   time.Duration `json:"timeout"`
 }
 
 // Secret resolves secrets.NAME: by the files, else the environment variable

@@ -47,10 +47,10 @@ func PackageRules() []PackageRule {
 		},
 		{"node/...", append([]string{"internal/excerpt"}, contracts...), "a node sees the world through its Ctx only"},
 		{
-			"node/builtin", append([]string{"node/builtin/safehttp", "node/codegen", "node/queue", "internal/httpcall", "internal/excerpt"}, contracts...),
+			"node/builtin", append([]string{"node/builtin/safefile", "node/builtin/safehttp", "node/codegen", "node/queue", "internal/httpcall", "internal/excerpt"}, contracts...),
 			"a node sees the world through its Ctx only; the client it is given refuses inside addresses, and the agents are asked through it",
 		},
-		{"node/builtin/safehttp", []string{"node"}, "which addresses may be reached is a question of addresses; it is a node.HTTPDoer"},
+		{"node/builtin/...", []string{"node"}, "which addresses and files may be reached is a question of addresses and paths"},
 		{"trajectory", []string{"engine", "convo"}, "a trajectory is made of messages and values, and says itself what it wants of a storage"},
 		{"trajectory/...", []string{"trajectory", "convo"}, "storages and drawings are swapped without touching what records"},
 		{"trajectory/trajectorytest", []string{"trajectory", "trajectory/tables", "convo", "internal/shareddata"}, "the suite sees storages and tables from outside"},

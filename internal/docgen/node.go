@@ -209,6 +209,12 @@ func example(e *flow.Example) string {
 	if len(e.Answers) > 0 {
 		given = append(given, "with the answers "+formatValue(e.Answers))
 	}
+	if e.User != "" {
+		given = append(given, "for the user "+e.User)
+	}
+	if len(e.Tools) > 0 {
+		given = append(given, "with tools that return "+formatValue(e.Tools))
+	}
 	if len(e.Script) > 0 {
 		given = append(given, "while the model says "+formatValue(e.Script))
 	}

@@ -17,6 +17,7 @@ type actionNode struct {
 func actionType(b *codegen.CircuitBreakers) node.Type {
 	return withBreakers(b, define[actionNode](&flow.TypeSpec{
 		Name:     "action",
+		Aliases:  []string{"code"},
 		Category: "data",
 		Summary:  "Runs code in a sandbox, which may change the state.",
 		Doc: codeDoc + `

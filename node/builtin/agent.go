@@ -27,6 +27,7 @@ const (
 func agentType() node.Type {
 	return define[agentNode](&flow.TypeSpec{
 		Name:       "agent",
+		Aliases:    []string{"deep_agent"},
 		Category:   "model",
 		Summary:    "Has a model work with tools by itself; only its final answer enters the conversation.",
 		Doc:        agentDoc,

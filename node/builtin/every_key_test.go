@@ -32,7 +32,12 @@ func minimalFlows() map[string]probeFlow {
 		"portalIn":  {with: map[string]string{"name": "p"}, more: "  a: {type: portalOut, in: {value: 1}, with: {name: p}}\n"},
 		"portalOut": {with: map[string]string{"name": "p"}, in: map[string]string{"value": "1"}}, "start": {},
 		"switch":   {with: map[string]string{"cases": `[{when: "1 > 2", to: a}]`, "default": "b"}},
-		"template": {with: map[string]string{"text": "hi"}}, "tools": {with: map[string]string{"tools": "[look]"}}, "transform": {with: map[string]string{"expr": "1"}},
+		"remember": {with: map[string]string{"text": "hi"}}, "recall": {}, "identifyUser": {},
+		"forget": remembering().setting("id", `"{{ inputs.one }}{{ false ? inputs.two : '' }}"`), "readFile": {with: map[string]string{"path": "say.go"}},
+		"approvalGate": {with: map[string]string{"prompt": "Go?"}, answers: map[string]any{"n:approve#1": "approve"}},
+		"say":          {with: map[string]string{"text": "hi"}},
+		"tool":         {with: map[string]string{"tool": "look", "arguments": "{a: 1}"}},
+		"template":     {with: map[string]string{"text": "hi"}}, "tools": {with: map[string]string{"tools": "[look]"}}, "transform": {with: map[string]string{"expr": "1"}},
 	}
 }
 
@@ -125,7 +130,7 @@ func keyProbes() map[string]keyProbe {
 		"timeout.total": {value: "{total: 20ms}", base: "{total: 30ms}", on: func(s probeFlow, _ string) probeFlow { return s.withHangingNode() }},
 		"timeout.idle": {
 			value: "{idle: 20ms}", base: "{total: 30ms}", on: func(s probeFlow, _ string) probeFlow { return s.withHangingNode() },
-			refused: map[string][]string{flow.CodeBadValue: {"loop", "forEach", "race", "flow", "wait", "waitEvent", "userInput"}},
+			refused: map[string][]string{flow.CodeBadValue: {"loop", "forEach", "race", "flow", "wait", "waitEvent", "userInput", "approvalGate"}},
 		},
 		"onError": {
 			on: func(s probeFlow, _ string) probeFlow { return s.withFailingNode(5) }, valueOf: func(typ string) string { return "{value: " + literalsByPortType()[firstOut(typ)] + "}" },
@@ -165,14 +170,15 @@ func keyProbes() map[string]keyProbe {
 			s.more += "  side: {type: newContext, with: {system: Beside.}}\n"
 			return s
 		}, refused: map[string][]string{flow.CodeUnknownPort: {
-			"action", "decision", "httpRequest", "waitEvent", "wait", "cache", "fail", "merge", "output", "portalIn", "portalOut", "switch", "template", "tools", "transform",
+			"action", "decision", "httpRequest", "waitEvent", "wait", "cache", "fail", "merge", "output", "portalIn", "portalOut", "switch", "template", "tool", "tools", "transform",
+			"remember", "recall", "forget", "identifyUser", "readFile", "approvalGate",
 		}}},
 	}
 }
 
 // closedIn are the types that take no input ports but their own.
 func closedIn() []string {
-	return []string{"tools", "start", "portalIn", "portalOut", "output", "merge", "flow"}
+	return []string{"tools", "start", "portalIn", "portalOut", "output", "merge", "flow", "identifyUser"}
 }
 
 // uncached are the types that cannot be cached.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/node/builtin"
+	"github.com/weir-run/weir/tool"
 	"github.com/weir-run/weir/weirtest"
 )
 
@@ -182,7 +183,9 @@ func settingProbes() map[string]map[string]probe {
 		"cache": cacheProbes(), "fail": failProbes(), "injectMessages": messagesProbes(probeFlow{compare: "model"}.withFollowingRequest()),
 		"manualInput": manualInputProbes(), "merge": mergeProbes(), "output": outputProbes(), "portalIn": portalInProbes(),
 		"portalOut": portalOutProbes(), "switch": switchProbes(), "template": templateProbes(), "tools": toolsProbes(),
-		"transform": transformProbes(),
+		"transform": transformProbes(), "tool": toolProbes(), "say": sayProbes(),
+		"remember": rememberProbes(), "recall": recallProbes(), "forget": forgetProbes(), "identifyUser": nil,
+		"readFile": readFileProbes(), "approvalGate": approvalGateProbes(),
 	}
 }
 
@@ -237,6 +240,65 @@ func agentProbes() map[string]probe {
 
 const childFlow = "weir: 1\nname: child\ninputs: {word: {type: text}, other: {type: text}}\nstate: {k: {initial: 1}}\nnodes:\n" +
 	"  t: {type: template, with: {text: 'word {{ run.inputs }} {{ has(state.given) ? \"given\" : \"\" }}'}}\noutputs: {summary: '{{ t.text }}'}\n"
+
+func sayProbes() map[string]probe {
+	s := probeFlow{with: map[string]string{"text": "hi"}}
+	return map[string]probe{"text": {stage: s, value: "bye"}, "history": {stage: s, value: "true"}}
+}
+
+// remembering is a stage before whose node two items are remembered.
+func remembering() probeFlow {
+	s := probeFlow{in: map[string]string{"one": `"{{ k1.id }}"`, "two": `"{{ k2.id }}"`}}
+	s.more = "  k1: {type: remember, with: {text: the first}}\n  k2: {type: remember, after: k1, with: {text: the second}}\n"
+	return s
+}
+
+func rememberProbes() map[string]probe {
+	s := probeFlow{with: map[string]string{"text": "hi"}}
+	episode := s.setting("kind", "episode")
+	return map[string]probe{
+		"text": {stage: s, value: "bye"}, "kind": {stage: s, value: "procedure"}, "key": {stage: s, value: "greeting"},
+		"tags": {stage: s, value: "[word]"}, "when": {stage: episode, value: `"2026-01-01"`},
+	}
+}
+
+func recallProbes() map[string]probe {
+	s := remembering()
+	s.in = nil
+	s = s.key("after", "k2")
+	return map[string]probe{
+		"query": {stage: s, value: "second"}, "kind": {stage: s, value: "episode"}, "since": {stage: s, value: `"2099-01-01"`}, "limit": {stage: s, value: "1"},
+	}
+}
+
+func forgetProbes() map[string]probe {
+	s := remembering().setting("id", `"{{ inputs.one }}{{ false ? inputs.two : '' }}"`)
+	return map[string]probe{"id": {stage: s, value: `"{{ inputs.two }}{{ false ? inputs.one : '' }}"`}}
+}
+
+func readFileProbes() map[string]probe {
+	s := probeFlow{with: map[string]string{"path": "say.go"}}
+	return map[string]probe{
+		"path": {stage: s, value: "tool.go"}, "maxBytes": {stage: s, value: "10"},
+		"allowOutside": {stage: s.setting("path", `"{{ 'say.go' }}"`), value: "true", refused: flow.CodeInvalidSetting},
+	}
+}
+
+func approvalGateProbes() map[string]probe {
+	s := probeFlow{with: map[string]string{"prompt": "Go?"}, answers: map[string]any{"n:approve#1": "approve"}}
+	timed := probeFlow{timed: true, with: map[string]string{"prompt": "Go?", "timeout": "24h"}}
+	return map[string]probe{"prompt": {stage: s, value: "Stop?"}, "timeout": {stage: timed, value: "48h"}}
+}
+
+func toolProbes() map[string]probe {
+	s := probeFlow{with: map[string]string{"tool": "look"}, in: map[string]string{"a": "1"}}
+	lost := s
+	lost.fault = tool.ErrOutcomeUnknown
+	return map[string]probe{
+		"tool": {stage: s, value: "seek", refused: flow.CodeUnknownTool}, "approve": {stage: s, value: "always"},
+		"arguments": {stage: s, value: `{b: "{{ inputs.a }}"}`}, "onUnknown": {stage: lost, value: "ask"},
+	}
+}
 
 func categorizerProbes() map[string]probe {
 	s := probeFlow{in: map[string]string{"message": "hello"}, with: map[string]string{"categories": "[{name: one}, {name: two}]"}, script: weirtest.Says("one")}

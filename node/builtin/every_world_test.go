@@ -26,6 +26,7 @@ import (
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/memory"
 	"github.com/weir-run/weir/tool"
+	memorytool "github.com/weir-run/weir/tool/memory"
 	"github.com/weir-run/weir/weirtest"
 )
 
@@ -285,6 +286,9 @@ func (o *externalRecorder) look() *weir.Tool {
 		Parameters: map[string]any{"type": "object"},
 		Call: func(_ context.Context, c tool.Call) (string, error) {
 			o.note("tool", c.Arguments)
+			if errors.Is(o.s.fault, tool.ErrOutcomeUnknown) {
+				return "", o.s.fault
+			}
 			return "saw " + strings.Repeat("reed ", 300), nil
 		},
 	}
@@ -293,8 +297,13 @@ func (o *externalRecorder) look() *weir.Tool {
 // openWeir opens the process of a stage.
 func (s *probeFlow) openWeir(t *testing.T, o *externalRecorder) *weir.Weir {
 	t.Helper()
+	kept := memory.New()
+	tools, err := memorytool.Tools(kept, memorytool.Options{Now: func() time.Time { return time.Unix(1_800_000_000, 0) }})
+	if err != nil {
+		t.Fatal(err)
+	}
 	w, err := weir.Open(weir.Options{
-		Store: recordingCache{memory.New(), o}, Replay: o, HTTP: o, Tools: []*weir.Tool{o.look()}, Types: []weir.Type{fillType()},
+		Store: recordingCache{kept, o}, Replay: o, HTTP: o, Tools: append(tools, o.look()), Types: []weir.Type{fillType()},
 		Executors: []sandbox.Executor{recordingExecutor{o, "python", "python"}, recordingExecutor{o, "starlark", "starlark"}, recordingExecutor{o, "e2b", "python"}},
 		Wrap: func(typ weir.Type) weir.Type {
 			if s.body == nil || typ.Spec().Name != s.typ {

@@ -11,9 +11,13 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/node/builtin"
 	"github.com/weir-run/weir/sandbox"
 	"github.com/weir-run/weir/sandbox/python"
+	"github.com/weir-run/weir/store/memory"
+	"github.com/weir-run/weir/tool"
+	memorytool "github.com/weir-run/weir/tool/memory"
 	"github.com/weir-run/weir/weirtest"
 )
 
@@ -78,7 +82,7 @@ func TestEveryExampleProducesItsStatedResult(t *testing.T) {
 
 func checkExample(t *testing.T, e flow.Example) {
 	t.Helper()
-	r := weirtest.Flow(t, e.Flow, weirtest.Case{Executors: []sandbox.Executor{python.New(python.Options{})}, Files: e.Files, In: e.Inputs, Answers: e.Answers, Script: weirtest.Says(e.Script...)})
+	r := weirtest.Flow(t, e.Flow, weirtest.Case{Tools: exampleTools(t, e), User: e.User, Executors: []sandbox.Executor{python.New(python.Options{})}, Files: e.Files, In: e.Inputs, Answers: e.Answers, Script: weirtest.Says(e.Script...)})
 	if r.Error != nil && r.Error.Code == engine.CodeSandboxUnavailable && e.Error != r.Error.Code {
 		t.Skip(r.Error)
 	}
@@ -98,6 +102,22 @@ func checkExample(t *testing.T, e flow.Example) {
 	if got := any(r.Outputs); !reflect.DeepEqual(got, want) {
 		t.Errorf("outputs %v, expected %v", got, want)
 	}
+}
+
+// exampleTools are the tools that an example runs with.
+func exampleTools(t *testing.T, e flow.Example) []*tool.Tool {
+	t.Helper()
+	tools, err := memorytool.Tools(memory.New(), memorytool.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, result := range e.Tools {
+		tools = append(tools, &tool.Tool{
+			Name: name, ReadOnly: true, Parameters: map[string]any{"type": "object"},
+			Call: func(context.Context, tool.Call) (string, error) { return node.TextOf(result), nil },
+		})
+	}
+	return tools
 }
 
 // mustFail is the error a run ended with.

@@ -48,6 +48,8 @@ const (
 	CodeHTTPTooLarge = engine.CodeHTTPTooLarge
 	// CodeCache: the cache could not be read or written.
 	CodeCache = engine.CodeCache
+	// CodeFileUnreadable: a file cannot be read, or may not be.
+	CodeFileUnreadable = engine.CodeFileUnreadable
 	// CodeFailed is what `fail` fails with unless its settings say otherwise.
 	CodeFailed = engine.CodeFailed
 )

@@ -69,6 +69,13 @@ func problemsOf(t *testing.T, doc map[string]any) []string {
 	return codes
 }
 
+// readsAllInputs reports whether a node takes inputs of any name, because it passes all of them
+// to a model or a tool.
+func readsAllInputs(n map[string]any) bool {
+	with, _ := n["with"].(map[string]any)
+	return with["prompt"] != nil || n["type"] == "tool" && with["arguments"] == nil
+}
+
 func TestMisspeltInputIsRejected(t *testing.T) {
 	for _, spec := range builtin.Catalogue().Specs() {
 		tried := 0
@@ -88,7 +95,7 @@ func TestMisspeltInputIsRejected(t *testing.T) {
 				delete(in, "zzz")
 				if slices.Contains(codes, flow.CodeUnreadInput) || slices.Contains(codes, flow.CodeUnknownPort) {
 					tried++
-				} else if with, _ := n["with"].(map[string]any); with["prompt"] == nil { // a model is told of all inputs
+				} else if !readsAllInputs(n) {
 					t.Errorf("%s, example %q: an input zzz is accepted (%v)", spec.Name, e.Name, codes)
 				}
 			})

@@ -17,6 +17,7 @@ type outputNode struct {
 func outputType() node.Type {
 	return define[outputNode](&flow.TypeSpec{
 		Name:     "output",
+		Aliases:  []string{"end"},
 		Category: "flow",
 		Summary:  "Marks an end of the flow and checks the value that arrives there.",
 		Doc: `Passes its ` + "`value`" + ` on unchanged. It is the place to end a drawn flow, and the one to check

@@ -13,6 +13,7 @@ type portalNode struct {
 func portalOutType() node.Type {
 	return define[portalNode](&flow.TypeSpec{
 		Name:     "portalOut",
+		Aliases:  []string{"portalOutput"},
 		Category: "control",
 		Summary:  "Names a value, so that portalIn nodes can take it without a drawn edge.",
 		Doc: `Keeps long lines out of a drawing: wire a value to ` + "`portalOut`" + ` here, and take it from a
@@ -41,6 +42,7 @@ Any value can pass, a context's handle too.`,
 func portalInType() node.Type {
 	return define[portalNode](&flow.TypeSpec{
 		Name:     "portalIn",
+		Aliases:  []string{"portalInput"},
 		Category: "control",
 		Summary:  "Takes the value that the portalOut of the same name has named.",
 		Doc: `See ` + "`portalOut`" + `. The value comes out as it went in there.

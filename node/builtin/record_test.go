@@ -58,7 +58,7 @@ func TestRecordReadsTheSameWithoutItsNodeTypes(t *testing.T) {
 		for _, e := range s.Examples {
 			t.Run(s.Name+"/"+e.Name, func(t *testing.T) {
 				r := weirtest.Flow(t, e.Flow, weirtest.Case{
-					Executors: []sandbox.Executor{python.New(python.Options{})}, Files: e.Files,
+					Tools: exampleTools(t, e), User: e.User, Executors: []sandbox.Executor{python.New(python.Options{})}, Files: e.Files,
 					In: e.Inputs, Answers: e.Answers, Script: weirtest.Says(e.Script...),
 				})
 				checkRecord(t, s, e, r.Events)

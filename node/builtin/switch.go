@@ -22,6 +22,7 @@ type switchCase struct {
 func switchType() node.Type {
 	return define[switchNode](&flow.TypeSpec{
 		Name:     "switch",
+		Aliases:  []string{"router"},
 		Category: "control",
 		Summary:  "Takes the branch of the first condition that holds.",
 		Doc: `The conditions are CEL and stand bare; they read ` + "`inputs.*`" + ` (whatever is wired to the node,

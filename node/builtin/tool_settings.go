@@ -60,9 +60,6 @@ func (s *ToolSettings) offeredTools(ctx *node.Ctx) ([]*tool.Tool, error) {
 // withApproval are the tools with what the settings say of a person's leave, where
 // that is stricter than what a tool says itself.
 func (s *ToolSettings) withApproval(tools []*tool.Tool) ([]*tool.Tool, error) {
-	strictness := func(a tool.Approval) int {
-		return slices.Index([]tool.Approval{tool.ApproveOnce, tool.ApproveAlways}, a)
-	}
 	for _, name := range slices.Sorted(maps.Keys(s.Approve)) {
 		policy := s.Approve[name]
 		i := slices.IndexFunc(tools, func(t *tool.Tool) bool { return t.Name == name || t.Alias == name && name != "" })
@@ -70,9 +67,9 @@ func (s *ToolSettings) withApproval(tools []*tool.Tool) ([]*tool.Tool, error) {
 			return nil, withHint(permanentError(CodeToolUnknown, "approve: the node is not offered the tool %q", name),
 				"correct the name, or wire the tool to the node's port tools")
 		}
-		if strictness(policy) > strictness(tools[i].Approve) {
+		if stricter := stricterApproval(tools[i].Approve, policy); stricter != tools[i].Approve {
 			t := *tools[i]
-			t.Approve = policy
+			t.Approve = stricter
 			tools[i] = &t
 		}
 	}

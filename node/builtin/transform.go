@@ -18,6 +18,7 @@ type transformNode struct {
 func transformType() node.Type {
 	return define[transformNode](&flow.TypeSpec{
 		Name:     "transform",
+		Aliases:  []string{"filter"},
 		Category: "data",
 		Summary:  "Computes values with expressions and may write the state.",
 		Doc: `Expressions are CEL and stand bare, without ` + "`{{ }}`" + `. Whatever is wired to the node, under

@@ -39,7 +39,7 @@ func (c *requestTool) sendRequest(ctx context.Context, call tool.Call, args map[
 		return "", c.unansweredError(missing)
 	}
 	if err != nil {
-		return "", err
+		return "", tool.NotMade(err)
 	}
 	text, err := c.result(resp, body, secrets)
 	if err == nil && c.request.method != http.MethodHead {
@@ -68,7 +68,11 @@ func (c *requestTool) unansweredError(err *httpcall.NoResponseError) error {
 	if err.Sent && !c.request.isReadOnly() {
 		return fmt.Errorf("no answer came, and the request may have been acted on: %w; %w", err, tool.ErrOutcomeUnknown)
 	}
-	return fmt.Errorf("no answer came: %w", err)
+	failed := fmt.Errorf("no answer came: %w", err)
+	if err.Sent {
+		return failed
+	}
+	return tool.NotMade(failed)
 }
 
 // result returns a response as text for the model.

@@ -65,6 +65,8 @@ type Spec struct {
 	Body any
 
 	Approve tool.Approval
+	// OnUnknown is the policy for unknown outcomes; see tool.Tool.
+	OnUnknown tool.OnUnknown
 	// Timeout limits one request; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// MaxBody is the number of bytes of a response that are read; 0 means DefaultMaxBody.
@@ -101,7 +103,7 @@ func New(s Spec, o Options) (*tool.Tool, error) {
 		return nil, err
 	}
 	t.ReadOnly = r.isReadOnly()
-	t.Approve, t.MaxOutput, t.Timeout = s.Approve, s.MaxOutput, s.Timeout
+	t.Approve, t.OnUnknown, t.MaxOutput, t.Timeout = s.Approve, s.OnUnknown, s.MaxOutput, s.Timeout
 	if t.Timeout == 0 {
 		t.Timeout = DefaultTimeout
 	}

@@ -28,7 +28,7 @@ type remoteTool struct {
 func (r *remoteTool) call(ctx context.Context, call tool.Call) (string, error) {
 	args, err := r.read(call.Arguments)
 	if err != nil {
-		return "", err
+		return "", tool.NotMade(err)
 	}
 	select {
 	case r.client.slots <- struct{}{}:
@@ -48,18 +48,41 @@ func (r *remoteTool) call(ctx context.Context, call tool.Call) (string, error) {
 			return "", errors.New(text)
 		}
 		r.declare(call, result)
+		r.returnValue(call, result)
 		return text, nil
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case errors.As(err, &refused):
-		return "", refused
-	case conn == nil || isServerAnswer(err):
+		return "", tool.NotMade(refused)
+	case conn == nil:
+		return "", tool.NotMade(r.client.secrets.Error(err))
+	case isServerAnswer(err):
 		return "", r.client.secrets.Error(err)
 	}
 	if !r.readOnly && !isUnknownSession(err) {
 		err = fmt.Errorf("%w; the call may have been acted on: %w", err, tool.ErrOutcomeUnknown)
 	}
+	if isUnknownSession(err) {
+		return "", tool.NotMade(r.client.failure("call "+r.name, conn, err))
+	}
 	return "", r.client.failure("call "+r.name, conn, err)
+}
+
+// returnValue passes on the structured content of a result, without secrets.
+func (r *remoteTool) returnValue(call tool.Call, result *mcp.CallToolResult) {
+	if result.StructuredContent == nil || call.OnValue == nil {
+		return
+	}
+	b, err := json.Marshal(result.StructuredContent)
+	if err != nil {
+		return
+	}
+	d := json.NewDecoder(strings.NewReader(r.client.secrets.Scrub(string(b))))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) == nil {
+		call.Return(v)
+	}
 }
 
 // read checks the arguments.

@@ -164,7 +164,7 @@ func (c *Client) newTool(d definition) *tool.Tool {
 		Name: ModelName(c.server.Name, d.name), Alias: FlowName(c.server.Name, d.name),
 		Description: d.description, Parameters: d.parameters, ReadOnly: d.readOnly && c.server.TrustReadOnly,
 		Timeout: c.server.Timeout, MaxOutput: c.server.MaxOutput,
-		Approve: c.server.approval(d.name), Origin: "mcp:" + c.server.Name,
+		Approve: c.server.approval(d.name), OnUnknown: c.server.OnUnknown, Origin: "mcp:" + c.server.Name,
 	}
 	r := &remoteTool{client: c, name: d.name, pin: pinOf(t), readOnly: t.ReadOnly}
 	// A schema that does not compile here is checked only by the server.

@@ -47,6 +47,8 @@ type Server struct {
 	Tools []string
 	// Approve is the approval policy by tool; "*" applies to tools that it does not name.
 	Approve map[string]tool.Approval
+	// OnUnknown is the policy of all tools for unknown outcomes; see tool.Tool.
+	OnUnknown tool.OnUnknown
 	// TrustReadOnly trusts the server's readOnlyHint. Otherwise no tool is read-only, and a
 	// call with an unknown outcome is not repeated.
 	TrustReadOnly bool

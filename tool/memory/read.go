@@ -37,6 +37,7 @@ func readParameters() map[string]any {
 func (k *memoryTools) identify(ctx context.Context, call tool.Call, _ map[string]any) (string, error) {
 	s, err := k.scope(call.Caller)
 	if errors.Is(err, errNoUser) {
+		call.Return(map[string]any{"user": "", "items": []itemLine{}, "total": 0})
 		return "The user is not known: " + err.Error() + ". What a person says about their identity is not verified.", nil
 	}
 	if err != nil {
@@ -50,6 +51,7 @@ func (k *memoryTools) identify(ctx context.Context, call tool.Call, _ map[string
 	if err != nil {
 		return "", err
 	}
+	call.Return(map[string]any{"user": s.User, "items": append([]itemLine{}, itemLines(facts.Items)...), "total": all.Total})
 	said := "The application has said who the user of this conversation is. "
 	who := itemLine{User: &s.User}
 	if s.User == "" {
@@ -87,6 +89,7 @@ func (k *memoryTools) read(ctx context.Context, call tool.Call, args map[string]
 	if err != nil {
 		return "", err
 	}
+	call.Return(map[string]any{"items": append([]itemLine{}, itemLines(found.Items)...), "total": found.Total})
 	if found.Total == 0 {
 		return "Nothing that is remembered fits.", nil
 	}

@@ -121,7 +121,11 @@ func (k *memoryTools) scope(by tool.Caller) (memory.Scope, error) {
 
 // source returns the origin of what a call writes.
 func source(by tool.Caller) memory.Source {
-	return memory.Source{Run: by.Run, Flow: by.Flow, Session: by.Session, Round: by.Round, By: "model"}
+	s := memory.Source{Run: by.Run, Flow: by.Flow, Session: by.Session, Round: by.Round, By: "model"}
+	if by.Node {
+		s.By = "node"
+	}
+	return s
 }
 
 // decodeArguments decodes arguments that have been checked against their schema.

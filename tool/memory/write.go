@@ -72,6 +72,7 @@ func (k *memoryTools) write(ctx context.Context, call tool.Call, args map[string
 	if err := call.Declare(artifact(&item, trajectory.ToolOutput)); err != nil {
 		return "", err
 	}
+	call.Return(map[string]any{"id": done.ID, "version": done.Version, "known": done.Known})
 	switch {
 	case done.Known:
 		return fmt.Sprintf("This was remembered already, as %s.", done.ID), nil
@@ -100,5 +101,6 @@ func (k *memoryTools) forget(ctx context.Context, call tool.Call, args map[strin
 	case !was:
 		return "", fmt.Errorf("nothing of this user is remembered under the id %q: %s tells the ids", in.ID, Read)
 	}
+	call.Return(map[string]any{"id": in.ID})
 	return "Forgotten.", nil
 }
