@@ -18,8 +18,7 @@ type extractNode struct {
 
 func extractType() node.Type {
 	return define[extractNode](&flow.TypeSpec{
-		Name:     "extract",
-		Aliases:  []string{"extractor"},
+		Name: "extract", Aliases: []string{"extractor"},
 		Category: "model",
 		Summary:  "Has a model take data of a given form out of a text.",
 		Doc: `The model is sent the message alone, with the schema: nothing else of the conversation, and
