@@ -61,10 +61,10 @@ func checkRace(report SimReport, last *engine.Run) error {
 		}
 	}
 	if len(winners) > 1 || (len(winners) == 1) != (report.Status == engine.Completed) || len(report.Interrupts) > 0 {
-		return fmt.Errorf("%s (%v) with the winners %v and the questions %v", report.Status, report.Error, winners, report.Interrupts)
+		return fmt.Errorf("%s (%w) with the winners %v and the questions %v", report.Status, report.Error, winners, report.Interrupts)
 	}
 	if report.Status == engine.Failed && report.Error.Code != engine.CodeRaceFailed {
-		return fmt.Errorf("the run failed with %v", report.Error)
+		return fmt.Errorf("the run failed with %w", report.Error)
 	}
 	log, _ := last.State().Get("log")
 	paths, _ := log.([]any)
@@ -73,6 +73,11 @@ func checkRace(report SimReport, last *engine.Run) error {
 			return fmt.Errorf("%v wrote the state, and the winners are %v", p, winners)
 		}
 	}
+	return checkRaceContexts(report, winners)
+}
+
+// checkRaceContexts checks that only the winner spoke in the main context.
+func checkRaceContexts(report SimReport, winners []string) error {
 	for id, c := range report.Contexts {
 		if strings.Contains(id, "@") && report.Status == engine.Completed {
 			return fmt.Errorf("the lane %s is left over", id)
