@@ -200,6 +200,7 @@ func commandsWithoutText() map[string]string {
 		"schema":           "prints the schema of flow files",
 		"sessions unqueue": "prints an id, which the guard of every command covers",
 		"sessions state":   "prints its help",
+		"sessions compact": "prints a line of its own",
 		"init":             "prints the names of files that it creates",
 		"memory":           "tested with the memory commands",
 		"code":             "needs learned code; texts of programs pass the same guard",

@@ -39,30 +39,37 @@ func (e *NoResponseError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *NoResponseError) Unwrap() error { return e.Err }
 
-// Do builds a request with a context that observes it, sends it once, and reads the response. The body that it returns
-// has at most MaxBody+1 bytes; the response's own body is closed. An error of build is returned unchanged; any other
-// error is a *NoResponseError.
-func (c Call) Do(ctx context.Context, build func(context.Context) (*http.Request, error)) (*http.Response, []byte, error) {
+// Response is a response that was read.
+type Response struct {
+	StatusCode int
+	Header     http.Header
+	Length     int64  // as the server declared it; -1 for unknown
+	Body       []byte // at most Call.MaxBody+1 bytes
+}
+
+// Do builds a request with a context that observes it, sends it once, and reads the response. An error of build is
+// returned unchanged; any other error is a *NoResponseError.
+func (c Call) Do(ctx context.Context, build func(context.Context) (*http.Request, error)) (*Response, error) {
 	sent := new(atomic.Bool)
 	req, err := build(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteHeaders: func() { sent.Store(true) },
 	}))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if c.IdempotencyKey != "" && req.Header.Get("Idempotency-Key") == "" {
 		req.Header.Set("Idempotency-Key", c.IdempotencyKey)
 	}
 	resp, err := c.Client.Do(req)
 	if err != nil {
-		return nil, nil, &NoResponseError{Sent: sent.Load(), Err: err}
+		return nil, &NoResponseError{Sent: sent.Load(), Err: err}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, c.MaxBody+1))
 	if err != nil {
-		return nil, nil, &NoResponseError{Sent: true, Err: err}
+		return nil, &NoResponseError{Sent: true, Err: err}
 	}
-	return resp, body, nil
+	return &Response{resp.StatusCode, resp.Header, resp.ContentLength, body}, nil
 }
 
 // IsHeaderName reports whether s is a valid name of a header (RFC 9110, 5.6.2).

@@ -186,17 +186,17 @@ func (n *httpRequestNode) exchange(c context.Context, ctx *node.Ctx, named outgo
 	if !n.isSafeMethod() {
 		call.IdempotencyKey = key
 	}
-	resp, body, err := call.Do(limited, o.request)
+	resp, err := call.Do(limited, o.request)
 	if missing, ok := errors.AsType[*httpcall.NoResponseError](err); ok {
 		err = n.noResponseError(c, missing)
 	}
 	if err != nil {
 		return node.Outcome{}, scrubError(err, secrets)
 	}
-	if err := n.checkResponse(resp.StatusCode, body); err != nil {
+	if err := n.checkResponse(resp.StatusCode, resp.Body); err != nil {
 		return node.Outcome{}, scrubError(err, secrets)
 	}
-	return node.Outcome{Value: recordedResponse(resp.StatusCode, flatHeaders(resp.Header, secrets), body, secrets)}, nil
+	return node.Outcome{Value: recordedResponse(resp.StatusCode, flatHeaders(resp.Header, secrets), resp.Body, secrets)}, nil
 }
 
 // checkResponse refuses a body that is too long and a status that is not expected.

@@ -28,7 +28,7 @@ func (c *requestTool) sendRequest(ctx context.Context, call tool.Call, args map[
 		out.IdempotencyKey = call.Key
 	}
 	var address string
-	resp, body, err := out.Do(ctx, func(ctx context.Context) (*http.Request, error) {
+	resp, err := out.Do(ctx, func(ctx context.Context) (*http.Request, error) {
 		req, err := c.request.build(ctx, args, secrets)
 		if err == nil {
 			address = req.URL.String()
@@ -41,18 +41,18 @@ func (c *requestTool) sendRequest(ctx context.Context, call tool.Call, args map[
 	if err != nil {
 		return "", tool.NotMade(err)
 	}
-	text, err := c.result(resp, body, secrets)
+	text, err := c.result(resp, secrets)
 	if err == nil && c.request.method != http.MethodHead {
-		c.declare(call, address, resp, len(body), secrets)
+		c.declare(call, address, resp, secrets)
 	}
 	return text, err
 }
 
 // declare declares a response that is a file, for the trajectory.
-func (c *requestTool) declare(call tool.Call, address string, resp *http.Response, read int, secrets *template.Secrets) {
-	size := int64(read)
-	if read > c.maxBody { // the rest was not read
-		size = resp.ContentLength
+func (c *requestTool) declare(call tool.Call, address string, resp *httpcall.Response, secrets *template.Secrets) {
+	size := int64(len(resp.Body))
+	if size > int64(c.maxBody) { // the rest was not read
+		size = resp.Length
 	}
 	f, ok := tool.Download{
 		URL: secrets.Scrub(address), Size: size,
@@ -76,7 +76,8 @@ func (c *requestTool) unansweredError(err *httpcall.NoResponseError) error {
 }
 
 // result returns a response as text for the model.
-func (c *requestTool) result(resp *http.Response, body []byte, secrets *template.Secrets) (string, error) {
+func (c *requestTool) result(resp *httpcall.Response, secrets *template.Secrets) (string, error) {
+	body := resp.Body
 	text := secrets.Scrub(string(body))
 	if len(body) > c.maxBody {
 		text = secrets.ScrubCut(string(body[:c.maxBody]))
@@ -111,7 +112,7 @@ func trimPartialRune(s string) string {
 }
 
 // responseError is the error of a failure response.
-func responseError(resp *http.Response, status, text string) error {
+func responseError(resp *httpcall.Response, status, text string) error {
 	hint := ""
 	if after := resp.Header.Get("Retry-After"); after != "" {
 		hint = " (Retry-After: " + after + ")"
