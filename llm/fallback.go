@@ -24,7 +24,7 @@ type Fallback struct {
 func FallbackCodes() []string {
 	return []string{
 		engine.CodeModelOverloaded, engine.CodeModelRateLimited, engine.CodeModelTimeout,
-		engine.CodeModelUnavailable, engine.CodeModelContextLength, engine.CodeBreakerOpen,
+		engine.CodeModelUnavailable, engine.CodeModelContextLength,
 	}
 }
 

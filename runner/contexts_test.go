@@ -157,7 +157,7 @@ func TestLanesCommitInItemOrder(t *testing.T) {
 	}
 	close(done[lanes])
 	type in struct{ I int }
-	say := weir.Func("say", func(ctx weir.Ctx, i in) (struct{}, error) {
+	say := weir.Func("speak", func(ctx weir.Ctx, i in) (struct{}, error) {
 		<-done[i.I+1]
 		defer close(done[i.I])
 		m, err := ctx.Context()
@@ -177,7 +177,7 @@ nodes:
     in: {items: [a, b, c, d]}
     with:
       concurrency: 4
-      body: {nodes: {say: {type: say, in: {i: "{{ inputs.index }}"}}}}
+      body: {nodes: {say: {type: speak, in: {i: "{{ inputs.index }}"}}}}
   after: {type: injectMessages, after: each, with: {messages: [{text: after}]}}
 `, weirtest.Case{Types: []weir.Type{say}})
 	weirkit.CheckStatus(t, r, engine.Completed)

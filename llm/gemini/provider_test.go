@@ -228,7 +228,7 @@ func TestRefusalsAreUnderstood(t *testing.T) {
 		{failure: llmtest.Failure{Status: 499, Body: detail(499, "CANCELLED", "Gone.", "")}, code: "model_unavailable", says: "Gone", retry: true},
 		{failure: llmtest.Failure{Status: 400, Body: `{"error":{"message":"Bad.","code":"invalid_request"}}`}, code: "model_invalid_request", says: "invalid_request"},
 		{failure: llmtest.Failure{Status: 302, Body: "moved", Header: http.Header{"Location": {"http://127.0.0.1:1/"}}}, code: "model_invalid_request", says: "moved"},
-		{failure: llmtest.Failure{Status: 400, Body: strings.Repeat("é", 4000)}, code: "model_invalid_request", says: "éé..."},
+		{failure: llmtest.Failure{Status: 400, Body: strings.Repeat("é", 4000)}, code: "model_invalid_request", says: "éé…"},
 		{failure: llmtest.Failure{Status: 503, Message: "m", Header: http.Header{
 			"Retry-After": {"Fri, 31 Dec 1999 23:59:59 GMT"}, "Date": {"Fri, 31 Dec 1999 23:59:29 GMT"},
 		}}, code: "model_overloaded", retry: true, after: 30 * time.Second},

@@ -181,7 +181,7 @@ func TestRefusalsOfManyServersAreUnderstood(t *testing.T) {
 		{failure: llmtest.Failure{Status: 503, Body: "<html>busy</html>", Header: html}, code: "model_overloaded", says: "no reason", retry: true},
 		{failure: llmtest.Failure{Status: 500, Body: ""}, code: "model_unavailable", says: "500", retry: true},
 		{failure: llmtest.Failure{Status: 301, Body: "moved"}, code: "model_invalid_request", says: "moved"},
-		{failure: llmtest.Failure{Status: 400, Body: strings.Repeat("é", 4000)}, code: "model_invalid_request", says: "éé..."},
+		{failure: llmtest.Failure{Status: 400, Body: strings.Repeat("é", 4000)}, code: "model_invalid_request", says: "éé…"},
 		{failure: llmtest.Failure{Status: 429, Message: "m", Header: http.Header{"Retry-After": {"1.5"}}}, code: "model_rate_limited", retry: true, after: 1500 * time.Millisecond},
 		{failure: llmtest.Failure{Status: 429, Message: "m", Header: http.Header{"Retry-After": {"-3"}}}, code: "model_rate_limited", retry: true},
 		{failure: llmtest.Failure{Status: 429, Message: "m", Header: http.Header{"Retry-After": {"1e300"}}}, code: "model_rate_limited", retry: true, after: 24 * time.Hour},

@@ -54,4 +54,4 @@ func (n *FallbackSettings) fallback() *llm.Fallback {
 // compares the codes with llm.FallbackCodes.
 const fallbackDoc = "| `models` | models as `provider/model`, at least two, in place of `model`: the next one is asked if one fails; see [fallback](../fallback.md) |\n" +
 	"| `on` | the codes of the failures after which the next model is asked (default `model_overloaded`, `model_rate_limited`, `model_timeout`, " +
-	"`model_unavailable`, `model_context_length`, `breaker_open`) |\n"
+	"`model_unavailable`, `model_context_length`) |\n"
