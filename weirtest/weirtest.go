@@ -8,6 +8,7 @@ package weirtest
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 	"time"
 
@@ -117,8 +118,11 @@ const (
 func Node(tb testing.TB, typ weir.Type, c Case) Result {
 	tb.Helper()
 	spec := typ.Spec()
-	if builtin.Catalogue().Lookup(spec.Name) == nil {
+	switch known := builtin.Catalogue().Lookup(spec.Name); {
+	case known == nil:
 		c.Types = append([]weir.Type{typ}, c.Types...)
+	case reflect.TypeOf(builtin.Catalogue().Type(spec.Name)) != reflect.TypeOf(typ):
+		tb.Fatalf("the name %s is that of a built-in node type", spec.Name)
 	}
 	d := weir.Definition{
 		Name: spec.Name, Context: map[string]any{"model": "script/test", "system": c.System},

@@ -20,7 +20,7 @@ func TestNodeRunsWithInputsStateAndHistory(t *testing.T) {
 		More []string `weir:"more,optional"`
 	}
 	type out struct{ Line string }
-	typ := weir.Func("say", func(ctx weir.Ctx, i in) (out, error) {
+	typ := weir.Func("speak", func(ctx weir.Ctx, i in) (out, error) {
 		m, err := ctx.Context()
 		if err != nil {
 			return out{}, err
