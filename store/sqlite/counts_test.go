@@ -150,10 +150,15 @@ func fillingFlow(messages int) string {
 		strings.Repeat("{role: user, text: When does the harbour office open}, {role: assistant, text: At eight in the morning}, ", messages/2) + "]}}\n"
 }
 
+// background is what the work of a process beside its rounds may add to the counts of one,
+// such as the renewal of leases every few seconds. One statement or commit more in each
+// round is more than that.
+const background = 0.5
+
 // TestRoundParsesNothingAgainAndTakesThreeCommits counts what a round of a session does: in a
 // short session and in one of more messages than its view takes.
 func TestRoundParsesNothingAgainAndTakesThreeCommits(t *testing.T) {
-	const rounds, maxAllocations = 20, 1500
+	const rounds, maxAllocations = 20, 1800
 	for _, filled := range []int{0, 3000} {
 		t.Run(fmt.Sprint(filled), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "weir.db")
@@ -174,7 +179,7 @@ func TestRoundParsesNothingAgainAndTakesThreeCommits(t *testing.T) {
 			}
 			parsed, commits, allocations := perUnit(t, before, measure(t, path), rounds)
 			t.Logf("a round: %.2f statements parsed again, %.2f commits, %.0f allocations", parsed, commits, allocations)
-			if parsed > 0 || commits > 3 || allocations > maxAllocations {
+			if parsed > background || commits > 3+background || allocations > maxAllocations {
 				t.Errorf("none, at most 3 and at most %d are allowed", maxAllocations)
 			}
 		})
@@ -218,7 +223,7 @@ func TestShortRunTakesTwoCommitsOrOne(t *testing.T) {
 			run(runs)
 			parsed, commits, allocations := perUnit(t, before, measure(t, path), runs)
 			t.Logf("a run: %.2f statements parsed again, %.2f commits, %.0f allocations", parsed, commits, allocations)
-			if parsed > 0 || commits != c.commits || allocations > c.maxAllocations {
+			if parsed > background || commits < c.commits || commits > c.commits+background || allocations > c.maxAllocations {
 				t.Errorf("none, %v and at most %v are expected", c.commits, c.maxAllocations)
 			}
 		})
