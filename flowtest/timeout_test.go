@@ -52,10 +52,10 @@ func TestTimeoutAndStopAreReported(t *testing.T) {
 	})
 	slow := files(t, map[string]string{
 		"f.yaml":      "weir: 1\nname: f\nnodes: {e: {type: wait, with: {for: 1h}}, f: {type: hang, after: e}}",
-		"f.test.yaml": "tests:\n  - {name: quick, mocks: {f: {outputs: {}}}}\n  - {name: slow, timeout: 50ms}",
+		"f.test.yaml": "tests:\n  - {name: quick, mocks: {f: {outputs: {}}}}\n  - {name: slow, timeout: 3s}",
 	})
 	s := flowtest.Run(t.Context(), []string{filepath.Join(slow, "f.test.yaml")}, flowtest.Options{Types: []weir.Type{hang}})
-	const says = "passed quick\nfailed slow\nf.test.yaml:3:5: the run did not end within 50ms; `timeout` sets another bound\n    f is running\n"
+	const says = "passed quick\nfailed slow\nf.test.yaml:3:5: the run did not end within 3s; `timeout` sets another bound\n    f is running\n"
 	if got := reportText(&s.Files[0]); got != says {
 		t.Errorf("it is said:\n%s\nexpected:\n%s", got, says)
 	}
