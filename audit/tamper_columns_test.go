@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -306,6 +307,42 @@ func forge(ctx context.Context, db *sql.DB, c cell, to any) (bool, error) {
 func (c *cell) value(ctx context.Context, db *sql.DB) (v any, err error) {
 	err = db.QueryRowContext(ctx, "SELECT "+c.column+" FROM "+c.table+" WHERE "+c.key+" = ?", c.row).Scan(&v)
 	return v, err
+}
+
+// TestVerifyEndsWhereAForkedContextBeginsBelowZero sets the first position of each context that
+// a fork shares to -1, with which the search for the end of the shared part once went on for ever.
+func TestVerifyEndsWhereAForkedContextBeginsBelowZero(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile(archiveDatabase(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, db := copied(t, data)
+	rows, err := db.QueryContext(t.Context(), "SELECT id FROM context WHERE run IN (SELECT base FROM run WHERE base IS NOT NULL) AND start = 0 ORDER BY id LIMIT 8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []any
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil || len(ids) == 0 {
+		t.Fatal(ids, err)
+	}
+	for _, id := range ids {
+		c := cell{"context", "id", "start", id}
+		forged := filepath.Join(filepath.Dir(path), "forged.db")
+		if !forgedCopy(t, forged, data, c, forgery{"below zero", int64(-1)}) {
+			t.Fatal("not changed")
+		}
+		if found, err := verdict(t, forged); !found || err != nil {
+			t.Errorf("context %v: found %v (%v)", id, found, err)
+		}
+	}
 }
 
 func TestVerifyCoversEveryRecordColumn(t *testing.T) {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -31,7 +32,10 @@ func (s *Store) Audit(ctx context.Context, c store.Chain, f *store.JournalFacts)
 	if err := a.checkSessionState(); err != nil {
 		return nil, s.wrap("audit session state of run "+c.Run, err)
 	}
-	if err := a.checkContexts(); err != nil {
+	switch err := a.checkContexts(); {
+	case errors.Is(err, store.ErrCorrupt):
+		a.addFinding(store.FoundChanged, "its contexts cannot be read: %v", err)
+	case err != nil:
 		return nil, s.wrap("audit contexts of run "+c.Run, err)
 	}
 	return a.found, nil

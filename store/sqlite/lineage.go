@@ -147,6 +147,9 @@ func (l lineage) nextPosition(id, start int64) (int64, error) {
 // lengthAt is how long a context was after a commit of the run that it is of.
 // Positions are in the order of commits, so that it need not read them all.
 func (l lineage) lengthAt(h contextRef, seq int64) (int64, error) {
+	if h.start < 0 || h.length > rowsPerParent { // in a database that was changed; the search would not end
+		return 0, fmt.Errorf("%w: context %d begins at position %d and ends at %d", store.ErrCorrupt, h.id, h.start, h.length)
+	}
 	lo, hi := h.start, h.length // all before lo are of commits up to seq, all from hi on are not
 	for probe := hi - 1; lo < hi; probe = (lo + hi) / 2 {
 		var at int64
