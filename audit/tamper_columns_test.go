@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -322,6 +321,7 @@ func TestVerifyEndsWhereAForkedContextBeginsBelowZero(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = rows.Close() }()
 	var ids []any
 	for rows.Next() {
 		var id int64
@@ -330,7 +330,7 @@ func TestVerifyEndsWhereAForkedContextBeginsBelowZero(t *testing.T) {
 		}
 		ids = append(ids, id)
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil || len(ids) == 0 {
+	if err := rows.Err(); err != nil || len(ids) == 0 {
 		t.Fatal(ids, err)
 	}
 	for _, id := range ids {
