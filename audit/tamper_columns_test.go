@@ -309,7 +309,7 @@ func (c *cell) value(ctx context.Context, db *sql.DB) (v any, err error) {
 }
 
 // TestVerifyEndsWhereAForkedContextBeginsBelowZero sets the first position of each context that
-// a fork shares to -1, with which the search for the end of the shared part once went on for ever.
+// a fork shares to -1, with which the search for the end of the shared part did not end.
 func TestVerifyEndsWhereAForkedContextBeginsBelowZero(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(archiveDatabase(t))

@@ -251,9 +251,8 @@ func TestVerifyFindsEveryRecordChange(t *testing.T) {
 	t.Logf("found: %s", j)
 }
 
-// longRuns are the numbers of runs of that many commits or more that are nobody's base and no
-// fork, and that rewrite can change: commits of other runs are not stored as differences from
-// theirs.
+// longRuns are the numbers of runs with at least that many commits that rewrite can change: they are
+// no fork and not the base of one, and no commit of another run is stored as a difference from theirs.
 func longRuns(t *testing.T, db *sql.DB, least int) (nums []int64, ids []string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), `SELECT r.num, r.id FROM run_row r JOIN run_commit c ON c.id > r.num << 32 AND c.id < (r.num + 1) << 32

@@ -104,7 +104,7 @@ func (p *cli) serveOn(ctx context.Context, desk *application, l net.Listener, fl
 	return s.Serve(l)
 }
 
-// checkTokens refuses to serve with tokens while nobody has one.
+// checkTokens returns an error if the store has no valid token.
 func (p *cli) checkTokens(ctx context.Context, desk *application) error {
 	list, err := desk.Store.Tokens(ctx, "")
 	if err != nil {

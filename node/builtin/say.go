@@ -19,7 +19,7 @@ func sayType() node.Type {
 		Category: "context",
 		Summary:  "Shows the person a text while the flow continues.",
 		Doc: `The text is streamed to those who follow the run, like the answer of a model: in the terminal, in
-` + "`weir chat`" + ` and in the streams of the API. No model is called, and nobody is asked.
+` + "`weir chat`" + ` and in the streams of the API. It calls no model and asks no question.
 
 | setting | what |
 |---|---|
@@ -36,7 +36,7 @@ enters the conversation when the node completes. In the lane of a composite (` +
 completes; the iterations of a parallel ` + "`forEach`" + ` follow each other in the order of their index, although their texts may have been shown in another
 order.
 
-**Retraction.** If the node fails, is cancelled or runs again after a crash, readers of the stream are told to discard the text. This also
+**Retraction.** If the node fails, is cancelled or runs again after a crash, the stream retracts the text, and readers discard it. This also
 happens to a text in a lane if the composite fails, because its lane is discarded. Two ` + "`say`" + ` nodes that are not ordered by an edge show their texts
 in any order.
 
