@@ -12,9 +12,11 @@ import (
 )
 
 // Load reads a flow file and validates it, with the files of the flows that its
-// nodes run; the error is a *flow.Invalid with all problems where one is not a
-// valid flow.
-func (w *Weir) Load(path string) (*Flow, error) { return w.checked(flow.Load(path, w.catalogue)) }
+// nodes run, which must be in the folder of the file, in one of the given folders, or
+// below. The error is a *flow.Invalid with all problems where one is not a valid flow.
+func (w *Weir) Load(path string, folders ...string) (*Flow, error) {
+	return w.checked(flow.Load(path, w.catalogue, folders...))
+}
 
 // checked compares a flow that was read with the tools of this process.
 func (w *Weir) checked(f *Flow, err error) (*Flow, error) {

@@ -20,14 +20,15 @@ const ScriptProvider = "script"
 // Catalogue returns the node types that flows may use.
 func Catalogue() (*node.Catalogue, error) { return node.NewCatalogue(builtin.Types()...) }
 
-// LoadFlow reads a flow file and the flows that it uses. It executes nothing. An invalid
+// LoadFlow reads a flow file and the flows that it uses, which must be in the folder of the
+// file, in one of the given folders, or below. It executes nothing. An invalid
 // flow gives a UsageError with a *flow.Invalid.
-func LoadFlow(path string) (*flow.Flow, *node.Catalogue, error) {
+func LoadFlow(path string, folders ...string) (*flow.Flow, *node.Catalogue, error) {
 	cat, err := Catalogue()
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := flow.Load(path, cat)
+	f, err := flow.Load(path, cat, folders...)
 	if err != nil {
 		return nil, nil, &UsageError{err}
 	}

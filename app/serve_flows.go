@@ -23,8 +23,9 @@ type ServedFlow struct {
 
 // LoadFlows reads the flows of files and folders, sorted by name. Of a folder it reads the
 // files *.yaml, *.yml and *.json directly in it that have the key `weir` of flow files; a
-// folder also holds scripts, tests and other data. It executes nothing. A UsageError names a file that is not a valid flow, and flows of one name.
-func LoadFlows(paths ...string) ([]ServedFlow, error) {
+// folder also holds scripts, tests and other data. The folders are those of LoadFlow. It
+// executes nothing. A UsageError names a file that is not a valid flow, and flows of one name.
+func LoadFlows(folders []string, paths ...string) ([]ServedFlow, error) {
 	var out []ServedFlow
 	for _, path := range paths {
 		files, err := flowFiles(path)
@@ -32,7 +33,7 @@ func LoadFlows(paths ...string) ([]ServedFlow, error) {
 			return nil, err
 		}
 		for _, file := range files {
-			f, _, err := LoadFlow(file)
+			f, _, err := LoadFlow(file, folders...)
 			if err != nil {
 				return nil, err
 			}

@@ -28,6 +28,8 @@ type Toolbox struct {
 	flows    []config.FlowTool
 	servers  []*ToolServer // by name
 	memory   config.Memory
+	// folders are those that the flows which a flow uses may be in, beside its own.
+	folders []string
 }
 
 // NewToolbox prepares the tools of the configuration. It starts and calls nothing. Call
@@ -40,7 +42,7 @@ func NewToolbox(cfg *config.Config) (*Toolbox, error) {
 	invalid := func(kind string, err error) error {
 		return usagef("configuration (%s): tools.%s: %w", strings.Join(cfg.Files, ", "), kind, err)
 	}
-	b := &Toolbox{flows: cfg.Tools.Flows, memory: cfg.Tools.Memory}
+	b := &Toolbox{flows: cfg.Tools.Flows, folders: cfg.Flows.Folders, memory: cfg.Tools.Memory}
 	for i := range cfg.Tools.HTTP {
 		t, err := declaredTool(&cfg.Tools.HTTP[i], client, cfg)
 		if err != nil {

@@ -16,7 +16,7 @@ func (b *Toolbox) flowTools() ([]weir.FlowTool, error) {
 	var list []weir.FlowTool
 	var wrong error
 	for _, c := range b.flows {
-		t, err := flowTool(c)
+		t, err := flowTool(c, b.folders)
 		if err != nil {
 			wrong = errors.Join(wrong, usagef("configuration: tools.flows: %s: %w", c.Name, err))
 			continue
@@ -26,10 +26,10 @@ func (b *Toolbox) flowTools() ([]weir.FlowTool, error) {
 	return list, wrong
 }
 
-func flowTool(c config.FlowTool) (weir.FlowTool, error) {
+func flowTool(c config.FlowTool, folders []string) (weir.FlowTool, error) {
 	t := weir.FlowTool{Name: c.Name, Description: c.Description, File: c.File, Approve: tool.Approval(c.Approve), MaxOutput: c.MaxOutput}
 	var err error
-	if t.Flow, _, err = LoadFlow(c.File); err != nil {
+	if t.Flow, _, err = LoadFlow(c.File, folders...); err != nil {
 		return t, err
 	}
 	if t.Description == "" {
@@ -43,7 +43,7 @@ func flowTool(c config.FlowTool) (weir.FlowTool, error) {
 func (b *Toolbox) listFlows() []ToolReport {
 	var list []ToolReport
 	for _, c := range b.flows {
-		t, err := flowTool(c)
+		t, err := flowTool(c, b.folders)
 		row := ToolReport{
 			Tool: c.Name, Source: "runs " + c.File, Approve: approvalPolicy(c.Approve), State: ToolConfigured,
 			Description: t.Description, Problems: []string{},

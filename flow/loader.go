@@ -11,15 +11,17 @@ import (
 	"unicode/utf8"
 )
 
-// Load reads and validates a flow file and the files of the flows it uses. For an invalid
+// Load reads and validates a flow file and the files of the flows it uses, which must be in
+// the folder of the flow file, in one of the given folders, or below. For an invalid
 // flow the error is an *Invalid with all problems, including those of the flows it uses; a
 // file that cannot be read is another error. Load executes nothing.
-func Load(path string, c Catalogue) (*Flow, error) {
+func Load(path string, c Catalogue, folders ...string) (*Flow, error) {
 	data, err := OSFiles{}.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("load flow: %w", err)
 	}
-	return Source{Files: OSFiles{}}.Parse(path, data, c)
+	files := OSFiles{Folders: append([]string{filepath.Dir(path)}, folders...)}
+	return Source{Files: files}.Parse(path, data, c)
 }
 
 // Parse parses and validates a flow. The name appears in positions and as the flow's File;

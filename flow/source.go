@@ -40,19 +40,61 @@ type Files interface {
 // errNotRegular is returned for pipes, sockets and devices.
 var errNotRegular = errors.New("it is not a regular file")
 
+// errOutside is returned for files outside of the folders that may be read.
+var errOutside = errors.New("it is outside of the folders that flows may be read from")
+
 // OSFiles is the file system, relative to the working directory.
-type OSFiles struct{}
+type OSFiles struct {
+	// Folders are those whose files may be read, and the files of the folders below them;
+	// symbolic links that lead out of a folder are refused. Nil allows every file.
+	Folders []string
+}
 
 // Read implements Files.
-func (OSFiles) Read(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err != nil {
+func (o OSFiles) Read(path string) ([]byte, error) {
+	if o.Folders == nil {
+		return readRegular(path, os.Stat, func() (*os.File, error) { return os.Open(path) })
+	}
+	for _, folder := range o.Folders {
+		within, ok := pathBelow(folder, path)
+		if !ok {
+			continue
+		}
+		root, err := os.OpenRoot(folder)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = root.Close() }() // only read
+		return readRegular(within, root.Stat, func() (*os.File, error) { return root.Open(within) })
+	}
+	return nil, &fs.PathError{Op: "open", Path: path, Err: errOutside}
+}
+
+// pathBelow returns a path relative to the folder that it is in or below; false if it is
+// elsewhere.
+func pathBelow(folder, path string) (string, bool) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return "", false
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return "", false
+	}
+	within, err := filepath.Rel(folder, path)
+	return within, err == nil && filepath.IsLocal(within)
+}
+
+// readRegular reads a regular file. It opens nothing else: opening a pipe waits for its
+// writer.
+func readRegular(path string, stat func(string) (fs.FileInfo, error), open func() (*os.File, error)) ([]byte, error) {
+	if info, err := stat(path); err != nil {
 		return nil, err
 	} else if info.IsDir() {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: syscall.EISDIR}
-	} else if !info.Mode().IsRegular() { // opening a pipe waits for its writer
+	} else if !info.Mode().IsRegular() {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
 	}
-	f, err := os.Open(path)
+	f, err := open()
 	if err != nil {
 		return nil, err
 	}

@@ -21,11 +21,11 @@ func TestOnlyRegularFilesAreReadAsFlows(t *testing.T) {
 		}
 	}
 	parent := filepath.Join(dir, "parent.yaml")
-	text := "weir: 1\nname: parent\nnodes:\n  run: {type: flow, with: {flow: " + os.DevNull + "}}\n"
+	text := "weir: 1\nname: parent\nnodes:\n  r: {type: flow, with: {flow: " + os.DevNull + "}}\n"
 	if err := os.WriteFile(parent, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := flow.Load(parent, testCatalogue()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if _, err := flow.Load(parent, testCatalogue(), filepath.Dir(os.DevNull)); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a flow that names a device: %v", err)
 	}
 }

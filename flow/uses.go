@@ -241,6 +241,11 @@ func (l *loader) useNamed(v *value, ref string) *Flow {
 
 // reportUnreadable reports a file that cannot be read.
 func (l *loader) reportUnreadable(v *value, ref, file string, err error) {
+	if errors.Is(err, errOutside) {
+		l.reportAt(v, CodeUnknownFlow, fmt.Sprintf("the flow file %s cannot be used: %v", quote(ref), errOutside),
+			"move it below the folder of the flow, or list its folder under flows.folders of the configuration")
+		return
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
 			err = e.Err

@@ -148,7 +148,7 @@ func Parse(path string, data []byte, o Options) (*File, error) {
 		return nil, r.invalid()
 	}
 	f.FlowPath = r.flowPath(doc)
-	if r.flow, err = flow.Load(f.FlowPath, cat); err != nil {
+	if r.flow, err = flow.Load(f.FlowPath, cat, o.FlowFolders...); err != nil {
 		r.flowInvalid(doc, f.FlowPath, err)
 		r.flow = nil // expectations about its nodes cannot be checked, everything else can
 	}

@@ -72,7 +72,7 @@ func openProcess(t *testing.T, dir string, o server.Options) *process {
 	for name, text := range flows() {
 		must(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	served, err := app.LoadFlows(dir)
+	served, err := app.LoadFlows(nil, dir)
 	must(err)
 	cfg, err := config.Load(config.Options{Dir: dir, UserDir: dir, Env: func(string) (string, bool) { return "", false }})
 	must(err)

@@ -28,6 +28,7 @@ type Config struct {
 	// Limits are by "provider" or "provider/prefix".
 	Limits map[string]llm.Limit `json:"limits"`
 	HTTP   HTTP                 `json:"http"`
+	Flows  Flows                `json:"flows"`
 	Tools  Tools                `json:"tools"`
 	// Executors are what may run code.
 	Executors  Executors  `json:"executors"`
@@ -71,6 +72,12 @@ type Timeouts struct {
 	First time.Duration `json:"first"`
 	Idle  time.Duration `json:"idle"`
 	Total time.Duration `json:"total"`
+}
+
+// Flows says where flow files are.
+type Flows struct {
+	// Folders are those from which any flow may use flow files, beside its own folder.
+	Folders []string `json:"folders"`
 }
 
 // HTTP says what httpRequest and HTTP tools may reach.

@@ -198,6 +198,7 @@ func (d *document) resolvePaths() {
 	fix(mapAt(d.values, "executors", "e2b")["key"])
 	d.resolvePythonPath(dir)
 	d.resolveTrajectoryPath(dir)
+	d.resolveFlowFolders(dir)
 	flows, _ := mapAt(d.values, "tools")["flows"].([]any)
 	for _, f := range flows {
 		fix(f)
@@ -208,6 +209,16 @@ func (d *document) resolvePaths() {
 			for _, v := range mapAt(m, texts) {
 				fix(v)
 			}
+		}
+	}
+}
+
+// resolveFlowFolders makes the folders of flows begin at that of the file.
+func (d *document) resolveFlowFolders(dir string) {
+	folders, _ := mapAt(d.values, "flows")["folders"].([]any)
+	for i, v := range folders {
+		if path, ok := v.(string); ok && !filepath.IsAbs(path) {
+			folders[i] = filepath.Join(dir, path)
 		}
 	}
 }

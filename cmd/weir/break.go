@@ -43,7 +43,7 @@ func nodeIDs(ids []string, g *flow.Graph) []string {
 
 // completeBreaks offers all nodes of the flow file on the command line.
 func (p *cli) completeBreaks(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
-	f := loadFirst(args)
+	f := p.loadFirst(args)
 	if f == nil {
 		return nil, noFiles
 	}

@@ -160,7 +160,7 @@ func (c *chat) open(ctx context.Context, path string, o *chatOptions, d *runDriv
 	what := app.Options{Record: d.record, Replay: d.replay}
 	var err error
 	if path != "" {
-		if c.flow, _, err = app.LoadFlow(path); err != nil {
+		if c.flow, err = p.loadFlow(path); err != nil {
 			return err
 		}
 		what.Flow = c.flow

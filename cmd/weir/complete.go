@@ -58,7 +58,7 @@ func (p *cli) completeTypes(_ *cobra.Command, args []string, _ string) (completi
 
 // completeTargets offers the nodes of the flow file on the command line.
 func (p *cli) completeTargets(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
-	f := loadFirst(args)
+	f := p.loadFirst(args)
 	if f == nil {
 		return nil, noFiles
 	}
@@ -71,7 +71,7 @@ func (p *cli) completeTargets(_ *cobra.Command, args []string, _ string) (comple
 
 // completeInputs offers the inputs of the flow file on the command line.
 func (p *cli) completeInputs(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
-	f := loadFirst(args)
+	f := p.loadFirst(args)
 	if f == nil {
 		return nil, noFiles
 	}
@@ -82,11 +82,11 @@ func (p *cli) completeInputs(_ *cobra.Command, args []string, _ string) (complet
 	return out, noFiles | cobra.ShellCompDirectiveNoSpace
 }
 
-func loadFirst(args []string) *flow.Flow {
+func (p *cli) loadFirst(args []string) *flow.Flow {
 	if len(args) == 0 {
 		return nil
 	}
-	f, _, err := app.LoadFlow(args[0])
+	f, err := p.loadFlow(args[0])
 	if err != nil {
 		return nil
 	}

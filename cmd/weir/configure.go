@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/app/config"
 )
@@ -18,4 +19,15 @@ func (p *cli) config() (*config.Config, error) {
 		return nil, &usageError{Err: err}
 	}
 	return cfg, nil
+}
+
+// loadFlow reads a flow file; the configuration lists the folders that the flows it uses
+// may be in.
+func (p *cli) loadFlow(path string) (*weir.Flow, error) {
+	cfg, err := p.config()
+	if err != nil {
+		return nil, err
+	}
+	f, _, err := app.LoadFlow(path, cfg.Flows.Folders...)
+	return f, err
 }

@@ -84,7 +84,7 @@ func (p *cli) fork(ctx context.Context, prefix string, o *forkOptions, d *runDri
 	var changed *weir.Flow
 	what := app.Options{Record: d.record, Replay: d.replay, Run: prefix}
 	if o.flow != "" {
-		f, _, err := app.LoadFlow(o.flow)
+		f, err := p.loadFlow(o.flow)
 		if err != nil {
 			return err
 		}

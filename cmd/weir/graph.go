@@ -26,7 +26,11 @@ func (p *cli) graphCommand() *cobra.Command {
 }
 
 func (p *cli) graph(path, format string) error {
-	f, cat, err := app.LoadFlow(path)
+	cfg, err := p.config()
+	if err != nil {
+		return err
+	}
+	f, cat, err := app.LoadFlow(path, cfg.Flows.Folders...)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ reads the value from a file, @- from stdin; write @@ for text that begins with @
 // run reads all that it is given before it opens the database, so that a
 // command line that is wrong makes none.
 func (p *cli) run(ctx context.Context, path string, o *runOptions, d *runDriver) error {
-	f, _, err := app.LoadFlow(path)
+	f, err := p.loadFlow(path)
 	if err != nil {
 		return err
 	}

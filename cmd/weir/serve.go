@@ -58,7 +58,11 @@ func (p *cli) serve(ctx context.Context, paths []string, o *serveOptions) error 
 	if o.maxBody < 1 {
 		return usagef("--max-body: expected at least 1")
 	}
-	flows, err := app.LoadFlows(paths...)
+	cfg, err := p.config()
+	if err != nil {
+		return err
+	}
+	flows, err := app.LoadFlows(cfg.Flows.Folders, paths...)
 	if err != nil {
 		return err
 	}

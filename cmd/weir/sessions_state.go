@@ -138,7 +138,7 @@ A failed round that started before the change cannot be retried after it.`,
 			}
 			e := weir.StateEdit{Set: values, By: p.userName()}
 			if file != "" {
-				if e.Flow, _, err = app.LoadFlow(file); err != nil {
+				if e.Flow, err = p.loadFlow(file); err != nil {
 					return err
 				}
 			}

@@ -71,7 +71,7 @@ func (p *cli) test(ctx context.Context, paths []string, o *testOptions) error {
 	if err != nil {
 		return err
 	}
-	fo.Models = llm.NewCatalogue(cfg.Models...)
+	fo.Models, fo.FlowFolders = llm.NewCatalogue(cfg.Models...), cfg.Flows.Folders
 	client, err := app.HTTPClient(cfg)
 	if err != nil {
 		return err

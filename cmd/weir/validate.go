@@ -57,10 +57,14 @@ func (p *cli) validate(files []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	cfg, err := p.config()
+	if err != nil {
+		return err
+	}
 	verdicts := make([]validation, 0, len(files))
 	valid := true
 	for _, file := range files {
-		f, err := flow.Load(file, cat)
+		f, err := flow.Load(file, cat, cfg.Flows.Folders...)
 		v := validation{File: file, Valid: err == nil, Problems: []problem{}}
 		if err == nil {
 			v.Flow = f.Name
