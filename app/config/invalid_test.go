@@ -18,7 +18,7 @@ func TestInvalidSettingsAreReportedWithPosition(t *testing.T) {
 		{"providers:\n  local: {baseAddress: x}\n", []string{
 			":2:11: providers.local.baseAddress: there is no such key (known here: api, apiKeyEnv, baseURL",
 		}},
-		{"provider: {}\n", []string{":1:1: provider: there is no such key (known here: drain, executors, http, limits, models"}},
+		{"provider: {}\n", []string{":1:1: provider: there is no such key (known here: drain, executors, flows, http, limits, models"}},
 		{"providers:\n  openai:\n    key: " + fakeSecret + "\n", []string{":3:5: providers.openai.key: a key is never written into the file (say where"}},
 		{"secrets: {a: " + fakeSecret + "}\n", []string{":1:11: secrets.a: a key is never written into the file"}},
 		{"providers: {openai: {apiKey: " + fakeSecret + "}}\n", []string{"providers.openai.apiKey: there is no such key (a key is never written"}},
