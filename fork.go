@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -215,21 +216,11 @@ func (w *Weir) FlowOf(ctx context.Context, run string) (*Flow, error) {
 	return p.Flow, nil
 }
 
-// RerunOptions say what of a run that is done again is different.
-type RerunOptions struct {
-	ID string // "" makes one
-	// Inputs are those that are different.
-	Inputs map[string]any
-	// Breaks pauses the run before these nodes.
-	Breaks []string
-}
-
-// Rerun starts a run of the same flow, as it was then, with the same inputs,
-// first state, model and user as another. It shares nothing with it.
-func (w *Weir) Rerun(ctx context.Context, run string, o RerunOptions) (*Run, error) {
-	if err := runner.CheckName("run id", o.ID); err != nil {
-		return nil, err
-	}
+// Rerun starts a run of the same flow, as it was then, with the same inputs, first state,
+// model, targets and user as another run, and shares nothing with it. Fields of s that are
+// set replace those of the other run; Inputs and State replace only the values that they
+// name. Breaks are not taken from the other run, and Origin is "rerun" if it is "".
+func (w *Weir) Rerun(ctx context.Context, run string, s Start) (*Run, error) {
 	p, err := w.programOf(ctx, run)
 	if err != nil {
 		return nil, err
@@ -238,20 +229,8 @@ func (w *Weir) Rerun(ctx context.Context, run string, o RerunOptions) (*Run, err
 	if err != nil {
 		return nil, err
 	}
-	b := runner.StartOptions{
-		ID: o.ID, State: start.State, User: start.User, Origin: "rerun", Targets: start.Targets, Breaks: o.Breaks,
-		Settings: runner.SettingsFor(p.Flow, ""), Folder: start.Folder,
-	}
-	if b.ID == "" {
-		b.ID = runner.NewID()
-	}
-	if s, ok := runner.MainSettings(start); ok {
-		b.Settings = s
-	}
-	if err := checkBreaks(p.Flow, o.Breaks); err != nil {
-		return nil, err
-	}
-	if b.Inputs, err = forkInputs(p.Flow, p.Flow, start.Inputs, o.Inputs); err != nil {
+	b, err := rerunOptions(p.Flow, start, s)
+	if err != nil {
 		return nil, err
 	}
 	x, err := w.local.Start(ctx, p, b)
@@ -259,4 +238,40 @@ func (w *Weir) Rerun(ctx context.Context, run string, o RerunOptions) (*Run, err
 		return nil, err
 	}
 	return &Run{ID: b.ID, w: w, exec: x}, nil
+}
+
+// rerunOptions are those of a run that began with start, with what s replaces.
+func rerunOptions(f *Flow, start *engine.RunStarted, s Start) (b runner.StartOptions, err error) {
+	b = runner.StartOptions{
+		ID: cmp.Or(s.ID, runner.NewID()), User: cmp.Or(s.User, start.User), Origin: cmp.Or(s.Origin, "rerun"),
+		Targets: start.Targets, Breaks: s.Breaks, Settings: runner.SettingsFor(f, ""), Folder: start.Folder,
+	}
+	if s.Targets != nil {
+		b.Targets = s.Targets
+	}
+	err = errors.Join(runner.CheckName("run id", s.ID), runner.CheckName("user", s.User), runner.CheckOrigin(b.Origin),
+		checkNodes(f, s.Targets), checkBreaks(f, s.Breaks))
+	if err != nil {
+		return b, err
+	}
+	if was, ok := runner.MainSettings(start); ok {
+		b.Settings = was
+	}
+	if s.Model != "" {
+		b.Settings.Provider, b.Settings.Model = runner.SplitModel(s.Model)
+	}
+	if b.Inputs, err = forkInputs(f, f, start.Inputs, s.Inputs); err != nil {
+		return b, err
+	}
+	replaced, err := valuesOf(s.State)
+	if err != nil {
+		return b, fmt.Errorf("state %w", err)
+	}
+	for _, v := range start.State {
+		if _, ok := replaced.Get(v.Name); !ok {
+			b.State = append(b.State, v)
+		}
+	}
+	b.State = append(b.State, replaced...)
+	return b, nil
 }

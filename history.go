@@ -5,15 +5,8 @@ import (
 	"iter"
 
 	"github.com/weir-run/weir/history"
+	"github.com/weir-run/weir/node/codegen/learned"
 	"github.com/weir-run/weir/runner"
-)
-
-// The types of what happened; see package history.
-type (
-	// Work is one row of a run's chain of work: an attempt of a node.
-	Work = history.Work
-	// Diff are the differences between two runs.
-	Diff = history.Diff
 )
 
 // Inspect returns a run as it was after its event number at; 0 means now. It executes
@@ -30,14 +23,18 @@ func (w *Weir) InspectPrompts(ctx context.Context, id, path string) ([]runner.Mo
 
 // Chain yields the chain of work of a run: each attempt of a node when it has ended, and
 // at the end those that have not. States are not copied.
-func (w *Weir) Chain(ctx context.Context, id string) iter.Seq2[Work, error] {
+func (w *Weir) Chain(ctx context.Context, id string) iter.Seq2[history.Work, error] {
 	return w.history.Chain(ctx, id)
 }
 
 // Diff compares two runs as they are now. It reads the whole journal of both.
-func (w *Weir) Diff(ctx context.Context, a, b string) (*Diff, error) {
+func (w *Weir) Diff(ctx context.Context, a, b string) (*history.Diff, error) {
 	return w.history.Diff(ctx, a, b)
 }
+
+// LearnedCode returns the programs that models wrote for code nodes and that the store
+// keeps for later runs: to list, disable, enable and delete them.
+func (w *Weir) LearnedCode() *learned.Library { return learned.New(w.store) }
 
 // recordedPrograms implements history.Programs.
 type recordedPrograms struct{ w *Weir }

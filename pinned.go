@@ -13,7 +13,7 @@ import (
 // named by a value that comes as it runs are not known yet, and not pinned.
 func (w *Weir) pinDependencies(p *runner.Program) {
 	for _, f := range p.Flow.Dependencies() {
-		names, all := ToolsNamed(f)
+		names, all := runner.ToolNames(&f.Graph)
 		if all {
 			names = w.tools.Names()
 		}
@@ -24,11 +24,6 @@ func (w *Weir) pinDependencies(p *runner.Program) {
 		}
 	}
 }
-
-// ToolsNamed are the names of tools that a flow says a model may call, in
-// alphabetical order; all says that it may call whatever is offered. Names that
-// come by a value as the flow runs are not among them.
-func ToolsNamed(f *Flow) (names []string, all bool) { return runner.ToolNames(&f.Graph) }
 
 // checkBranchTools refuses tools that are named in the branches of races and may change
 // something outside the run: the change stays if another branch wins.

@@ -8,7 +8,6 @@ import (
 	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/runner"
-	"github.com/weir-run/weir/store"
 )
 
 // Load reads a flow file and validates it, with the files of the flows that its
@@ -183,17 +182,12 @@ func (w *Weir) recordedProgram(ctx context.Context, fingerprint, specs string) (
 // store.Run has it. The error is a *flow.Invalid where the flow does not load
 // with the node types of this process, and store.ErrNotFound where none is kept.
 func (w *Weir) FlowByFingerprint(ctx context.Context, fingerprint string) (*Flow, error) {
-	return StoredFlow(ctx, w.store, w.catalogue, fingerprint)
-}
-
-// StoredFlow is Weir.FlowByFingerprint for a store on which no Weir is open.
-func StoredFlow(ctx context.Context, s store.Flows, c flow.Catalogue, fingerprint string) (*Flow, error) {
-	kept := func(fp string) ([]byte, error) { return s.Flow(ctx, fp) }
+	kept := func(fp string) ([]byte, error) { return w.store.Flow(ctx, fp) }
 	normal, err := kept(fingerprint)
 	if err != nil {
 		return nil, err
 	}
-	f, err := flow.Source{ByFingerprint: kept, AlreadyValid: true}.Parse("flow", normal, c)
+	f, err := flow.Source{ByFingerprint: kept, AlreadyValid: true}.Parse("flow", normal, w.catalogue)
 	if err != nil {
 		return nil, fmt.Errorf("the flow does not load with this catalogue: %w", err)
 	}

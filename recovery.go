@@ -17,13 +17,9 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// Blocked is a run that this process found unfinished and does not continue: it lacks
-// something that the run needs, or the run has brought down its processes.
-type Blocked = runner.Blocked
-
 // Blocked lists the unfinished runs that this process does not continue, and why. It
 // is empty where Options.Recover is not set.
-func (w *Weir) Blocked() []Blocked {
+func (w *Weir) Blocked() []runner.Blocked {
 	return append(w.local.Blocked(), w.sessions.Blocked()...)
 }
 

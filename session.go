@@ -3,7 +3,6 @@ package weir
 import (
 	"context"
 
-	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/runner"
@@ -11,30 +10,24 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// The types of sessions; see package session.
+// The types of conversations over many runs. Package session documents their methods and
+// the rest of its API.
 type (
-	// Session is a conversation with a flow over many runs, its rounds.
+	// Session is a conversation with a flow over many runs, its rounds. Its ID identifies it.
+	// Send sends a message; Other methods read, fork and delete it.
 	Session = session.Session
-	// SessionOptions select a session; the zero value is the active one without a user.
+	// SessionOptions select a session by ID, or by User and Thread; the zero value selects
+	// the active session without a user.
 	SessionOptions = session.OpenOptions
-	// SendOptions are options of one message.
+	// SendOptions are options of one message: its ID, which makes sending it again harmless,
+	// the flow's other Inputs, and what happens if the session is Busy.
 	SendOptions = session.SendOptions
-	// Receipt says where a message is that was kept; see Session.Enqueue.
-	Receipt = session.Receipt
-	// Reply is what follows a message: a round, or the rest of the round that it answered.
+	// Reply follows a message: Wait returns its result, and Items streams the events and
+	// the live text of the round that the message started or answered.
 	Reply = session.Reply
-	// ReplyState is the result of a Reply.
+	// ReplyState is the result of a Reply: the Round with its Status, Text, Outputs, open
+	// Interrupts, Usage and Error.
 	ReplyState = session.ReplyState
-	// QueuedMessage is a message to a session that no round has taken.
-	QueuedMessage = session.QueuedMessage
-	// StateEdit changes the state of a session by hand.
-	StateEdit = session.StateEdit
-	// StalledError reports that a session cannot continue in this process for now.
-	StalledError = session.StalledError
-	// WaitingError reports that a round waits for something that a message does not answer.
-	WaitingError = session.WaitingError
-	// Message is one message of a conversation.
-	Message = convo.Message
 )
 
 // Session finds a session with the flow, or starts one. A session is found by its user
@@ -76,7 +69,7 @@ func (w *Weir) DeleteSession(ctx context.Context, id string, e store.DeleteOptio
 }
 
 // QueuedMessages is Session.QueuedMessages by id.
-func (w *Weir) QueuedMessages(ctx context.Context, session string) ([]QueuedMessage, error) {
+func (w *Weir) QueuedMessages(ctx context.Context, session string) ([]session.QueuedMessage, error) {
 	return w.sessions.QueuedMessages(ctx, session)
 }
 
@@ -87,7 +80,7 @@ func (w *Weir) SessionState(ctx context.Context, id string) ([]store.StateValue,
 
 // EditSessionState is Session.EditState by id: it sets and removes values that the session
 // keeps between its rounds.
-func (w *Weir) EditSessionState(ctx context.Context, id string, e StateEdit) error {
+func (w *Weir) EditSessionState(ctx context.Context, id string, e session.StateEdit) error {
 	return w.sessions.EditState(ctx, id, e)
 }
 

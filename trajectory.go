@@ -13,13 +13,10 @@ type TrajectoryOptions struct {
 	// Storage keeps a copy of each round when it ends, and whenever its run pauses:
 	// files.New, tables.New, trajectory.Both; nil keeps none.
 	Storage trajectory.Storage
-	// Describer, if set, makes a model describe data that has no description.
-	Describer *Describer
+	// Describer, if set, makes a model describe data that has no description, in the
+	// background of the run that found or made the data and under its budget.
+	Describer *runner.DescriptionOptions
 }
-
-// Describer configures the model that describes data in the background of the run that
-// found or made it, under the run's budget; see runner.DescriptionOptions.
-type Describer = runner.DescriptionOptions
 
 // Trajectory returns the graph of what an agent did in a session and why; see
 // history.Trajectories.Graph.

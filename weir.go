@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -26,26 +25,47 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// Names of other rooms that users of the library meet at every turn.
+// Types of other packages that every user of the library needs. The package that a type
+// comes from documents all of its fields and methods.
 type (
-	// Type is a node type; Func makes one from a function.
+	// Type is a node type: Spec describes its ports and settings, Prepare returns a node
+	// for one set of settings. Func makes a Type from a Go function.
 	Type = node.Type
-	// Ctx is what a node's function is given.
+	// Ctx is the first argument of a node's function. Through it the function reaches its
+	// context.Context, inputs, state, conversation, models, tools, time and randomness, and
+	// executes effects.
 	Ctx = *node.Ctx
-	// Flow is a loaded flow.
+	// Flow is a flow that was read and validated: its Name, Inputs, Nodes, Edges and
+	// Outputs, and its Fingerprint.
 	Flow = flow.Flow
-	// Handle refers to a conversation context.
+	// Handle is the value of a port that carries a conversation: a reference to a context,
+	// never its messages. A field of this type in a function's inputs or outputs is such a
+	// port.
 	Handle = engine.Handle
-	// Tool is something a model can call.
+	// Tool is a function that models can call: Name, Description, a JSON Schema of its
+	// arguments, and whether it is ReadOnly and needs a person's approval (Approve). Package
+	// tool makes tools from Go functions; tool/http and tool/mcp from requests and servers.
 	Tool = tool.Tool
-	// Provider calls models.
+	// Provider calls the models of one vendor: Generate answers a request and streams its
+	// text. llm/openai, llm/anthropic and llm/gemini implement it, and llm/recorded for tests.
 	Provider = llm.Provider
-	// Error is a failure with a stable code.
+	// Error is a failure with a stable Code, a Message, a Hint, and the place (Run, Path,
+	// Attempt) where it happened. docs/errors.md lists the codes.
 	Error = engine.Error
-	// Status is where a run or node stands.
+	// Status is the state of a run or node. Completed, Paused, Failed and Cancelled are the
+	// states in which Run.Wait returns.
 	Status = engine.Status
-	// Store keeps the record: memory.New(), sqlite.Open(...). See package store.
+	// Store keeps the record of runs: memory.New() or sqlite.Open(...). docs/store.md says
+	// how to write another one.
 	Store = store.Store
+)
+
+// The states in which Run.Wait and Reply.Wait return.
+const (
+	Completed = engine.Completed
+	Paused    = engine.Paused
+	Failed    = engine.Failed
+	Cancelled = engine.Cancelled
 )
 
 // Options of a Weir; the zero value works, in memory and without models.
@@ -321,9 +341,6 @@ func checkNodes(f *Flow, ids []string) error {
 	}
 	return nil
 }
-
-// DefaultPath is where the command line keeps its record, below dir.
-func DefaultPath(dir string) string { return filepath.Join(dir, ".weir", "weir.db") }
 
 // cache is the store's as nodes see it.
 type cache struct{ s store.CacheStore }

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
 )
 
 // WorkRow is an attempt of a node as `weir show --chain --json` prints it, in the
@@ -51,7 +51,7 @@ type WorkStepRow struct {
 }
 
 // WorkRowOf returns an attempt of the chain of work for a report.
-func WorkRowOf(run string, w *weir.Work) (WorkRow, error) {
+func WorkRowOf(run string, w *history.Work) (WorkRow, error) {
 	r := WorkRow{
 		Execution: run, Node: w.Node, Type: w.Type, Code: w.Code, Took: Millis(w.Took), Status: w.Status, Seq: w.Seq, Attempt: w.Attempt,
 		Started: w.Started, Error: w.Error, Usage: UsageOf(w.Usage), Steps: []WorkStepRow{},

@@ -3,7 +3,6 @@ package app
 import (
 	"encoding/json"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/history"
@@ -72,7 +71,7 @@ type diffContext struct {
 }
 
 // DiffReportOf returns the differences between two runs for a report.
-func DiffReportOf(d *weir.Diff) *DiffReport {
+func DiffReportOf(d *history.Diff) *DiffReport {
 	r := &DiffReport{
 		Same: d.Same, A: diffSideOf(d.A), B: diffSideOf(d.B), Flow: []diffEntry{}, Nodes: []diffNode{}, Contexts: []diffContext{},
 		Inputs: diffEntries(d.Inputs), State: diffEntries(d.State), Outputs: diffEntries(d.Outputs),

@@ -3,9 +3,9 @@ package app
 import (
 	"time"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 )
 
@@ -71,7 +71,7 @@ type QueuedRow struct {
 }
 
 // QueuedRows returns queued messages for a report.
-func QueuedRows(list []weir.QueuedMessage) []QueuedRow {
+func QueuedRows(list []session.QueuedMessage) []QueuedRow {
 	rows := make([]QueuedRow, 0, len(list))
 	for _, w := range list {
 		rows = append(rows, QueuedRow{w.ID, w.By, w.Origin, w.At, w.Message})

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/runner"
 	mcptool "github.com/weir-run/weir/tool/mcp"
 )
 
@@ -22,7 +23,7 @@ func requiredToolsOf(flows ...*weir.Flow) requiredTools {
 			continue
 		}
 		for _, used := range f.Dependencies() {
-			n.add(weir.ToolsNamed(used))
+			n.add(runner.ToolNames(&used.Graph))
 		}
 	}
 	return n

@@ -3,6 +3,7 @@ package app
 import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app/config"
+	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/trajectory"
 	"github.com/weir-run/weir/trajectory/files"
 	"github.com/weir-run/weir/trajectory/tables"
@@ -27,7 +28,7 @@ func trajectories(c config.Trajectory, store weir.Store) *weir.TrajectoryOptions
 		}
 	}
 	if c.Portraits.Model != "" {
-		t.Describer = &weir.Describer{Model: c.Portraits.Model, Timeout: c.Portraits.Timeout}
+		t.Describer = &runner.DescriptionOptions{Model: c.Portraits.Model, Timeout: c.Portraits.Timeout}
 	}
 	return t
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/audit"
 	"github.com/weir-run/weir/internal/weirkit"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 )
@@ -66,24 +67,24 @@ func archiveDatabase(t *testing.T) string {
 // hand. It returns the id of the session.
 func talkAndFork(t *testing.T, w *weir.Weir, f *weir.Flow, user string) string {
 	t.Helper()
-	session, err := w.Session(t.Context(), f, weir.SessionOptions{User: user})
+	talk, err := w.Session(t.Context(), f, weir.SessionOptions{User: user})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 4 {
-		weirkit.SendAndWait(t, session, strings.Repeat(user+" says ", 1+200*(i%2)), weir.SendOptions{})
+		weirkit.SendAndWait(t, talk, strings.Repeat(user+" says ", 1+200*(i%2)), weir.SendOptions{})
 		if i == 1 {
-			if err := session.EditState(t.Context(), weir.StateEdit{Set: map[string]any{"rounds": 10}, Reset: []string{"said"}, By: user}); err != nil {
+			if err := talk.EditState(t.Context(), session.StateEdit{Set: map[string]any{"rounds": 10}, Reset: []string{"said"}, By: user}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	fork, err := session.Fork(t.Context(), 4)
+	fork, err := talk.Fork(t.Context(), 4)
 	if err != nil {
 		t.Fatal(err)
 	}
 	weirkit.SendAndWait(t, fork, "aside", weir.SendOptions{})
-	return session.ID
+	return talk.ID
 }
 
 // rememberingState, in the place of "nodes:", has each round change the state of its session.

@@ -75,7 +75,7 @@ func TestDiffIgnoresChildIDsAndParallelOrder(t *testing.T) {
 		t.Fatal(r.Error)
 	}
 	for range 5 {
-		again, err := w.Rerun(t.Context(), "first", weir.RerunOptions{})
+		again, err := w.Rerun(t.Context(), "first", weir.Start{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestDiffIgnoresChildIDsAndParallelOrder(t *testing.T) {
 			t.Fatalf("%+v %v", d, err)
 		}
 	}
-	other, err := w.Rerun(t.Context(), "first", weir.RerunOptions{Inputs: map[string]any{"names": []any{"Ada", "Bo", "Cy", "Ed"}}})
+	other, err := w.Rerun(t.Context(), "first", weir.Start{Inputs: map[string]any{"names": []any{"Ada", "Bo", "Cy", "Ed"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/internal/weirkit"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/memory"
@@ -98,7 +99,7 @@ func TestRunIsReadAndCancelledWithoutItsNodeTypes(t *testing.T) {
 type recordedState struct {
 	status   engine.Status
 	nodes    []engine.Node
-	work     []weir.Work
+	work     []history.Work
 	messages int
 	outputs  engine.Values
 }

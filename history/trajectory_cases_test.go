@@ -106,7 +106,7 @@ func (c *trajectoryCase) perform(t *testing.T, line string, r weir.Result) (*wei
 		return c.w.Cancel(t.Context(), c.id, "ann", "enough")
 	case "rerun":
 		c.id = "again"
-		return c.w.Rerun(t.Context(), "run", weir.RerunOptions{ID: c.id})
+		return c.w.Rerun(t.Context(), "run", weir.Start{ID: c.id})
 	case "fork":
 		o := weir.ForkOptions{ID: "fork", From: words[1]}
 		for _, input := range words[2:] {

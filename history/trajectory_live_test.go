@@ -15,6 +15,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/internal/weirkit"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 	"github.com/weir-run/weir/trajectory"
@@ -182,7 +183,7 @@ func startDescribing(t *testing.T, p describingModel, budget string, timeout tim
 	s := memoryTables()
 	w, err := weir.Open(weir.Options{
 		Providers: map[string]weir.Provider{"clerk": p}, Tools: []*weir.Tool{lookTool()},
-		Trajectories: &weir.TrajectoryOptions{Storage: s, Describer: &weir.Describer{Model: "clerk/m", Timeout: timeout}},
+		Trajectories: &weir.TrajectoryOptions{Storage: s, Describer: &runner.DescriptionOptions{Model: "clerk/m", Timeout: timeout}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -311,7 +312,7 @@ func TestDescriptionIsChargedToSessionAndVerified(t *testing.T) {
 	}
 	s := memoryTables()
 	w := openLookingUp(t, weir.Options{
-		Store: db, Trajectories: &weir.TrajectoryOptions{Storage: s, Describer: &weir.Describer{Model: "paint/m"}},
+		Store: db, Trajectories: &weir.TrajectoryOptions{Storage: s, Describer: &runner.DescriptionOptions{Model: "paint/m"}},
 	}, describingModel{let: let})
 	f, err := w.Parse("flow.yaml", []byte(fmt.Sprintf(strings.ReplaceAll(strings.Replace(describingFlow, "q: {", "message: {", 1), "run.inputs.q", "run.inputs.message"), "")))
 	if err != nil {

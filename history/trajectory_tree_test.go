@@ -14,6 +14,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/internal/weirkit"
+	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 	"github.com/weir-run/weir/tool"
@@ -255,7 +256,7 @@ func TestRepeatedDataIsDescribedOnce(t *testing.T) {
 	kept := memoryTables()
 	w := weirkit.Open(t, weir.Options{
 		Providers: map[string]weir.Provider{"clerk": describingModel{let: let, seen: seen}}, Tools: []*weir.Tool{lookTool()},
-		Trajectories: &weir.TrajectoryOptions{Storage: kept, Describer: &weir.Describer{Model: "clerk/m"}},
+		Trajectories: &weir.TrajectoryOptions{Storage: kept, Describer: &runner.DescriptionOptions{Model: "clerk/m"}},
 	})
 	run := weirkit.StartText(t, w, `
 weir: 1

@@ -247,7 +247,7 @@ func TestRerunComparesAsEqual(t *testing.T) {
 		t.Fatal(err)
 	}
 	weirkit.AnswerAll(t, w, run)
-	again, err := w.Rerun(t.Context(), "first", weir.RerunOptions{})
+	again, err := w.Rerun(t.Context(), "first", weir.Start{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +264,7 @@ func TestRerunComparesAsEqual(t *testing.T) {
 		t.Fatal(err)
 	}
 	weirkit.AnswerAll(t, w, chain)
-	if again, err = w.Rerun(t.Context(), "chain", weir.RerunOptions{}); err != nil {
+	if again, err = w.Rerun(t.Context(), "chain", weir.Start{}); err != nil {
 		t.Fatal(err)
 	}
 	weirkit.AnswerAll(t, w, again)

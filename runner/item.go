@@ -16,7 +16,7 @@ import (
 //   - An engine.EffectCompleted has the result of the effect with that key, which
 //     replaces its output.
 type Item struct {
-	// Run is the id of the run to which the item belongs, and Above is the prefix of its paths in the tree of the
+	// Run is the id of the run to which the item belongs, and PathPrefix is the prefix of its paths in the tree of the
 	// watched run: "" for that run itself, "review>" for the child run of its node review.
 	Run        string
 	PathPrefix string

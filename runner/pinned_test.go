@@ -31,7 +31,7 @@ func TestNamedToolsAreFoundInEverySetting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		names, all := weir.ToolsNamed(f)
+		names, all := runner.ToolNames(&f.Graph)
 		got := strings.Join(names, " ")
 		if all {
 			got += "and all"

@@ -202,7 +202,7 @@ func getChain(c *call, in *chainInput) (*body[chainList], error) {
 	if _, err := c.run(in.Run); err != nil {
 		return nil, err
 	}
-	var work []weir.Work
+	var work []history.Work
 	for w, err := range c.app.Chain(c, in.Run) {
 		if err != nil {
 			return nil, err
@@ -211,7 +211,7 @@ func getChain(c *call, in *chainInput) (*body[chainList], error) {
 			work = append(work, w)
 		}
 	}
-	slices.SortFunc(work, func(a, b weir.Work) int { return a.Seq - b.Seq })
+	slices.SortFunc(work, func(a, b history.Work) int { return a.Seq - b.Seq })
 	out := chainList{Work: []app.WorkRow{}}
 	for i := range work {
 		row, err := app.WorkRowOf(in.Run, &work[i])

@@ -152,7 +152,7 @@ func TestMessagesConvertToEveryInputType(t *testing.T) {
 	for _, typ := range []string{"text", "message", "any"} {
 		w, f := weirkit.OpenTalk(t, "", &weirkit.RepeatingModel{}, strings.Replace(weirkit.TalkFlow, "type: text", "type: "+typ, 1))
 		s := weirkit.OpenSession(t, w, f)
-		for i, said := range []any{"hello", weir.Message{Role: convo.User, Text: "hello"}} {
+		for i, said := range []any{"hello", convo.Message{Role: convo.User, Text: "hello"}} {
 			state := weirkit.SendAndWait(t, s, said, weir.SendOptions{})
 			if want := fmt.Sprintf("%d: hello", 2*i+1); state.Status != engine.Completed || state.Text != want {
 				t.Errorf("%s, %T: %+v %+v, want %q", typ, said, state, state.Error, want)

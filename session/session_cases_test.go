@@ -12,6 +12,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/internal/weirkit"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/session"
 )
 
 func TestSessionBudgetSpansRounds(t *testing.T) {
@@ -67,7 +68,7 @@ func TestRoundAtSessionBudgetMayWaitForIncrease(t *testing.T) {
 		if state.Status != engine.Paused || len(state.Interrupts) != 1 {
 			t.Fatalf("%+v %+v", state, state.Error)
 		}
-		var waits *weir.WaitingError
+		var waits *session.WaitingError
 		if _, err := s.Send(t.Context(), "three", weir.SendOptions{}); !errors.As(err, &waits) {
 			t.Fatal(err)
 		}

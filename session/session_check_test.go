@@ -23,7 +23,7 @@ func TestEmptyMessageIsRefusedWithoutARound(t *testing.T) {
 	t.Parallel()
 	w, f := weirkit.OpenTalk(t, "", &weirkit.RepeatingModel{}, weirkit.TalkFlow)
 	s := weirkit.OpenSession(t, w, f)
-	for _, m := range []any{"", "  \n\t", "\u200b", nil, weir.Message{Role: convo.User, Text: " "}, []any{}} {
+	for _, m := range []any{"", "  \n\t", "\u200b", nil, convo.Message{Role: convo.User, Text: " "}, []any{}} {
 		_, err := s.Send(t.Context(), m, weir.SendOptions{})
 		checkInputError(t, strings.ToValidUTF8(plainOf(m), "?"), err)
 	}
@@ -93,7 +93,7 @@ func TestRunNamesFitOnALine(t *testing.T) {
 	if _, err := run.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.Rerun(t.Context(), run.ID, weir.RerunOptions{ID: "a\rb"})
+	_, err = w.Rerun(t.Context(), run.ID, weir.Start{ID: "a\rb"})
 	checkInputError(t, "id of a rerun", err)
 	_, err = w.PlanFork(t.Context(), run.ID, weir.ForkOptions{ID: "\x7f", From: "answer"})
 	checkInputError(t, "id of a fork", err)

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-run/weir/internal/weirkit"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 )
 
@@ -211,7 +212,7 @@ func TestWaitingErrorNamesInterrupts(t *testing.T) {
 	s := weirkit.OpenSession(t, w, f)
 	weirkit.SendAndWait(t, s, "go", weir.SendOptions{})
 	_, err := s.Send(t.Context(), "x", weir.SendOptions{})
-	var waits *weir.WaitingError
+	var waits *session.WaitingError
 	var coded *weir.Error
 	if !errors.As(err, &waits) || len(waits.Interrupts) != 2 || !errors.As(err, &coded) || coded.Code != "session_waits" || !strings.Contains(err.Error(), "a:ask#1") {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/internal/weirkit"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 )
 
@@ -147,7 +148,7 @@ func TestFailedRoundCannotContinueAfterTheStateWasSet(t *testing.T) {
 		w, f := openCounting(t, path, failing)
 		s := weirkit.OpenSession(t, w, f)
 		failed := weirkit.SendAndWait(t, s, "fail", weir.SendOptions{})
-		if err := s.EditState(t.Context(), weir.StateEdit{Set: map[string]any{"rounds": 7}}); err != nil {
+		if err := s.EditState(t.Context(), session.StateEdit{Set: map[string]any{"rounds": 7}}); err != nil {
 			t.Fatal(err)
 		}
 		failing.Store(false)
@@ -265,7 +266,7 @@ func checkRefusedState(t *testing.T, path, changed, problem string) {
 	if err != nil || info.Rounds != 1 || info.Queued != 0 {
 		t.Error(info, err)
 	}
-	if err := s.EditState(t.Context(), weir.StateEdit{All: true}); err != nil {
+	if err := s.EditState(t.Context(), session.StateEdit{All: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := send(t, s, "b", weir.SendOptions{}).Wait(t.Context()); err != nil {
@@ -286,7 +287,7 @@ func TestSessionStateIsBounded(t *testing.T) {
 		if got := stateOf(t, s); got != "{}" {
 			t.Errorf("%.40s", got)
 		}
-		err := s.EditState(t.Context(), weir.StateEdit{Set: map[string]any{"last": strings.Repeat("x", flow.MaxScopedBytes)}})
+		err := s.EditState(t.Context(), session.StateEdit{Set: map[string]any{"last": strings.Repeat("x", flow.MaxScopedBytes)}})
 		if e, ok := errors.AsType[*engine.Error](err); !ok || e.Code != engine.CodeInput {
 			t.Error(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 )
 
@@ -93,8 +94,8 @@ type chat struct {
 	view    *replyView
 	// interrupts is what the session's round waits for.
 	interrupts []engine.Interrupt
-	pending    []weir.QueuedMessage // was sent before and has had no turn, the next first
-	failed     bool                 // a turn did
+	pending    []session.QueuedMessage // was sent before and has had no turn, the next first
+	failed     bool                    // a turn did
 }
 
 func (p *cli) chat(ctx context.Context, path string, o *chatOptions, d *runDriver) error {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 )
 
@@ -37,7 +37,7 @@ func (c *chat) loadPending(ctx context.Context) error {
 			return err
 		}
 		if err == nil && q.ID != "" {
-			c.pending = append(c.pending, weir.QueuedMessage{ID: q.ID, By: q.By, At: q.At})
+			c.pending = append(c.pending, session.QueuedMessage{ID: q.ID, By: q.By, At: q.At})
 		}
 	}
 	list, err := c.session.QueuedMessages(ctx)
@@ -65,7 +65,7 @@ func (c *chat) answerPending(ctx context.Context) error {
 }
 
 // pendingLine says which message has its turn now.
-func pendingLine(w *weir.QueuedMessage) string {
+func pendingLine(w *session.QueuedMessage) string {
 	when := ago(time.Since(w.At))
 	if w.By != "" {
 		when = "by " + app.Printable(w.By) + ", " + when

@@ -11,28 +11,29 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/node/codegen"
+	"github.com/weir-run/weir/node/codegen/learned"
 	"github.com/weir-run/weir/store"
 )
 
 // codeRow is a learned program as `weir code list --json` prints it.
 type codeRow struct {
-	ID          string            `json:"id"`
-	User        string            `json:"user"` // "" for runs without a user
-	Flow        string            `json:"flow"`
-	Node        string            `json:"node"`
-	Task        string            `json:"task"`
-	Language    string            `json:"language"`
-	Model       string            `json:"model"`
-	State       weir.LearnedState `json:"state"`
-	Used        bool              `json:"used"` // by the next run with this task
-	Uses        int64             `json:"uses"`
-	Successes   int64             `json:"successes"`
-	Reliability float64           `json:"reliability"`
-	Run         string            `json:"run"`
-	Confirmed   string            `json:"confirmed"` // the run that confirmed it, "" for a candidate
-	Written     time.Time         `json:"written"`
+	ID          string               `json:"id"`
+	User        string               `json:"user"` // "" for runs without a user
+	Flow        string               `json:"flow"`
+	Node        string               `json:"node"`
+	Task        string               `json:"task"`
+	Language    string               `json:"language"`
+	Model       string               `json:"model"`
+	State       codegen.LearnedState `json:"state"`
+	Used        bool                 `json:"used"` // by the next run with this task
+	Uses        int64                `json:"uses"`
+	Successes   int64                `json:"successes"`
+	Reliability float64              `json:"reliability"`
+	Run         string               `json:"run"`
+	Confirmed   string               `json:"confirmed"` // the run that confirmed it, "" for a candidate
+	Written     time.Time            `json:"written"`
 }
 
 // codeReport is one as `weir code show --json` prints it.
@@ -41,7 +42,7 @@ type codeReport struct {
 	Code string `json:"code"`
 }
 
-func codeRowOf(l *weir.LearnedCode) codeRow {
+func codeRowOf(l *codegen.Learned) codeRow {
 	return codeRow{
 		l.ID, l.User, l.Flow, l.Node, l.Task, l.Language, l.Model, l.State, l.Active(), l.Uses, l.Successes, l.Reliability(), l.Run, l.Confirmed, l.At.UTC(),
 	}
@@ -49,13 +50,13 @@ func codeRowOf(l *weir.LearnedCode) codeRow {
 
 // codeFilter are the flags that say which programs.
 type codeFilter struct {
-	weir.LearnedFilter
+	learned.Filter
 	state string
 	json  bool
 }
 
 func (o *codeFilter) check() error {
-	o.State = weir.LearnedState(o.state)
+	o.State = codegen.LearnedState(o.state)
 	if o.State != "" && !slices.Contains(codeStates(), o.state) {
 		return usagef("--state %s: expected %s", o.state, strings.Join(codeStates(), ", "))
 	}
@@ -63,7 +64,7 @@ func (o *codeFilter) check() error {
 }
 
 func codeStates() []string {
-	return []string{string(weir.LearnedCandidate), string(weir.LearnedAccepted), string(weir.LearnedDisabled)}
+	return []string{string(codegen.LearnedCandidate), string(codegen.LearnedAccepted), string(codegen.LearnedDisabled)}
 }
 
 func (p *cli) codeFlags(c *cobra.Command, o *codeFilter) {
@@ -72,8 +73,8 @@ func (p *cli) codeFlags(c *cobra.Command, o *codeFilter) {
 	f.StringVar(&o.Flow, "flow", "", "only programs learned for the flow with this `NAME`")
 	f.StringVar(&o.state, "state", "", "only programs in this `STATE`: "+strings.Join(codeStates(), ", "))
 	f.BoolVar(&o.json, "json", false, "print JSON")
-	_ = c.RegisterFlagCompletionFunc("user", p.completeLearned(func(l *weir.LearnedCode) string { return l.User }))
-	_ = c.RegisterFlagCompletionFunc("flow", p.completeLearned(func(l *weir.LearnedCode) string { return l.Flow }))
+	_ = c.RegisterFlagCompletionFunc("user", p.completeLearned(func(l *codegen.Learned) string { return l.User }))
+	_ = c.RegisterFlagCompletionFunc("flow", p.completeLearned(func(l *codegen.Learned) string { return l.Flow }))
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(codeStates(), noFiles))
 }
 
@@ -107,7 +108,7 @@ func (p *cli) listCode(ctx context.Context, o *codeFilter) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	list, err := p.learned(ctx, o.LearnedFilter)
+	list, err := p.learned(ctx, o.Filter)
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func (p *cli) listCode(ctx context.Context, o *codeFilter) error {
 }
 
 // learned lists what was learned: nothing where there is no database.
-func (p *cli) learned(ctx context.Context, f weir.LearnedFilter) ([]weir.LearnedCode, error) {
+func (p *cli) learned(ctx context.Context, f learned.Filter) ([]codegen.Learned, error) {
 	desk, err := p.openReadOnly(ctx)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
@@ -125,10 +126,10 @@ func (p *cli) learned(ctx context.Context, f weir.LearnedFilter) ([]weir.Learned
 		return nil, err
 	}
 	defer desk.close() //nolint:errcheck // it only read
-	return desk.Learned(ctx, f)
+	return desk.LearnedCode().List(ctx, f)
 }
 
-func (p *cli) printLearned(list []weir.LearnedCode, asJSON bool) {
+func (p *cli) printLearned(list []codegen.Learned, asJSON bool) {
 	if asJSON {
 		rows := make([]codeRow, 0, len(list))
 		for i := range list {
@@ -150,15 +151,15 @@ func (p *cli) printLearned(list []weir.LearnedCode, asJSON bool) {
 }
 
 // codeState is a program's state for people.
-func codeState(l *weir.LearnedCode) string {
-	if l.State == weir.LearnedAccepted && !l.Active() {
+func codeState(l *codegen.Learned) string {
+	if l.State == codegen.LearnedAccepted && !l.Active() {
 		return "unreliable"
 	}
 	return string(l.State)
 }
 
 // percent is how many of its uses went well.
-func percent(l *weir.LearnedCode) string {
+func percent(l *codegen.Learned) string {
 	if l.Uses == 0 {
 		return "-"
 	}
@@ -166,8 +167,8 @@ func percent(l *weir.LearnedCode) string {
 }
 
 // findLearned finds a program by the beginning of its id.
-func (d *application) findLearned(ctx context.Context, prefix string) (weir.LearnedCode, error) {
-	l, err := d.FindLearned(ctx, prefix)
+func (d *application) findLearned(ctx context.Context, prefix string) (codegen.Learned, error) {
+	l, err := d.LearnedCode().Find(ctx, prefix)
 	if errors.Is(err, store.ErrNotFound) {
 		err = &codeNotFound{err}
 	} else if err != nil {
@@ -210,7 +211,7 @@ func (p *cli) showCodeCommand() *cobra.Command {
 	return c
 }
 
-func (p *cli) printCode(l *weir.LearnedCode, asJSON bool) {
+func (p *cli) printCode(l *codegen.Learned, asJSON bool) {
 	if asJSON {
 		writeJSON(p.out, codeReport{codeRowOf(l), l.Code})
 		return
@@ -282,9 +283,9 @@ func (p *cli) switchCode(ctx context.Context, verb string, prefixes []string, as
 	if err != nil {
 		return err
 	}
-	do := desk.DisableLearned
+	do := desk.LearnedCode().Disable
 	if verb == "enable" {
-		do = desk.EnableLearned
+		do = desk.LearnedCode().Enable
 	}
 	var rows []codeRow
 	for i := range found {
@@ -306,7 +307,7 @@ func (p *cli) switchCode(ctx context.Context, verb string, prefixes []string, as
 	return nil
 }
 
-func printSwitched(out io.Writer, verb string, l *weir.LearnedCode, changed bool) {
+func printSwitched(out io.Writer, verb string, l *codegen.Learned, changed bool) {
 	if changed {
 		fmt.Fprintf(out, "%sd %s (%s)\n", verb, l.ID, codeState(l))
 		return
@@ -315,13 +316,13 @@ func printSwitched(out io.Writer, verb string, l *weir.LearnedCode, changed bool
 }
 
 // findAllLearned finds programs by the beginnings of their ids, each once.
-func (d *application) findAllLearned(ctx context.Context, prefixes []string) (list []weir.LearnedCode, err error) {
+func (d *application) findAllLearned(ctx context.Context, prefixes []string) (list []codegen.Learned, err error) {
 	for _, prefix := range prefixes {
 		l, err := d.findLearned(ctx, prefix)
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(list, func(x weir.LearnedCode) bool { return x.ID == l.ID }) {
+		if !slices.ContainsFunc(list, func(x codegen.Learned) bool { return x.ID == l.ID }) {
 			list = append(list, l)
 		}
 	}
@@ -333,7 +334,7 @@ func (p *cli) completeCode(c *cobra.Command, args []string, _ string) (completio
 	if len(args) > 0 && c.Name() == "show" {
 		return nil, noFiles
 	}
-	list, err := p.learned(contextOf(c), weir.LearnedFilter{})
+	list, err := p.learned(contextOf(c), learned.Filter{})
 	if err != nil {
 		return nil, noFiles
 	}
@@ -345,9 +346,9 @@ func (p *cli) completeCode(c *cobra.Command, args []string, _ string) (completio
 }
 
 // completeLearned offers what learned programs have of something.
-func (p *cli) completeLearned(of func(*weir.LearnedCode) string) cobra.CompletionFunc {
+func (p *cli) completeLearned(of func(*codegen.Learned) string) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
-		list, err := p.learned(contextOf(c), weir.LearnedFilter{})
+		list, err := p.learned(contextOf(c), learned.Filter{})
 		if err != nil {
 			return nil, noFiles
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/node/codegen/learned"
 )
 
 func (p *cli) deleteCodeCommand() *cobra.Command {
@@ -27,7 +27,7 @@ The records of the runs that wrote and used a program do not change.`,
 			if err := o.check(); err != nil {
 				return err
 			}
-			filtered := o.LearnedFilter != (weir.LearnedFilter{})
+			filtered := o.Filter != (learned.Filter{})
 			switch {
 			case all && (filtered || len(args) > 0):
 				return usagef("--all takes everything: leave out the rest")
@@ -37,7 +37,7 @@ The records of the runs that wrote and used a program do not change.`,
 				return usagef("expected CODE..., flags such as --user USER that say which, or --all")
 			}
 			how.json = o.json
-			return p.deleteCode(c.Context(), args, o.LearnedFilter, how)
+			return p.deleteCode(c.Context(), args, o.Filter, how)
 		},
 	}
 	p.codeFlags(c, o)
@@ -48,7 +48,7 @@ The records of the runs that wrote and used a program do not change.`,
 	return c
 }
 
-func (p *cli) deleteCode(ctx context.Context, prefixes []string, f weir.LearnedFilter, how *deleteOptions) error {
+func (p *cli) deleteCode(ctx context.Context, prefixes []string, f learned.Filter, how *deleteOptions) error {
 	desk, err := p.openReadOnly(ctx)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (p *cli) deleteCode(ctx context.Context, prefixes []string, f weir.LearnedF
 	defer desk.close() //nolint:errcheck // what it did is durable
 	doomed, err := desk.findAllLearned(ctx, prefixes)
 	if err == nil && len(prefixes) == 0 {
-		doomed, err = desk.Learned(ctx, f)
+		doomed, err = desk.LearnedCode().List(ctx, f)
 	}
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (p *cli) deleteCode(ctx context.Context, prefixes []string, f weir.LearnedF
 	for i := range doomed {
 		ids[i] = doomed[i].ID
 	}
-	n, err := desk.DeleteLearned(ctx, ids...)
+	n, err := desk.LearnedCode().Delete(ctx, ids...)
 	if err != nil {
 		return err
 	}

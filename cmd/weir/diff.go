@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -81,7 +80,7 @@ func (p *cli) diff(ctx context.Context, a, b string) error {
 // diffPrinter shows a diff for people.
 type diffPrinter struct {
 	p  *cli
-	d  *weir.Diff
+	d  *history.Diff
 	st style
 }
 

@@ -71,7 +71,7 @@ func (p *cli) rerun(ctx context.Context, prefix string, o *rerunOptions, d *runD
 	if err != nil {
 		return err
 	}
-	run, err := desk.Rerun(ctx, id, weir.RerunOptions{ID: o.id, Inputs: inputs, Breaks: o.breaks})
+	run, err := desk.Rerun(ctx, id, weir.Start{ID: o.id, Inputs: inputs, Breaks: o.breaks})
 	if err != nil {
 		return err
 	}

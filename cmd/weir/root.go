@@ -2,10 +2,10 @@ package main
 
 import (
 	"log/slog"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/sandbox"
 )
@@ -97,7 +97,7 @@ func (p *cli) database() string {
 	if path, ok := p.env("WEIR_DB"); ok && path != "" {
 		return path
 	}
-	return weir.DefaultPath(".")
+	return filepath.Join(".weir", "weir.db")
 }
 
 // logger writes to stderr: warnings, and everything with --verbose.

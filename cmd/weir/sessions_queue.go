@@ -8,14 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 )
 
 // printQueued is what waits, for people, the next first.
-func (p *cli) printQueued(list []weir.QueuedMessage) {
+func (p *cli) printQueued(list []session.QueuedMessage) {
 	now, t := time.Now(), p.table("WAITING BY SENT MESSAGE")
 	for _, w := range list {
 		t.row(app.Printable(w.ID), textOrDash(app.Printable(w.By)), ago(now.Sub(w.At)), shorten(node.TextOf(w.Message), 60))

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 )
 
@@ -136,7 +136,7 @@ A failed round that started before the change cannot be retried after it.`,
 			if err != nil {
 				return err
 			}
-			e := weir.StateEdit{Set: values, By: p.userName()}
+			e := session.StateEdit{Set: values, By: p.userName()}
 			if file != "" {
 				if e.Flow, err = p.loadFlow(file); err != nil {
 					return err
@@ -168,7 +168,7 @@ A failed round that started before the change cannot be retried after it.`,
 				return usagef("expected SESSION KEY..., or SESSION --all")
 			}
 			return p.withSession(c.Context(), args[0], func(ctx context.Context, desk *application, s *store.Session) error {
-				return desk.EditSessionState(ctx, s.ID, weir.StateEdit{Reset: args[1:], All: all, By: p.userName()})
+				return desk.EditSessionState(ctx, s.ID, session.StateEdit{Reset: args[1:], All: all, By: p.userName()})
 			})
 		},
 	}

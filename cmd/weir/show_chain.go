@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
 )
 
 // showChain shows the chain of work of a run, or of one node of it.
 func (p *cli) showChain(ctx context.Context, desk *application, run string, o *showOptions) error {
-	var work []weir.Work
+	var work []history.Work
 	for w, err := range desk.Chain(ctx, run) {
 		if err != nil {
 			return err
@@ -25,7 +25,7 @@ func (p *cli) showChain(ctx context.Context, desk *application, run string, o *s
 			work = append(work, w)
 		}
 	}
-	slices.SortFunc(work, func(a, b weir.Work) int { return a.Seq - b.Seq })
+	slices.SortFunc(work, func(a, b history.Work) int { return a.Seq - b.Seq })
 	if o.node != "" && len(work) == 0 {
 		return usagef("node %q of run %s has not run; `%s` lists those that have", o.node, run, p.commandLine("show", run, "--chain"))
 	}
@@ -55,7 +55,7 @@ func topLine(text string) string {
 }
 
 // printChain shows people what was done, with the steps of each node below it.
-func (p *cli) printChain(work []weir.Work) {
+func (p *cli) printChain(work []history.Work) {
 	st := p.styleFor(p.out)
 	t := p.table("SEQ NODE TYPE STATUS TIME MODEL TOKENS COST NOTE", "MODEL", "TYPE", "SEQ", "TIME")
 	for i := range work {
@@ -116,7 +116,7 @@ type stateChange struct {
 }
 
 // showStateDiff shows what a node changed in the state.
-func (p *cli) showStateDiff(run string, w weir.Work, o *showOptions) error {
+func (p *cli) showStateDiff(run string, w history.Work, o *showOptions) error {
 	if w.Ended.IsZero() {
 		return usagef("node %q of run %s has not ended: there is no state after it yet", w.Node, run)
 	}

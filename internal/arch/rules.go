@@ -50,6 +50,7 @@ func PackageRules() []PackageRule {
 			"node/builtin", append([]string{"node/builtin/safefile", "node/builtin/safehttp", "node/codegen", "node/queue", "internal/httpcall", "internal/excerpt"}, contracts...),
 			"a node sees the world through its Ctx only; the client it is given refuses inside addresses, and the agents are asked through it",
 		},
+		{"node/codegen/learned", []string{"node/codegen", "store", "engine"}, "learned code is listed and deleted in a store, without a run"},
 		{"node/builtin/...", []string{"node"}, "which addresses and files may be reached is a question of addresses and paths"},
 		{"trajectory", []string{"engine", "convo"}, "a trajectory is made of messages and values, and says itself what it wants of a storage"},
 		{"trajectory/...", []string{"trajectory", "convo"}, "storages and drawings are swapped without touching what records"},

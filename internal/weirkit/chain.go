@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
 )
 
 // WorkRow is a row of a chain of work in a form in which the Go API and the SQL view
@@ -65,14 +66,14 @@ func WithoutMarks(v any) any {
 // state before each row must equal the state that Inspect returns at that event.
 func ChainRows(t *testing.T, w *weir.Weir, run string) (rows []WorkRow, steps int) {
 	t.Helper()
-	var all []weir.Work
+	var all []history.Work
 	for x, err := range w.Chain(t.Context(), run) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, x)
 	}
-	slices.SortFunc(all, func(a, b weir.Work) int { return a.Seq - b.Seq })
+	slices.SortFunc(all, func(a, b history.Work) int { return a.Seq - b.Seq })
 	for _, x := range all {
 		r := WorkRow{Node: x.Node, Type: x.Type, Status: x.Status, Code: x.Code, Attempt: x.Attempt, Before: PlainState(t, x.Before)}
 		steps += len(x.Steps)

@@ -9,6 +9,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/node/builtin"
+	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store/memory"
 	"github.com/weir-run/weir/tool"
 	memorytool "github.com/weir-run/weir/tool/memory"
@@ -74,7 +75,7 @@ func TestMemoryNodesNameTheToolsOfTheMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if names, all := weir.ToolsNamed(f); all || !slices.Equal(names, []string{name}) || set.Get(name) == nil {
+		if names, all := runner.ToolNames(&f.Graph); all || !slices.Equal(names, []string{name}) || set.Get(name) == nil {
 			t.Errorf("%s names %q", typ, names)
 		}
 	}
