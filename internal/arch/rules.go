@@ -50,7 +50,6 @@ func PackageRules() []PackageRule {
 			"node/builtin", append([]string{"node/builtin/safefile", "node/builtin/safehttp", "node/codegen", "node/queue", "internal/httpcall", "internal/excerpt"}, contracts...),
 			"a node sees the world through its Ctx only; the client it is given refuses inside addresses, and the agents are asked through it",
 		},
-		{"node/codegen/learned", []string{"node/codegen", "store", "engine"}, "learned code is listed and deleted in a store, without a run"},
 		{"node/builtin/...", []string{"node"}, "which addresses and files may be reached is a question of addresses and paths"},
 		{"trajectory", []string{"engine", "convo"}, "a trajectory is made of messages and values, and says itself what it wants of a storage"},
 		{"trajectory/...", []string{"trajectory", "convo"}, "storages and drawings are swapped without touching what records"},
@@ -104,6 +103,7 @@ func upperPackageRules() []PackageRule {
 			[]string{".", "app", "audit", "history", "session", "store", "memory", "trajectory/draw", "runner", "flow", "convo", "engine"},
 			"the API calls the library and shows its reports; it knows neither flags nor terminals",
 		},
+		{"node/codegen/learned", []string{"node/codegen", "store", "engine"}, "learned code is listed and deleted in a store, without a run"},
 		{"server/...", nil, "a client knows the API by its description alone, and links nothing of the engine"},
 		{
 			"session",
@@ -135,7 +135,7 @@ func internalPackageRules() []PackageRule {
 		{"internal/weight", nil, "it sees the binary from outside"},
 		{
 			"internal/weirkit",
-			[]string{".", "convo", "engine", "llm", "tool", "weirtest", "store/memory", "store/sqlite"},
+			[]string{".", "history", "convo", "engine", "llm", "tool", "weirtest", "store/memory", "store/sqlite"},
 			"it helps tests of the library, which see it from outside",
 		},
 		{"internal/docgen", []string{"flow", "flow/expr", "engine"}, "pages follow from specs and tables, which run nothing"},
