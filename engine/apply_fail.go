@@ -23,8 +23,8 @@ func (r *Run) applyFailed(e *NodeFailed) error {
 			return nil
 		}
 	case phaseExpanding:
-		if n.ext.expansion.race != nil {
-			r.failRace(n, e.Error)
+		if n.ext.expansion.separate != nil {
+			r.failSeparate(n, e.Error)
 		} else if open := r.iterations(n); len(open) > 0 {
 			r.cancelScope(open[0], e.Error)
 		}
@@ -204,13 +204,17 @@ func (r *Run) closeInterrupts(n *nodeState) {
 
 // cancelScope cancels a scope: no node starts, waiting nodes are cancelled, and when the
 // executing nodes have ended, the composite around the scope (or the run) ends too. For an
-// iteration it cancels the sibling iterations as well, unless they are branches of a race.
+// iteration it cancels the sibling iterations as well, unless each of them ends alone.
 func (r *Run) cancelScope(s *scope, err *Error) {
 	if s.cancelled() && (s.owner != nil || s.cancel.err == nil || err != nil) {
 		return
 	}
+	if s.isSeparate() {
+		r.failIteration(s, err)
+		return
+	}
 	scopes := []*scope{s}
-	if s.owner != nil && s.owner.ext.expansion.race == nil {
+	if s.owner != nil {
 		scopes = r.iterations(s.owner)
 	}
 	for _, t := range scopes {
@@ -379,9 +383,9 @@ func (r *Run) reopenIterations(n, target *nodeState) {
 		return
 	}
 	n.phase, n.status = phaseExpanding, Running
-	r.reopenRace(n)
+	r.reopenSeparate(n)
 	for _, s := range r.iterations(n) {
-		if s.branch == nil || s.cancel == nil {
+		if !s.isSeparate() || s.cancel == nil {
 			r.reopen(s, target)
 		}
 	}

@@ -19,7 +19,7 @@ type expansion struct {
 	next         int // index of the next item to start
 	running      int
 	done         int
-	race         *race // nil unless the iterations are branches that compete
+	separate     *separate // nil unless iterations fail or end without their siblings
 }
 
 // laneResult is the result of an iteration that its composite commits.
@@ -47,9 +47,9 @@ func (r *Run) applyExpanded(e *NodeExpanded) error {
 	if m.expansion != nil {
 		m.earlierIterations += len(m.expansion.items)
 	}
-	x := &expansion{items: e.Items, outputs: make([]Values, len(e.Items)), concurrency: max(1, e.Concurrency), fork: e.Fork, fresh: e.Fork && e.Fresh}
-	if e.Race {
-		x.race = &race{errors: make([]*Error, len(e.Items))}
+	x := &expansion{
+		items: e.Items, outputs: make([]Values, len(e.Items)), concurrency: max(1, e.Concurrency),
+		fork: e.Fork, fresh: e.Fork && e.Fresh, separate: separateOf(e),
 	}
 	if e.Fork {
 		x.lanes = make([]*laneResult, len(e.Items))
@@ -199,7 +199,7 @@ func (r *Run) applyIterationDone(e *IterationCompleted) error {
 	x.done++
 	r.unlistFinished(s)
 	delete(r.scopes, e.Path)
-	if x.race != nil {
+	if x.separate != nil && x.separate.race {
 		r.winRace(n, i)
 	}
 	if x.complete() {

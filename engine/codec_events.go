@@ -306,6 +306,7 @@ func (c *coder) nodeExpanded(v *NodeExpanded) {
 	c.bool("fork", &v.Fork)
 	c.bool("fresh", &v.Fresh)
 	c.bool("race", &v.Race)
+	c.bool("tolerant", &v.Tolerant)
 }
 
 func (c *coder) failure(v *Error) {

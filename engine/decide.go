@@ -98,11 +98,11 @@ func (r *Run) decideIteration() Event {
 	return nil
 }
 
-// hasFailedIteration reports whether an iteration of the composite failed; for a race,
-// whether the race is decided.
+// hasFailedIteration reports whether an iteration of the composite failed; where each ends
+// alone, whether the composite is decided.
 func (r *Run) hasFailedIteration(n *nodeState) bool {
-	if x := n.ext.expansion; x.race != nil {
-		return x.race.decided()
+	if x := n.ext.expansion; x.separate != nil {
+		return x.separate.decided()
 	}
 	for _, s := range r.cancelling {
 		if s.owner == n {
@@ -224,7 +224,7 @@ func (r *Run) decideScopeCancel() Event {
 		if s.owner.scope.cancelled() {
 			continue
 		}
-		if x := s.owner.ext.expansion; x.race != nil && x.race.failure == nil {
+		if x := s.owner.ext.expansion; x.separate != nil && x.separate.failure == nil {
 			if s.live == 0 {
 				return &IterationCancelled{Path: s.name(), Error: s.cancel.err}
 			}
@@ -233,7 +233,11 @@ func (r *Run) decideScopeCancel() Event {
 		if r.hasLiveWork(s.owner) {
 			continue
 		}
-		return &NodeFailed{Path: s.owner.path(), Error: s.cancel.err}
+		cause := s.cancel.err
+		if x := s.owner.ext.expansion.separate; x != nil {
+			cause = x.failure
+		}
+		return &NodeFailed{Path: s.owner.path(), Error: cause}
 	}
 	return nil
 }

@@ -114,6 +114,9 @@ type NodeExpanded struct {
 	// same time. The first iteration that completes wins: the others are cancelled and their
 	// lanes discarded.
 	Race bool `json:"race,omitempty"`
+	// Tolerant, with Fork, makes each iteration fail alone: its lane is discarded and the
+	// others continue. An exhausted budget fails the composite all the same.
+	Tolerant bool `json:"tolerant,omitempty"`
 }
 
 // IterationStarted opens a scope. Path is "refine#2", counted from 1.
@@ -127,8 +130,8 @@ type IterationCompleted struct {
 	Outputs Values `json:"outputs,omitempty"`
 }
 
-// IterationCancelled closes the scope of a branch without outputs: another branch has won
-// or, with Error, the branch has failed.
+// IterationCancelled closes the scope of a branch without outputs because another branch has
+// won or, with Error, that of a branch or item that failed alone.
 type IterationCancelled struct {
 	Path  string `json:"scope"`
 	Error *Error `json:"error,omitempty"`

@@ -6,19 +6,6 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// race is the state of an expansion whose iterations are branches that compete.
-type race struct {
-	// winner is the number of the item that completed first, from 1; 0 while none has.
-	winner int
-	// errors are the failures of the branches, by item.
-	errors []*Error
-	// failure is why the whole race failed while branches were open: it timed out.
-	failure *Error
-}
-
-// decided reports whether the open branches are only waited for.
-func (x *race) decided() bool { return x.winner > 0 || x.failure != nil }
-
 // RaceOutcome is the outcome of a race whose branches have ended.
 type RaceOutcome struct {
 	// Winner is the name of the branch that completed first, and Outputs what it returned;
@@ -82,12 +69,11 @@ func (s Scope) OutputRange() (from, to int) {
 	return 0, len(s.s.plan.Def.Outputs)
 }
 
-// IsBranch reports whether the scope is a branch of a race.
-func (s Scope) IsBranch() bool { return s.s.branch != nil }
-
-// checkRace reports why the event cannot start a race.
+// checkRace reports why the event cannot start a race or items that fail alone.
 func checkRace(n *nodeState, e *NodeExpanded) error {
 	switch {
+	case e.Tolerant && (e.Race || !e.Fork):
+		return invalid("%s: the items of node %s fail alone, race is %v and fork is %v", e.Kind(), e.Path, e.Race, e.Fork)
 	case !e.Race && n.plan.branches == nil:
 		return nil
 	case !e.Race || !e.Fork || n.plan.branches == nil:
@@ -103,86 +89,26 @@ func checkRace(n *nodeState, e *NodeExpanded) error {
 // winRace makes item i the winner and cancels the other branches.
 func (r *Run) winRace(n *nodeState, i int) {
 	x := n.ext.expansion
-	x.race.winner = i + 1
+	x.separate.winner = i + 1
 	for ; x.next < len(x.items); x.next++ { // never started
 		x.lanes[x.next] = &laneResult{}
 		x.done++
 	}
 	for _, s := range r.iterations(n) {
-		r.cancelBranch(s, nil)
+		r.cancelAlone(s, nil)
 	}
-}
-
-// failRace cancels all branches because the race as a whole failed.
-func (r *Run) failRace(n *nodeState, err *Error) {
-	n.ext.expansion.race.failure = err
-	for _, s := range r.iterations(n) {
-		r.cancelBranch(s, err)
-	}
-}
-
-// cancelBranch cancels a branch unless it is being cancelled.
-func (r *Run) cancelBranch(s *scope, err *Error) {
-	if s.cancel != nil {
-		return
-	}
-	s.cancel = &scopeCancel{err: err}
-	r.listToCancel(s)
-	r.cancelling = append(r.cancelling, s)
-}
-
-// applyIterationCancelled closes a branch that was cancelled or failed. A branch in which
-// all nodes have ended fails if its outputs cannot be evaluated.
-func (r *Run) applyIterationCancelled(e *IterationCancelled) error {
-	s := r.scopes[e.Path]
-	if s == nil || s.branch == nil {
-		return invalid("%s: %s is not an open branch", e.Kind(), e.Path)
-	}
-	if (s.cancel == nil || s.live > 0) && (!s.listed || e.Error == nil) {
-		return invalid("%s: %s has neither failed nor been cancelled, or nodes of it are executing", e.Kind(), e.Path)
-	}
-	n := s.owner
-	x := n.ext.expansion
-	i := s.number - n.ext.earlierIterations - 1
-	x.race.errors[i], x.lanes[i] = e.Error, &laneResult{}
-	x.running--
-	x.done++
-	r.dropScope(s)
-	if x.complete() {
-		r.makeReady(n)
-	}
-	return nil
-}
-
-// reopenRace prepares the branches of a race for a failed run that continues. Branches that
-// lost or failed stay cancelled and are listed again; if the race as a whole had failed, the
-// branches that were open then continue.
-func (r *Run) reopenRace(n *nodeState) {
-	x := n.ext.expansion.race
-	if x == nil {
-		return
-	}
-	for _, s := range r.iterations(n) {
-		if s.cancel != nil && x.failure != nil && s.cancel.err == x.failure {
-			s.cancel = nil
-		}
-		if s.cancel != nil {
-			r.cancelling = append(r.cancelling, s)
-		}
-	}
-	x.failure = nil
 }
 
 // raceOutcome returns the outcome of the node's race, nil if it has none.
 func (n *nodeState) raceOutcome() *RaceOutcome {
 	x := n.ext.expansion
-	if x.race == nil {
+	if x.separate == nil || !x.separate.race {
 		return nil
 	}
 	out := &RaceOutcome{}
-	for i, err := range x.race.errors {
+	for i, err := range x.separate.errors {
 		name := n.plan.Def.Branches[i].Name
-		if i+1 == x.race.winner {
+		if i+1 == x.separate.winner {
 			out.Winner, out.Outputs = name, x.outputs[i]
 		}
 		if err != nil {
@@ -200,7 +126,7 @@ func (r *Run) LostRace(path string) bool {
 		return false
 	}
 	for s := n.scope; s != nil; s = s.parent() {
-		if s.branch != nil && s.cancel != nil && s.owner.ext.expansion.race.winner > 0 {
+		if s.branch != nil && s.cancel != nil && s.owner.ext.expansion.separate.winner > 0 {
 			return true
 		}
 	}

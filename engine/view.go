@@ -30,6 +30,8 @@ type Entry struct {
 	EarlierIterations int
 	// Race is the outcome of a race, nil if the node's newest expansion is none.
 	Race *RaceOutcome
+	// ItemErrors are the failures by item, nil unless the newest expansion tolerates failures.
+	ItemErrors []*Error
 }
 
 // Entry returns the entry of the executing node at the path.
@@ -50,7 +52,7 @@ func (r *Run) Entry(path string) (Entry, bool) {
 	if x := n.ext; x != nil {
 		e.Grants, e.Port, e.EarlierIterations = x.grants, x.port, x.earlierIterations-x.earlierAttemptIterations
 		if x.expansion != nil {
-			e.Iterations, e.Race = x.expansion.outputs, n.raceOutcome()
+			e.Iterations, e.Race, e.ItemErrors = x.expansion.outputs, n.raceOutcome(), n.itemErrors()
 		}
 		e.Resumed = x.answers != nil || x.effects != nil || x.startedEffects != nil || x.steps != nil
 	}

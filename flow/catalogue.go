@@ -104,6 +104,9 @@ type TypeSpec struct {
 	// Branches: a Composite has several bodies by name under `with.branches` instead. Each of
 	// its iterations runs one of them, in a lane of its own.
 	Branches bool
+	// LanesFor, if set, decides from the settings whether the iterations of a Composite need
+	// lanes: isolation is then fork, the default, or fresh. It must accept any settings.
+	LanesFor func(with map[string]any) bool
 	// BodyInputs are what a composite's body may read under inputs.* beside the input ports
 	// of the node and, where its ports are AnyOut, the outputs of the body itself, which
 	// are carried from iteration to iteration; nil means item and index.
@@ -180,6 +183,11 @@ func (s *TypeSpec) PortsOf(n *Node) Ports {
 		return s.PortsFor(n.With)
 	}
 	return s.Ports
+}
+
+// NeedsLanes reports whether the iterations of a node of this type always have lanes.
+func (s *TypeSpec) NeedsLanes(with map[string]any) bool {
+	return s.Branches || s.LanesFor != nil && s.LanesFor(with)
 }
 
 // ContextOf returns how a node of this type uses its context.

@@ -12,10 +12,10 @@ func (s *scope) checkPolicy(it *nodeDraft) {
 	if v := it.val.get("isolation"); v != nil && !sp.Composite && sp.Uses == nil {
 		s.l.reportAt(v, CodeNotComposite, fmt.Sprintf("isolation requires a node with a body or one that runs a flow; %s (%s) is neither", n.ID, sp.Name), "remove it")
 	}
-	if v := it.val.get("isolation"); v != nil && sp.Branches && n.Isolation == "share" {
-		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("the branches of %s run at the same time, each in a lane of its own; they cannot share one", n.ID), "use isolation: fork, which is the default, or fresh")
+	if v := it.val.get("isolation"); v != nil && sp.NeedsLanes(n.With) && n.Isolation == "share" {
+		s.l.reportAt(v, CodeBadValue, sharedLanes(sp, n.ID), "use isolation: fork, which is the default, or fresh")
 	}
-	if sp.Composite && !sp.Branches && n.Isolation != "fork" && n.Isolation != "fresh" {
+	if sp.Composite && !sp.NeedsLanes(n.With) && n.Isolation != "fork" && n.Isolation != "fresh" {
 		for _, key := range []string{"retry", "cache"} {
 			if v := it.val.get(key); v != nil && (key == "retry" || n.Cache.On) {
 				s.l.reportAt(v, CodeNeedsIsolation, fmt.Sprintf("%s on the composite %s requires a lane that can be discarded as a whole", key, n.ID), "add isolation: fork, or fresh")
@@ -33,6 +33,14 @@ func (s *scope) checkPolicy(it *nodeDraft) {
 	}
 }
 
+// sharedLanes says why the iterations of a node cannot share one lane.
+func sharedLanes(sp *TypeSpec, id string) string {
+	if sp.Branches {
+		return fmt.Sprintf("the branches of %s run at the same time, each in a lane of its own; they cannot share one", id)
+	}
+	return fmt.Sprintf("each iteration of %s may fail alone, so it needs a lane of its own, which is then discarded", id)
+}
+
 // checkIgnored refuses keys that have no effect on the node.
 func (s *scope) checkIgnored(it *nodeDraft) {
 	n := it.node
@@ -43,7 +51,7 @@ func (s *scope) checkIgnored(it *nodeDraft) {
 	s.checkBranchEffects(it)
 	s.checkSpend(it)
 	s.checkCompletes(it)
-	if n.Cache.On && (n.Isolation == "fork" || it.spec.Branches && n.Isolation == "") && s.mayWriteState(n.Body) {
+	if n.Cache.On && (n.Isolation == "fork" || it.spec.NeedsLanes(n.With) && n.Isolation == "") && s.mayWriteState(n.Body) {
 		s.l.reportAt(it.val.get("cache"), CodeNotPure, fmt.Sprintf("the body of %s writes the state or a conversation, so its result cannot be cached", n.ID), "remove cache, or add isolation: fresh")
 	}
 }

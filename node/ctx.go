@@ -95,6 +95,11 @@ type Graph interface {
 	// Expand requests iterations of the body, one for each item. It always returns
 	// ErrSuspended or an error: the node runs again after they are done.
 	Expand(items []engine.Values, concurrency int) error
+	// ExpandTolerant is Expand for a node whose iterations have lanes; each iteration fails
+	// alone. ItemErrors returns the failures, one for each iteration of the newest
+	// expansion, nil for those that completed.
+	ExpandTolerant(items []engine.Values, concurrency int) error
+	ItemErrors() []*engine.Error
 	// Race requests that all branches of the body run at the same time, each with the
 	// inputs. It always returns ErrSuspended or an error. RaceOutcome returns how the race
 	// ended, nil before.
@@ -295,6 +300,14 @@ func (c *Ctx) Pull(port string) (engine.Value, bool, error) { return c.host.Pull
 func (c *Ctx) Expand(items []engine.Values, concurrency int) error {
 	return c.host.Expand(items, concurrency)
 }
+
+// ExpandTolerant requests iterations of which each fails alone; see Graph.
+func (c *Ctx) ExpandTolerant(items []engine.Values, concurrency int) error {
+	return c.host.ExpandTolerant(items, concurrency)
+}
+
+// ItemErrors returns the failures of the newest expansion's iterations; see Graph.
+func (c *Ctx) ItemErrors() []*engine.Error { return c.host.ItemErrors() }
 
 // Race requests that all branches of the body run; see Graph.
 func (c *Ctx) Race(inputs engine.Values) error { return c.host.Race(inputs) }

@@ -388,14 +388,27 @@ func (a *attempt) Expand(items []engine.Values, concurrency int) error {
 		return fmt.Errorf("node type %s has no body to run", a.Plan.Def.Type)
 	}
 	mode := a.Plan.Def.Isolation
-	if mode == "" && concurrency > 1 {
-		mode = "fork"
+	if mode == "" && (concurrency > 1 || a.Plan.Spec.NeedsLanes(a.Plan.Def.With)) {
+		mode = isolationFork
 	}
 	a.expand = &engine.NodeExpanded{
-		Path: a.Path, Items: items, Concurrency: concurrency, Fork: mode == "fork" || mode == "fresh", Fresh: mode == "fresh",
+		Path: a.Path, Items: items, Concurrency: concurrency, Fork: mode == isolationFork || mode == "fresh", Fresh: mode == "fresh",
 	}
 	return node.ErrSuspended
 }
+
+// ExpandTolerant implements node.Graph.
+func (a *attempt) ExpandTolerant(items []engine.Values, concurrency int) error {
+	if a.Plan.Body == nil || !a.Plan.Spec.NeedsLanes(a.Plan.Def.With) {
+		return fmt.Errorf("node type %s has no body whose iterations have lanes", a.Plan.Def.Type)
+	}
+	err := a.Expand(items, concurrency)
+	a.expand.Tolerant = true
+	return err
+}
+
+// ItemErrors implements node.Graph.
+func (a *attempt) ItemErrors() []*engine.Error { return a.Entry.ItemErrors }
 
 // Race implements node.Graph.
 func (a *attempt) Race(inputs engine.Values) error {

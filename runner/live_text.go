@@ -145,7 +145,7 @@ func laneOf(plan *engine.Plan, path string) string {
 			return ""
 		}
 		count, _ := n.Def.With["concurrency"].(int64)
-		if len(n.Def.Branches) > 0 || n.Def.Isolation == isolationFork || n.Def.Isolation == "fresh" || n.Def.Isolation == "" && count > 1 {
+		if n.Spec.NeedsLanes(n.Def.With) || n.Def.Isolation == isolationFork || n.Def.Isolation == "fresh" || n.Def.Isolation == "" && count > 1 {
 			return path[:i]
 		}
 	}

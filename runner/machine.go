@@ -121,7 +121,7 @@ func (m *machine) collectOutputs() engine.Event {
 			Code: engine.CodeOutput, Message: err.Error(),
 			Hint: "correct the flow's outputs and run it again",
 		}}
-	case err != nil && scope.IsBranch():
+	case err != nil && scope.EndsAlone():
 		return &engine.IterationCancelled{Path: path, Error: &engine.Error{
 			Code: engine.CodeOutput, Node: scope.Owner(), Message: path + ": " + err.Error(), Permanent: true,
 		}}

@@ -118,7 +118,18 @@ func TestSimulatedRacesLeaveOnlyTheWinner(t *testing.T) {
 func simulateRace(t *testing.T, seed uint64) (SimReport, error) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 7))
-	file, err := json.Marshal(randomRace(rng))
+	report, last, err := simulateFlow(t, rng, seed, randomRace(rng))
+	if err == nil {
+		err = checkRace(report, last)
+	}
+	return report, err
+}
+
+// simulateFlow simulates one schedule of a flow of ops with crashes and failed commits. It
+// compares a replay with the run at every commit, and the effects with an outside ledger.
+func simulateFlow(t *testing.T, rng *rand.Rand, seed uint64, text map[string]any) (SimReport, *engine.Run, error) {
+	t.Helper()
+	file, err := json.Marshal(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +138,7 @@ func simulateRace(t *testing.T, seed uint64) (SimReport, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := flow.Parse("race.json", file, c)
+	f, err := flow.Parse("random.json", file, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,8 +169,5 @@ func simulateRace(t *testing.T, seed uint64) (SimReport, error) {
 	if err == nil {
 		err = ledger.err
 	}
-	if err == nil {
-		err = checkRace(report, last)
-	}
-	return report, err
+	return report, last, err
 }

@@ -456,6 +456,7 @@ func forEachProbes() map[string]probe {
 	s := probeFlow{with: map[string]string{"body": bodyOf}, in: map[string]string{"items": "[1, 2]"}}
 	return map[string]probe{
 		"body": {stage: s, value: strings.Replace(bodyOf, "TEXT", "other", 1)}, "concurrency": {stage: s, value: "2"},
+		"onItemError": {stage: s.setting("body", `{nodes: {d: {type: transform, in: {n: "{{ inputs.item }}"}, with: {expr: 1 / (inputs.n - 1)}}}, outputs: {out: "{{ d.value }}"}}`), value: "drop"},
 	}
 }
 
