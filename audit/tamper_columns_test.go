@@ -183,10 +183,7 @@ func schemaOf(ctx context.Context, t *testing.T, db *sql.DB) map[string][]string
 
 func TestEveryColumnIsClassified(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(archiveDatabase(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := archiveData(t)
 	_, db := copied(t, data)
 	defer func() { _ = db.Close() }()
 	has := schemaOf(t.Context(), t, db)
@@ -312,10 +309,7 @@ func (c *cell) value(ctx context.Context, db *sql.DB) (v any, err error) {
 // a fork shares to -1, with which the search for the end of the shared part did not end.
 func TestVerifyEndsWhereAForkedContextBeginsBelowZero(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(archiveDatabase(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := archiveData(t)
 	path, db := copied(t, data)
 	rows, err := db.QueryContext(t.Context(), "SELECT id FROM context WHERE run IN (SELECT base FROM run WHERE base IS NOT NULL) AND start = 0 ORDER BY id LIMIT 8")
 	if err != nil {
@@ -350,10 +344,7 @@ func TestVerifyCoversEveryRecordColumn(t *testing.T) {
 		t.Skip("sequential and long: the race detector finds nothing in it")
 	}
 	t.Parallel()
-	data, err := os.ReadFile(archiveDatabase(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := archiveData(t)
 	rows, most := 1, 2
 	if n := tampered(0); n > 0 {
 		rows, most = 8, n
@@ -407,10 +398,7 @@ func forgedCopy(t *testing.T, path string, data []byte, c cell, f forgery) bool 
 
 func TestVerifyFindsEverySchemaChange(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(archiveDatabase(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := archiveData(t)
 	for what, queries := range map[string]struct {
 		sql     string
 		refused bool // when it is opened

@@ -213,10 +213,7 @@ func tampered(n int) int {
 
 func TestVerifyFindsEveryRecordChange(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(archiveDatabase(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := archiveData(t)
 	done := map[string]int{}
 	for seed, n := uint64(1), tampered(200); n > 0; seed++ {
 		path, db := copied(t, data)
@@ -343,10 +340,7 @@ func TestKeptHeadsRevealTruncatedAndRecomputedChains(t *testing.T) {
 	for _, r := range heads.Runs {
 		kept = append(kept, r.KeptHead)
 	}
-	data, err := os.ReadFile(original)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := archiveData(t)
 	for seed := range uint64(tampered(200) / 10) {
 		rnd := rand.New(rand.NewPCG(seed, 9))
 		path, db := copied(t, data)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,9 +19,39 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// archiveDatabase fills a database with all that a record can hold, runs of every kind,
-// forks, sessions and what is left of those that were erased, and returns its path.
+// archive holds what archiveData returns; the first test that asks for it makes it.
+var archive struct {
+	sync.Mutex
+	data []byte
+}
+
+// archiveData is a closed database with all that a record can hold: runs of every kind,
+// forks, sessions and what is left of those that were erased.
+func archiveData(t *testing.T) []byte {
+	t.Helper()
+	archive.Lock()
+	defer archive.Unlock()
+	if archive.data == nil {
+		data, err := os.ReadFile(makeArchive(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		archive.data = data
+	}
+	return archive.data
+}
+
+// archiveDatabase is the path of a copy of archiveData.
 func archiveDatabase(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "weir.db")
+	if err := os.WriteFile(path, archiveData(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func makeArchive(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.db")
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})

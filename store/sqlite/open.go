@@ -126,18 +126,7 @@ func create(ctx context.Context, path string, opts Options, migrations fs.FS) er
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := writePageSize(ctx, made, opts); err != nil {
-		return err
-	}
-	s := &Store{path: made}
-	if err := s.connect(ctx, opts); err != nil {
-		return errors.Join(err, s.closeConnections())
-	}
-	err = s.migrate(ctx, migrations)
-	if err == nil {
-		err = s.checkpointLog(ctx)
-	}
-	if err := errors.Join(err, s.closeConnections()); err != nil {
+	if err := fillFile(ctx, made, opts, migrations); err != nil {
 		return err
 	}
 	if err := linkFile(made, path); err != nil {
@@ -146,30 +135,34 @@ func create(ctx context.Context, path string, opts Options, migrations fs.FS) er
 	return syncFolder(filepath.Dir(path))
 }
 
-// checkpointLog moves what the log holds into the file. Closing does so too, and says
-// nothing where the disk has no room for it.
-func (s *Store) checkpointLog(ctx context.Context) error {
-	var busy, inLog, moved int
-	err := s.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &inLog, &moved)
-	if err == nil && moved < inLog {
-		err = fmt.Errorf("%d of %d pages were moved from the log into the file", moved, inLog)
-	}
-	return err
-}
-
-// writePageSize writes the header of a new file, which fixes the size of its pages.
-// It must come before the file is put in WAL mode.
-func writePageSize(ctx context.Context, path string, opts Options) error {
-	size := opts.pageSize
-	if size == 0 {
-		size = defaultPageSize
-	}
-	db, err := sql.Open("sqlite", dsn(path, []string{"page_size(" + strconv.Itoa(size) + ")"}))
+// fillFile makes an empty file a database in WAL mode and syncs it. It keeps no journal
+// meanwhile: nobody uses a file that is not complete.
+func fillFile(ctx context.Context, path string, opts Options, migrations fs.FS) error {
+	size := cmp.Or(opts.pageSize, defaultPageSize)
+	db, err := sql.Open("sqlite", dsn(path, []string{"page_size(" + strconv.Itoa(size) + ")", "journal_mode(OFF)", "synchronous(OFF)", "foreign_keys(1)"}))
 	if err != nil {
 		return err
 	}
+	db.SetMaxOpenConns(1) // another connection would be in another mode
 	_, err = db.ExecContext(ctx, "PRAGMA application_id = "+strconv.Itoa(applicationID))
-	return errors.Join(err, db.Close())
+	if err == nil {
+		err = makeSchema(ctx, db, migrations)
+	}
+	if err == nil {
+		_, err = db.ExecContext(ctx, "PRAGMA journal_mode = WAL")
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	return syncFile(path)
+}
+
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // linkFile gives a file its name unless the name is taken.
@@ -266,7 +259,7 @@ func (s *Store) upgrade(ctx context.Context, from, target int64, migrations fs.F
 			return fmt.Errorf("back up before an upgrade: %w", err)
 		}
 	}
-	err := s.migrate(ctx, migrations)
+	err := migrate(ctx, s.writer, migrations)
 	if err == nil {
 		return nil
 	}
@@ -276,8 +269,8 @@ func (s *Store) upgrade(ctx context.Context, from, target int64, migrations fs.F
 	return fmt.Errorf("upgrade from version %d to %d: %w", from, target, err)
 }
 
-func (s *Store) migrate(ctx context.Context, migrations fs.FS) error {
-	p, err := goose.NewProvider(goose.DialectSQLite3, s.writer, migrations, goose.WithDisableGlobalRegistry(true))
+func migrate(ctx context.Context, db *sql.DB, migrations fs.FS) error {
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, migrations, goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pressly/goose/v3"
-
 	"github.com/weir-run/weir/store"
 )
 
@@ -170,11 +168,7 @@ func expectedSchema(ctx context.Context) (all map[string]schemaObject, optional 
 	}
 	defer func() { _ = db.Close() }() // in memory
 	db.SetMaxOpenConns(1)
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, migrations(), goose.WithDisableGlobalRegistry(true))
-	if err != nil {
-		return nil, nil, err
-	}
-	if _, err := p.Up(ctx); err != nil {
+	if err := makeSchema(ctx, db, migrations()); err != nil {
 		return nil, nil, err
 	}
 	needed, err := schemaObjects(ctx, db)
