@@ -193,9 +193,8 @@ type recoveryCase struct {
 	until string
 	// messages are messages to a session of the flow, in place of a run.
 	messages []string
-	// stop is where a store before that of the process stops: "begin" before the commit that
-	// makes a round, "commit" with a round that has no commit.
-	stop string
+	// stopped is set where the process stops before the commit that makes a round.
+	stopped bool
 	// want is the result, "" a run that still waits.
 	want string
 	// answer, where set, is what the run or session waits for after it was continued.
@@ -271,30 +270,18 @@ outputs: {text: "{{ say.text }}"}
 		},
 		{name: "a round that streams", flow: session, messages: []string{"hold"}, want: "answer to hold", repeatedEffects: []string{"asked hold"}},
 		{name: "messages in the queue", flow: session, messages: []string{"hold", "second", "third"}, want: "answer to third", repeatedEffects: []string{"asked hold"}, onceEffects: []string{"asked second", "asked third"}},
-		{name: "a message whose round has not begun", flow: session, messages: []string{"one"}, stop: "begin", want: "answer to one", onceEffects: []string{"asked one"}},
-		{name: "a round without a commit", flow: session, messages: []string{"one"}, stop: "commit", want: "answer to one", onceEffects: []string{"asked one"}},
+		{name: "a message whose round has not begun", flow: session, messages: []string{"one"}, stopped: true, want: "answer to one", onceEffects: []string{"asked one"}},
 	}
 }
 
 // holdingStore holds what a process does with its store.
 type holdingStore struct {
 	*store.Full
-	stop    string
 	reached func()
 }
 
-// Append stops before the commit that makes a round, or leaves the round without a commit, as
-// a process of an earlier version could.
-func (h *holdingStore) Append(ctx context.Context, as []store.Append) []error {
-	first := as[0].Start
-	if h.stop == "commit" {
-		if _, _, err := h.StartRound(ctx, first.Message, first.NewRun); err != nil {
-			return []error{err}
-		}
-		if _, err := h.Acquire(ctx, first.ID, as[0].Acquire.Owner, time.Minute); err != nil {
-			return []error{err}
-		}
-	}
+// Append stops before the commit that makes a round.
+func (h *holdingStore) Append(context.Context, []store.Append) []error {
 	h.reached()
 	select {} // until the process is killed
 }
@@ -310,9 +297,9 @@ func (l *recoveryCase) start(ctx context.Context, w *recoveryWorld) (*weir.Weir,
 		defer close(sent)
 	}
 	var wrap func(weir.Store) weir.Store
-	if l.stop != "" {
+	if l.stopped {
 		wrap = func(s weir.Store) weir.Store {
-			return &holdingStore{Full: store.Complete(s), stop: l.stop, reached: func() { w.once.Do(w.reached) }}
+			return &holdingStore{Full: store.Complete(s), reached: func() { w.once.Do(w.reached) }}
 		}
 	}
 	eng, err := w.open(wrap)

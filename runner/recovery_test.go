@@ -112,7 +112,7 @@ func TestRecoveryContinuesWorkOfKilledProcess(t *testing.T) {
 func TestRecoveryContinuesWorkOfClosedProcess(t *testing.T) {
 	t.Parallel()
 	for _, l := range recoveryCases() {
-		if l.stop != "" {
+		if l.stopped {
 			continue // does not close
 		}
 		t.Run(l.name, func(t *testing.T) {

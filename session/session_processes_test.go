@@ -148,55 +148,6 @@ func TestSuspendedSenderSeesRoundFinishedElsewhere(t *testing.T) {
 	wantTexts(t, s, "user zero", "assistant 1: zero", "user one", "assistant 3: one", "user two", "assistant 5: two")
 }
 
-// TestUnstartedRoundIsResumedOrCancelled has a process die between the
-// two writes that begin a round.
-func TestUnstartedRoundIsResumedOrCancelled(t *testing.T) {
-	t.Parallel()
-	for name, act := range map[string]func(w *weir.Weir, run string) (*weir.Run, error){
-		"resume": func(w *weir.Weir, run string) (*weir.Run, error) { return w.Resume(t.Context(), run) },
-		"cancel": func(w *weir.Weir, run string) (*weir.Run, error) { return w.Cancel(t.Context(), run, "", "") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, w := roundWithoutRun(t)
-			run, err := act(w, "r")
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := run.Wait(t.Context())
-			if err != nil || !r.Status.Ended() {
-				t.Fatalf("%+v %v", r, err)
-			}
-			if row, err := s.Info(t.Context()); err != nil || row.Holder != "" {
-				t.Errorf("%+v %v", row, err)
-			}
-			if name == "resume" {
-				wantTexts(t, s, "user hello", "assistant 1: hello")
-			}
-			if next := weirkit.SendAndWait(t, s, "next", weir.SendOptions{}); next.Status != engine.Completed || next.Round != 2 {
-				t.Errorf("%+v", next)
-			}
-		})
-	}
-}
-
-// roundWithoutRun is a session whose round r was begun and never started.
-func roundWithoutRun(t *testing.T) (*weir.Session, *weir.Weir) {
-	t.Helper()
-	st := openDatabase(t, filepath.Join(t.TempDir(), "weir.db"))
-	w, f := openOn(t, st, weirkit.TalkFlow)
-	s := weirkit.OpenSession(t, w, f)
-	q := store.QueuedMessage{ID: "m1", Session: s.ID, Value: map[string]any{"message": "hello"}, At: time.Now()}
-	if _, err := st.Enqueue(t.Context(), q); err != nil {
-		t.Fatal(err)
-	}
-	n := store.NewRun{ID: "r", Flow: f.Name, Fingerprint: f.Fingerprint(), At: time.Now()}
-	if _, _, err := st.StartRound(t.Context(), "m1", n); err != nil {
-		t.Fatal(err)
-	}
-	return s, w
-}
-
 // TestMessagesOfDeadProcessAreContinued has another process take over what a
 // process that is gone has sent: in a session without any round, and behind one.
 func TestMessagesOfDeadProcessAreContinued(t *testing.T) {

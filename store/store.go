@@ -179,7 +179,7 @@ type NewRun struct {
 	At                                          time.Time
 	Base                                        *Base
 	// StateChanges, in a round, is Session.StateChanges as its starter has read it with the
-	// session's state; nil if it has not. See SessionStore.StartRound.
+	// session's state; nil if it has not.
 	StateChanges *int64
 }
 

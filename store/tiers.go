@@ -163,7 +163,7 @@ type SessionStore interface {
 	// ExpireSession sets when PruneSessions may delete a session; zero is never.
 	ExpireSession(ctx context.Context, id string, at time.Time) error
 	// PendingSessions returns at most limit ids above after, sorted, of sessions in which a
-	// message waits or whose round has no commit yet.
+	// message waits.
 	PendingSessions(ctx context.Context, after string, limit int) ([]string, error)
 
 	// Enqueue keeps a message until a round takes it. A message with a known ID is not kept
@@ -185,15 +185,8 @@ type SessionStore interface {
 	// this number of commits. ErrSessionAdvanced if not, ErrNotQueued if it does not wait.
 	RefuseQueued(ctx context.Context, id, holder string, commits int64) error
 
-	// StartRound creates a run, gives it the message that waits first and makes it the
-	// holder of the session, in one transaction. It returns the session as it is then.
-	// ErrBusy if the session has a round that has not ended or another message waits
-	// before this one; ErrExists if a round has taken the message or the run exists;
-	// ErrNotFound if there is no such message; ErrRoundBase if the run has a base;
-	// ErrSessionAdvanced if NewRun.StateChanges is not that of the session.
-	StartRound(ctx context.Context, queued string, n NewRun) (Session, QueuedMessage, error)
-	// RoundMessage returns the message that started a round, with its value until the
-	// round's first commit. ErrNotFound if the run is no round.
+	// RoundMessage returns the message that started a round, without its value, which the
+	// journal has. ErrNotFound if the run is no round.
 	RoundMessage(ctx context.Context, run string) (QueuedMessage, error)
 }
 

@@ -111,10 +111,6 @@ func (x noSessions) RefuseQueued(context.Context, string, string, int64) error {
 	return x.err()
 }
 
-func (x noSessions) StartRound(context.Context, string, NewRun) (Session, QueuedMessage, error) {
-	return Session{}, QueuedMessage{}, x.err()
-}
-
 func (x noSessions) RoundMessage(context.Context, string) (QueuedMessage, error) {
 	return QueuedMessage{}, x.err()
 }

@@ -82,15 +82,8 @@ func seedSession(t *testing.T, s *sqlite.Store) {
 		_, err = s.Enqueue(ctx, store.QueuedMessage{ID: "q", Session: "talk", Value: "Hello", At: now})
 	}
 	if err == nil {
-		_, _, err = s.StartRound(ctx, "q", store.NewRun{ID: "round", Flow: "asked", At: now})
-	}
-	if err == nil {
 		err = s.Create(ctx, store.NewRun{ID: "fork", Flow: "asked", At: now, Base: &store.Base{Run: "demo", Seq: 1}})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := s.Acquire(ctx, "round", "me", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +91,10 @@ func seedSession(t *testing.T, s *sqlite.Store) {
 	commit := engine.Commit{Run: "round", Seq: 1, First: 1, At: 1, Events: []engine.Event{
 		&engine.RunStarted{Parallel: 1, Contexts: []engine.ContextChange{{ID: "main", Create: true, Session: "talk", Adds: 1, Body: &said}}},
 	}}
-	if err := s.Append(ctx, []store.Append{{Commit: commit, Fence: l.Fence}})[0]; err != nil {
+	if err := s.Append(ctx, []store.Append{{
+		Commit: commit, Acquire: &store.Lease{Run: "round", Owner: "me", Fence: 1, TTL: time.Hour}, Fence: 1,
+		Start: &store.RunStart{NewRun: store.NewRun{ID: "round", Flow: "asked", At: now}, Message: "q"},
+	}})[0]; err != nil {
 		t.Fatal(err)
 	}
 }

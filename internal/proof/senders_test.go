@@ -116,18 +116,6 @@ func (f *faulty) RoundMessage(ctx context.Context, run string) (store.QueuedMess
 	return call(f, func() (store.QueuedMessage, error) { return f.Store.RoundMessage(ctx, run) })
 }
 
-func (f *faulty) StartRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.QueuedMessage, error) {
-	before, after := f.fails()
-	if before {
-		return store.Session{}, store.QueuedMessage{}, errStore
-	}
-	x, q, err := f.Store.StartRound(ctx, queued, n)
-	if after && err == nil {
-		err = errStore
-	}
-	return x, q, err
-}
-
 func (f *faulty) Acquire(ctx context.Context, run, owner string, ttl time.Duration) (store.Lease, error) {
 	return call(f, func() (store.Lease, error) { return f.Store.Acquire(ctx, run, owner, ttl) })
 }

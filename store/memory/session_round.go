@@ -150,39 +150,6 @@ func (s *Store) RoundMessage(ctx context.Context, run string) (store.QueuedMessa
 	return store.QueuedMessage{}, fmt.Errorf("message of run %s: %w", run, store.ErrNotFound)
 }
 
-// StartRound implements store.SessionStore.
-func (s *Store) StartRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.QueuedMessage, error) {
-	fail := func(err error) (store.Session, store.QueuedMessage, error) {
-		return store.Session{}, store.QueuedMessage{}, fmt.Errorf("begin round %s: %w", n.ID, err)
-	}
-	if err := s.checkOpen(ctx); err != nil {
-		return fail(err)
-	}
-	if n.Base != nil {
-		return fail(store.ErrRoundBase)
-	}
-	t := &s.sessions
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	q := t.messages[queued]
-	if q == nil {
-		return fail(fmt.Errorf("message %s: %w", queued, store.ErrNotFound))
-	}
-	x := t.byID[q.Session]
-	r, refused := s.newRound(x, q, n)
-	if refused == nil {
-		refused = s.addRound(x, q, r)
-	}
-	row, err := t.sessionRow(x)
-	if err != nil {
-		return fail(err)
-	}
-	if refused != nil {
-		refused = fmt.Errorf("begin round %s of session %s: %w", n.ID, q.Session, refused)
-	}
-	return row, *q, refused
-}
-
 // newRound makes a run that may become the next round of a session.
 func (s *Store) newRound(x *session, q *store.QueuedMessage, n store.NewRun) (*run, error) {
 	t := &s.sessions

@@ -75,7 +75,7 @@ func (w *writeTx) startRun(n *store.RunStart) error {
 	if err != nil {
 		return wrap("message "+n.Message, err)
 	}
-	return w.startRound(&q, n.NewRun, &n.SessionFence)
+	return w.startRound(&q, n.NewRun, n.SessionFence)
 }
 
 // isRefusal reports whether an error is about the one run and not about the database.

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -10,41 +9,9 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// StartRound makes a run the next round of a session, with a message that waits.
-// The session is returned as it is then. store.ErrBusy where the session has a
-// round that has not ended (its Holder) or other messages wait before this one;
-// store.ErrExists where a round took the message before (its Run) or the run is
-// there already; store.ErrNotFound where there is no such message; store.ErrBase
-// where n has a base.
-func (s *Store) StartRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.QueuedMessage, error) {
-	var x store.Session
-	var q store.QueuedMessage
-	op := "begin round " + n.ID
-	if n.Base != nil {
-		return x, q, fmt.Errorf("%s: %w", op, store.ErrRoundBase)
-	}
-	err := s.write(ctx, op, func(ctx context.Context) error {
-		w := writeTx{s: s, ctx: ctx}
-		var err error
-		if q, err = findQueued(ctx, s.prepared(), queued); err != nil {
-			return wrap("message "+queued, err)
-		}
-		if err := w.startRound(&q, n, nil); err != nil {
-			return err
-		}
-		x, err = scanSession(s.prepared().QueryRowContext(ctx, selectSession+" WHERE s.id = ?", q.Session))
-		return err
-	})
-	if err == nil || q.Session == "" || !errors.Is(err, store.ErrBusy) && !errors.Is(err, store.ErrExists) {
-		return x, q, err
-	}
-	x, e := s.Session(ctx, q.Session)
-	return x, q, firstError(err, e)
-}
-
-// startRound makes a run the next round of the session that a message waits in. Fence, unless
-// it is nil, is what that of the session must be.
-func (w *writeTx) startRound(q *store.QueuedMessage, n store.NewRun, fence *int64) error {
+// startRound makes a run the next round of the session that a message waits in, if the
+// session has this fence.
+func (w *writeTx) startRound(q *store.QueuedMessage, n store.NewRun, fence int64) error {
 	if q.TakenBy != "" {
 		return fmt.Errorf("run %s took message %s: %w", q.TakenBy, q.ID, store.ErrExists)
 	}
@@ -53,12 +20,12 @@ func (w *writeTx) startRound(q *store.QueuedMessage, n store.NewRun, fence *int6
 		return err
 	}
 	if x.holder != 0 {
-		return fmt.Errorf("session %s has a round that is going on: %w", q.Session, store.ErrBusy)
+		return fmt.Errorf("session %s has a round that has not ended: %w", q.Session, store.ErrBusy)
 	}
 	if err := w.checkStateRead(&x, n.StateChanges); err != nil {
 		return err
 	}
-	if fence != nil && *fence != x.fence {
+	if fence != x.fence {
 		return fmt.Errorf("session %s has changed: %w", q.Session, store.ErrBusy)
 	}
 	var head string

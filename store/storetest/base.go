@@ -129,14 +129,14 @@ func roundWithBase(t *testing.T, s Store) {
 	_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: "q", Session: "s", Value: "hello", At: startTime()})
 	must(t, err)
 	for _, b := range []store.Base{{Run: "r", Seq: 1}, {Run: "r"}, {Run: "no", Seq: 1}} {
-		_, _, err := s.StartRound(t.Context(), "q", store.NewRun{ID: "round", At: startTime(), Base: &b})
-		checkError(t, err, store.ErrRoundBase)
+		a := firstOfRound(session(t, s, "s"), "round", "q")
+		a.Start.Base = &b
+		checkError(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrRoundBase)
 	}
 	if _, err := s.Run(t.Context(), "round"); err == nil {
 		t.Error("the round was made all the same")
 	}
-	_, _, err = s.StartRound(t.Context(), "q", store.NewRun{ID: "round", At: startTime()})
-	must(t, err)
+	must(t, s.Append(t.Context(), []store.Append{firstOfRound(session(t, s, "s"), "round", "q")})[0])
 }
 
 func sharedCommits(t *testing.T, s Store) {

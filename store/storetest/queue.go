@@ -3,7 +3,6 @@ package storetest
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
@@ -21,11 +20,8 @@ func messagesAnswerQuestions(t *testing.T, s Store) {
 	equal(t, "a message that waits", []any{q.Session, q.Value, q.TakenBy}, []any{"s", "hi", ""})
 	_, err = s.FindQueued(t.Context(), "no")
 	checkError(t, err, store.ErrNotFound)
-	_, _, err = s.StartRound(t.Context(), "q0", store.NewRun{ID: "r", At: startTime()})
-	must(t, err)
-	l, err := s.at(startTime()).Acquire(t.Context(), "r", "me", time.Hour)
-	must(t, err)
-	w := &writer{s: s, lease: l, first: 1}
+	w := roundWriterOf(s, session(t, s, "s"), "r", "q0")
+	w.append(t, &engine.NodeStarted{Path: "a"})
 	answer := func(want error, messages ...string) {
 		t.Helper()
 		a := w.next(&engine.InterruptAnswered{ID: "i", Value: "hi"})

@@ -1,9 +1,7 @@
 package storetest
 
 import (
-	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +15,6 @@ func roundCases() []testCase {
 		{"messages wait in the order they came, each once", queueInOrder},
 		{"rounds append to the history of their session as they commit", liveHistory},
 		{"a round takes the message at the head of a session that is free", startRoundsInOrder},
-		{"of many who begin a round one does", startRoundsConcurrently},
 		{"a round that has ended appends no more once another has begun", roundAfterSessionAdvanced},
 		{"a failed round that goes on takes its session back", endedRoundContinues},
 		{"a message that answers a round begins none", messagesAnswerQuestions},
@@ -42,6 +39,7 @@ func roundCases() []testCase {
 				a := r.next(&engine.RunStarted{Parallel: 1, Contexts: []engine.ContextChange{{ID: "main", Create: true, Session: "s", At: at}}})
 				checkError(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrSequence)
 			}
+			talk.runs = talk.runs[:1] // the second round was never made
 			talk.check(t)
 		}},
 		{"forks and children of rounds see what the round saw and said", rootsInRounds},
@@ -79,23 +77,27 @@ func newConversation(t *testing.T, s Store, id string) *conversation {
 	return &conversation{s: s, id: id}
 }
 
-// startRound starts a round with a message of its own.
+// startRound sends a message and returns a writer of the round that it starts with its first
+// commit.
 func (k *conversation) startRound(t *testing.T) *roundWriter {
 	t.Helper()
 	k.n++
 	q := store.QueuedMessage{ID: fmt.Sprint(k.id, "-q", k.n), Session: k.id, Value: "hello", At: startTime()}
 	_, err := k.s.Enqueue(t.Context(), q)
 	must(t, err)
+	x := session(t, k.s, k.id)
+	equal(t, "session", []any{x.Holder, x.Rounds, x.Fence, x.Length, x.Queued}, []any{"", k.n - 1, int64(k.n - 1), len(k.said), 1})
 	run := fmt.Sprint(k.id, "-", k.n)
-	x, took, err := k.s.StartRound(t.Context(), q.ID, store.NewRun{ID: run, Flow: "f", User: "u", At: startTime().Add(time.Duration(k.n) * time.Second)})
-	must(t, err)
-	equal(t, "session", []any{x.ID, x.Holder, x.Rounds, x.Fence, x.Length, x.Queued}, []any{k.id, run, k.n, int64(k.n), len(k.said), 0})
-	equal(t, "message", []any{took.ID, took.TakenBy, took.Value}, []any{q.ID, run, "hello"})
-	l, err := k.s.at(startTime()).Acquire(t.Context(), run, "me", time.Hour)
-	must(t, err)
-	r := &roundWriter{writer: writer{s: k.s, lease: l, first: 1}, t: k}
+	r := &roundWriter{writer: roundWriterOf(k.s, x, run, q.ID), t: k}
+	r.start.Flow, r.start.At = "f", startTime().Add(time.Duration(k.n)*time.Second)
 	k.runs = append(k.runs, r)
 	return r
+}
+
+// roundWriterOf returns a writer of a round whose first commit takes a message.
+func roundWriterOf(s Store, x store.Session, run, message string) writer {
+	a := firstOfRound(x, run, message)
+	return writer{s: s, lease: *a.Acquire, first: 1, start: a.Start}
 }
 
 // startAskedRound starts a round whose question is in the history.
@@ -105,6 +107,8 @@ func (k *conversation) startAskedRound(t *testing.T) *roundWriter {
 	r.append(t, &engine.RunStarted{Parallel: 1, Session: k.id, Round: k.n, Contexts: []engine.ContextChange{
 		{ID: "main", Create: true, Session: k.id, At: len(k.said), Body: &convo.Change{Create: true}},
 	}})
+	x := session(t, k.s, k.id)
+	equal(t, "session", []any{x.Holder, x.Rounds, x.Fence, x.Length, x.Queued}, []any{r.lease.Run, k.n, int64(k.n), len(k.said), 0})
 	r.say(t)
 	return r
 }
@@ -239,73 +243,30 @@ func startRoundsInOrder(t *testing.T, s Store) {
 		_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: id, Session: "s", Value: "hi " + id, At: startTime()})
 		must(t, err)
 	}
-	x, _, err := s.StartRound(t.Context(), "q2", store.NewRun{ID: "r", At: startTime()})
-	checkError(t, err, store.ErrBusy)
-	equal(t, "holder", x.Holder, "")
-	_, err = s.Run(t.Context(), "r")
-	checkError(t, err, store.ErrNotFound)
+	start := func(run, message string, want error) {
+		t.Helper()
+		checkError(t, s.Append(t.Context(), []store.Append{firstOfRound(sessionNow(t, s), run, message)})[0], want)
+	}
+	start("r", "q2", store.ErrBusy)
 	newWriter(t, s, "taken")
-	_, _, err = s.StartRound(t.Context(), "q1", store.NewRun{ID: "taken", At: startTime()})
-	checkError(t, err, store.ErrExists)
-	_, q, err := s.StartRound(t.Context(), "q1", store.NewRun{ID: "r", At: startTime()})
-	must(t, err)
-	x, again, err := s.StartRound(t.Context(), "q1", store.NewRun{ID: "r2", At: startTime()})
-	checkError(t, err, store.ErrExists)
-	equal(t, "who has it", []any{again.TakenBy, x.Holder, x.Rounds}, []any{"r", "r", 1})
-	x, _, err = s.StartRound(t.Context(), "q2", store.NewRun{ID: "r2", At: startTime()})
-	checkError(t, err, store.ErrBusy)
-	equal(t, "who holds the session", x.Holder, "r")
+	start("taken", "q1", store.ErrExists)
+	start("r", "q1", nil)
+	start("r2", "q1", store.ErrExists)
+	start("r2", "q2", store.ErrBusy)
+	equal(t, "who holds the session", sessionNow(t, s).Holder, "r")
 	checkError(t, s.RemoveQueued(t.Context(), "q1"), store.ErrNotFound)
 
-	// Until its first commit the message is stored with the round, for the process that resumes it.
 	took, err := s.RoundMessage(t.Context(), "r")
 	must(t, err)
-	equal(t, "message", took, q)
-	l, err := s.at(startTime()).Acquire(t.Context(), "r", "me", time.Hour)
-	must(t, err)
-	w := &writer{s: s, lease: l, first: 1}
+	equal(t, "message", []any{took.ID, took.TakenBy, took.Value}, []any{"q1", "r", nil})
+	w := writer{s: s, lease: store.Lease{Run: "r", Fence: 1, Owner: "me"}, first: 2, wrote: make([]engine.Commit, 1)}
 	a := w.next(&engine.RunCancelled{})
 	a.Head.Status = engine.Cancelled
 	must(t, s.Append(t.Context(), []store.Append{a})[0])
-	took, err = s.RoundMessage(t.Context(), "r")
-	must(t, err)
-	equal(t, "message", []any{took.ID, took.TakenBy, took.Value}, []any{"q1", "r", nil})
 	sent, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: "q1", Session: "s", Value: "hi q1", At: startTime()})
 	must(t, err)
 	equal(t, "sent twice", sent.TakenBy, "r")
-	_, _, err = s.StartRound(t.Context(), "q2", store.NewRun{ID: "r2", At: startTime()})
-	must(t, err)
-}
-
-func startRoundsConcurrently(t *testing.T, s Store) {
-	const many = 64
-	newConversation(t, s, "s")
-	_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: "q", Session: "s", At: startTime()})
-	must(t, err)
-	errs := make([]error, many)
-	holders := make([]string, many)
-	var wg sync.WaitGroup
-	for i := range many {
-		wg.Go(func() {
-			x, q, err := s.StartRound(t.Context(), "q", store.NewRun{ID: fmt.Sprint("r", i), At: startTime()})
-			errs[i], holders[i] = err, x.Holder+" "+q.TakenBy
-		})
-	}
-	wg.Wait()
-	begun := 0
-	for i, err := range errs {
-		switch {
-		case err == nil:
-			begun++
-		case !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrBusy):
-			t.Error(err)
-		}
-		equal(t, "all are told who has it", holders[i], holders[0])
-	}
-	equal(t, "rounds begun", begun, 1)
-	runs, err := s.Runs(t.Context(), store.Filter{})
-	must(t, err)
-	equal(t, "runs made", len(runs), 1)
+	start("r2", "q2", nil)
 }
 
 func roundAfterSessionAdvanced(t *testing.T, s Store) {
@@ -344,15 +305,16 @@ func endedRoundContinues(t *testing.T, s Store) {
 	equal(t, "usage", x.Usage, engine.Usage{Calls: 1, CostMicros: 7})
 	_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: "next", Session: "s", At: startTime()})
 	must(t, err)
-	_, _, err = s.StartRound(t.Context(), "next", store.NewRun{ID: "next", At: startTime()})
-	checkError(t, err, store.ErrBusy)
+	next := func() error {
+		return s.Append(t.Context(), []store.Append{firstOfRound(session(t, s, "s"), "next", "next")})[0]
+	}
+	checkError(t, next(), store.ErrBusy)
 	r.say(t)
 	r.finish(t, engine.Completed)
 	talk.check(t)
 	x = session(t, s, "s")
 	equal(t, "session", []any{x.Holder, x.Usage, x.Rounds}, []any{"", engine.Usage{Calls: 2, CostMicros: 14}, 2})
-	_, _, err = s.StartRound(t.Context(), "next", store.NewRun{ID: "next", At: startTime()})
-	must(t, err)
+	must(t, next())
 }
 
 func rootsInRounds(t *testing.T, s Store) {

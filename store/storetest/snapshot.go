@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -64,16 +63,13 @@ func (m *snapshot) runRound(t *testing.T, s Store, i int) {
 	_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: id, Session: "s", Value: "hello", By: "u", At: startTime()})
 	must(t, err)
 	m.message.Store(&id)
-	x, _, err := s.StartRound(t.Context(), id, store.NewRun{ID: id, Flow: "f", User: "u", At: startTime()})
-	must(t, err)
-	m.run.Store(&id)
-	m.rounds.Store(int64(x.Rounds))
-	l, err := s.at(startTime()).Acquire(t.Context(), id, "me", time.Hour)
-	must(t, err)
-	w := writer{s: s, lease: l, first: 1}
+	x := session(t, s, "s")
+	w := roundWriterOf(s, x, id, id)
 	w.append(t, &engine.RunStarted{Parallel: 1, Session: "s", Round: i + 1, Contexts: []engine.ContextChange{
 		{ID: "main", Create: true, Session: "s", At: x.Length, Body: &convo.Change{Create: true}},
 	}})
+	m.run.Store(&id)
+	m.rounds.Store(int64(x.Rounds + 1))
 	w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{messageChange("main", id+"/said", "a text that is long enough to be shared")}})
 	m.length.Store(int64(x.Length + 1))
 	a := w.next(&engine.RunCompleted{})

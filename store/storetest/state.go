@@ -163,13 +163,15 @@ func stateReadBeforeRound(t *testing.T, s Store) {
 	must(t, err)
 	read := session(t, s, "s").StateChanges
 	must(t, s.SetSessionState(t.Context(), store.StateEdit{Session: "s", Changes: stateChanges("a", "x"), At: startTime()}))
-	n := store.NewRun{ID: "r", Flow: "f", User: "u", At: startTime(), StateChanges: &read}
-	_, _, err = s.StartRound(t.Context(), "q", n)
-	checkError(t, err, store.ErrSessionAdvanced)
+	start := func() error {
+		a := firstOfRound(session(t, s, "s"), "r", "q")
+		a.Start.StateChanges = &read
+		return s.Append(t.Context(), []store.Append{a})[0]
+	}
+	checkError(t, start(), store.ErrSessionAdvanced)
 	equal(t, "holder", session(t, s, "s").Holder, "")
 	read = session(t, s, "s").StateChanges
-	_, _, err = s.StartRound(t.Context(), "q", n)
-	must(t, err)
+	must(t, start())
 }
 
 func stateDeleted(t *testing.T, s Store) {

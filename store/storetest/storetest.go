@@ -116,6 +116,7 @@ type writer struct {
 	lease store.Lease
 	wrote []engine.Commit
 	first int64
+	start *store.RunStart // makes the run with the first commit; nil if it exists
 }
 
 func newWriter(tb testing.TB, s Store, run string) *writer {
@@ -129,13 +130,17 @@ func newWriter(tb testing.TB, s Store, run string) *writer {
 // next returns the next commit.
 func (w *writer) next(events ...engine.Event) store.Append {
 	seq := int64(len(w.wrote)) + 1
-	return store.Append{
+	a := store.Append{
 		Commit: engine.Commit{
 			Run: w.lease.Run, Seq: seq, First: w.first, At: startTime().UnixMilli() + seq, Events: events,
 		},
 		Fence: w.lease.Fence,
 		Head:  store.Head{Status: engine.Running, Waiting: []engine.Interrupt{}},
 	}
+	if seq == 1 && w.start != nil {
+		a.Start, a.Acquire = w.start, &w.lease
+	}
+	return a
 }
 
 // acknowledged records that a commit was acknowledged.
