@@ -321,6 +321,7 @@ func (c *coder) failure(v *Error) {
 	c.str("budget", &v.Budget)
 	c.str("below", &v.Below)
 	c.str("run", &v.Run)
+	c.int64("retryAfter", &v.RetryAfter)
 }
 
 func (c *coder) usage(v *Usage) {

@@ -145,7 +145,8 @@ func (r *Run) decideFailure(n *nodeState) Event {
 		return &NodeErrored{Path: n.path()}
 	}
 	if n.canRetry(err) {
-		return &NodeRetrying{Path: n.path(), Due: r.now + backoff(def.Retry.Backoff, n.attempt).Milliseconds()}
+		wait := max(backoff(def.Retry.Backoff, n.attempt).Milliseconds(), err.RetryAfter)
+		return &NodeRetrying{Path: n.path(), Due: r.now + wait}
 	}
 	switch {
 	case err.Code == CodeBudget || err.Code == CodeCancelled:

@@ -70,6 +70,9 @@ type Error struct {
 	// which it failed; both are "" if Node itself failed.
 	Below string `json:"below,omitempty"`
 	Run   string `json:"run,omitempty"`
+	// RetryAfter is how many milliseconds the service that failed asks to wait before the
+	// next try; 0 if it asks for none. A retry of the node waits at least as long.
+	RetryAfter int64 `json:"retryAfter,omitempty"`
 }
 
 // Error returns "place: message (code)".

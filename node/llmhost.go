@@ -121,7 +121,7 @@ func ModelError(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	return &engine.Error{Code: e.Code, Message: e.Message, Permanent: !e.Retry}
+	return &engine.Error{Code: e.Code, Message: e.Message, Permanent: !e.Retry, RetryAfter: e.RetryAfter.Milliseconds()}
 }
 
 // Emit sends a piece of a model's answer to observers.

@@ -350,7 +350,7 @@ func (a *attempt) toError(err error) *engine.Error {
 	if e, ok := guard.Find[*engine.Error](err); ok {
 		out = *e
 	} else if m, ok := guard.Find[*llm.Error](err); ok {
-		out = engine.Error{Code: m.Code, Message: m.Message, Permanent: !m.Retry}
+		out = engine.Error{Code: m.Code, Message: m.Message, Permanent: !m.Retry, RetryAfter: m.RetryAfter.Milliseconds()}
 	} else if p, ok := guard.Find[*guard.Panic](err); ok {
 		out = engine.Error{
 			Code: engine.CodeNodePanic, Permanent: true,

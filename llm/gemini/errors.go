@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/httpcall"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/wire"
 )
@@ -63,7 +64,7 @@ func decodeFault(raw json.RawMessage) fault {
 	for _, d := range f.Details {
 		out.Reason = cmp.Or(out.Reason, d.Reason)
 		if wait, err := time.ParseDuration(d.RetryDelay); err == nil {
-			out.Delay = min(max(out.Delay, wait), wire.MaxWait)
+			out.Delay = min(max(out.Delay, wait), httpcall.MaxWait)
 		}
 		for _, v := range d.Violations {
 			out.Daily = out.Daily || strings.Contains(v.QuotaID, "PerDay")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/weir-run/weir/internal/httpcall"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/wire"
 )
@@ -42,6 +43,6 @@ func (p *Provider) faultIn(data []byte) *llm.Error {
 // errorOfResponse converts an unsuccessful answer to an error.
 func (p *Provider) errorOfResponse(status int, header http.Header, body []byte) *llm.Error {
 	f := parseFault(body)
-	f.Delay = max(f.Delay, wire.RetryAfter(header))
+	f.Delay = max(f.Delay, httpcall.RetryAfter(header))
 	return p.classify(status, f)
 }

@@ -15,6 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weir-run/weir/internal/httpcall"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/wire"
 )
@@ -70,7 +71,7 @@ func (a *answers) endpoint() *wire.Endpoint {
 		Client: wire.Client(&http.Client{Transport: a}),
 		Sign:   func(h http.Header) { h.Set("X-Key", key) },
 		Refused: func(status int, header http.Header, body []byte) *llm.Error {
-			return &llm.Error{Code: "refused", Status: status, RetryAfter: wire.RetryAfter(header), Message: string(body)}
+			return &llm.Error{Code: "refused", Status: status, RetryAfter: httpcall.RetryAfter(header), Message: string(body)}
 		},
 		Fault: func(data []byte) *llm.Error {
 			if bytes.Contains(data, []byte("wrong")) {

@@ -193,14 +193,15 @@ func (n *httpRequestNode) exchange(c context.Context, ctx *node.Ctx, named outgo
 	if err != nil {
 		return node.Outcome{}, scrubError(err, secrets)
 	}
-	if err := n.checkResponse(resp.StatusCode, resp.Body); err != nil {
+	if err := n.checkResponse(resp); err != nil {
 		return node.Outcome{}, scrubError(err, secrets)
 	}
 	return node.Outcome{Value: recordedResponse(resp.StatusCode, flatHeaders(resp.Header, secrets), resp.Body, secrets)}, nil
 }
 
 // checkResponse refuses a body that is too long and a status that is not expected.
-func (n *httpRequestNode) checkResponse(status int, body []byte) error {
+func (n *httpRequestNode) checkResponse(resp *httpcall.Response) error {
+	status, body := resp.StatusCode, resp.Body
 	if int64(len(body)) > n.MaxBytes {
 		return withHint(permanentError(CodeHTTPTooLarge, "the answer is longer than %d bytes", n.MaxBytes), "raise maxBytes")
 	}
@@ -210,6 +211,7 @@ func (n *httpRequestNode) checkResponse(status int, body []byte) error {
 	e := permanentError(CodeHTTPStatus, "the server answered %d %s: %s", status, http.StatusText(status),
 		excerpt.Bytes(strings.ToValidUTF8(string(body), "�"), 300))
 	e.Permanent = status < 500 && status != 408 && status != 425 && status != 429
+	e.RetryAfter = httpcall.RetryAfter(resp.Header).Milliseconds()
 	return withHint(e, "add the status to expect if the flow can use such an answer")
 }
 

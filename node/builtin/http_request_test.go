@@ -122,14 +122,14 @@ func TestOnlyTransientStatusesAreRetried(t *testing.T) {
 	n := &httpRequestNode{MaxBytes: 10}
 	for status, permanent := range map[int]bool{400: true, 404: true, 408: false, 429: false, 500: false, 503: false, 301: true} {
 		var e *engine.Error
-		if err := n.checkResponse(status, nil); !errors.As(err, &e) || e.Code != CodeHTTPStatus || e.Permanent != permanent {
+		if err := n.checkResponse(&httpcall.Response{StatusCode: status}); !errors.As(err, &e) || e.Code != CodeHTTPStatus || e.Permanent != permanent {
 			t.Errorf("%d: %+v", status, err)
 		}
 	}
-	if err := n.checkResponse(200, make([]byte, 11)); codeOf(err) != CodeHTTPTooLarge {
+	if err := n.checkResponse(&httpcall.Response{StatusCode: 200, Body: make([]byte, 11)}); codeOf(err) != CodeHTTPTooLarge {
 		t.Errorf("a body that is too long: %v", err)
 	}
-	if err := n.checkResponse(200, make([]byte, 10)); err != nil {
+	if err := n.checkResponse(&httpcall.Response{StatusCode: 200, Body: make([]byte, 10)}); err != nil {
 		t.Errorf("a body of the greatest length: %v", err)
 	}
 }
