@@ -10,6 +10,10 @@
 //	run, err := w.Start(ctx, f, weir.Start{Inputs: map[string]any{"name": "Ada"}})
 //	result, err := run.Wait(ctx)
 //
+// The examples below show flows, sessions, streaming, tools, questions, providers, budgets,
+// replay and forks. Examples of a store, a server and tests are in packages store, server
+// and weirtest.
+//
 // This package is the public API of the library. It must not link a vendor's SDK or a
 // database: Options takes providers and stores.
 package weir

@@ -49,8 +49,8 @@ type (
 	// Provider calls the models of one vendor: Generate answers a request and streams its
 	// text. llm/openai, llm/anthropic and llm/gemini implement it, and llm/recorded for tests.
 	Provider = llm.Provider
-	// Error is a failure with a stable Code, a Message, a Hint, and the place (Run, Path,
-	// Attempt) where it happened. docs/errors.md lists the codes.
+	// Error is a failure with a stable Code, a Message, a Hint, and the Node, Attempt and
+	// effect (Key) where it happened. docs/errors.md lists the codes.
 	Error = engine.Error
 	// Status is the state of a run or node. Completed, Paused, Failed and Cancelled are the
 	// states in which Run.Wait returns.
