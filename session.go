@@ -102,10 +102,10 @@ func (w *Weir) ContinueSession(ctx context.Context, id string) ([]*Reply, error)
 }
 
 // newSessions makes the manager of sessions.
-func (w *Weir) newSessions(recovers bool) *session.Manager {
+func (w *Weir) newSessions(recovers bool, current func(context.Context, *Flow) (*Flow, error)) *session.Manager {
 	return session.NewManager(session.Options{
 		Store: w.store, Runs: sessionRuns{w}, Local: w.local, Models: w.models, Logger: w.logger,
-		CustomTypes: w.customTypes, Deleted: w.trajectories.Delete, CountTokens: w.store.Capabilities().CountTokens,
+		CustomTypes: w.customTypes, Deleted: w.trajectories.Delete, Current: current, CountTokens: w.store.Capabilities().CountTokens,
 		Recover: recovers && w.store.Capabilities().Sessions != nil,
 	})
 }

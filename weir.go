@@ -100,6 +100,13 @@ type Options struct {
 	// Trajectories has the trajectories of all runs kept while they go on; nil keeps
 	// none beside the journal, of which Trajectory makes them at any time.
 	Trajectories *TrajectoryOptions
+	// Grants returns what the runs of a flow may use outside the run, by the flow's
+	// fingerprint; nil grants are everything, and so is a nil function. It is asked before
+	// each effect.
+	Grants func(ctx context.Context, fingerprint string) (*runner.Grants, error)
+	// Current returns the version of a flow that a new round of a session runs, for most
+	// flows the given one; nil always runs that.
+	Current func(ctx context.Context, f *Flow) (*Flow, error)
 	// HTTP is how httpRequest reaches the network; nil refuses private
 	// addresses.
 	HTTP node.HTTPDoer
@@ -206,7 +213,7 @@ func Open(o Options) (*Weir, error) {
 				Providers: maps.Clone(o.Providers), Replay: o.Replay, Models: o.Models, Limits: o.Limits,
 				Timeouts: maps.Clone(o.Timeouts), Logger: o.Logger,
 			}),
-			Tools: w.tools, Executors: executors, Cache: cache{w.store}, HTTP: o.HTTP, Secret: o.Secrets,
+			Tools: w.tools, Executors: executors, Cache: cache{w.store}, HTTP: o.HTTP, Secret: o.Secrets, Grants: o.Grants,
 		},
 	}
 	w.trajectories, ro.Trajectories = w.newTrajectories(o.Trajectories)
@@ -220,7 +227,7 @@ func Open(o Options) (*Weir, error) {
 	}
 	w.local = runner.NewLocal(ro)
 	w.history = history.NewReader(w.store, w.local, recordedPrograms{w})
-	w.sessions = w.newSessions(ro.Program != nil)
+	w.sessions = w.newSessions(ro.Program != nil, o.Current)
 	return w, nil
 }
 

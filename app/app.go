@@ -66,6 +66,8 @@ type App struct {
 	// Drain is how long Shutdown should wait for effects in flight where a supervisor
 	// stops the process.
 	Drain time.Duration
+	// Deployed are the flows that clients have put into the store.
+	Deployed *Deployed
 
 	tools    *Toolbox
 	recorder *recorded.Recorder // nil without Options.Record
@@ -157,8 +159,12 @@ func (a *App) openWeir(ctx context.Context, o *Options, w *weir.Options) (err er
 		err = a.addMemoryTools(w)
 	}
 	if err == nil {
+		a.Deployed = &Deployed{store: a.Store, providers: a.Providers, opened: make(chan struct{})}
+		w.Grants, w.Current = a.Deployed.grants, a.Deployed.current
 		w.Store, w.Trajectories = a.Store, trajectories(o.Config.Trajectory, a.Store)
 		a.Weir, err = weir.Open(*w)
+		a.Deployed.weir = a.Weir
+		close(a.Deployed.opened)
 	}
 	if err != nil {
 		return errors.Join(err, a.Store.Close())

@@ -123,6 +123,11 @@ const (
 	CodeRequestReused   = "request_reused"
 	CodeConfirmation    = "confirmation_needed"
 	CodeUnavailable     = "unavailable"
+	CodeNotGranted      = "not_granted"
+	CodeFlowChanged     = "flow_changed"
+	CodeFlowPaused      = "flow_paused"
+	CodeLink            = "link_invalid"
+	CodeTooMany         = "too_many_requests"
 )
 
 // CodeInfo is one row of the table of error codes.
@@ -260,5 +265,10 @@ func serverErrorCodes() []CodeInfo {
 		{CodeRequestReused, "An Idempotency-Key was sent before with another content.", "Use a new key for a new request."},
 		{CodeConfirmation, "A deletion lists what it deletes and was not confirmed.", "Send the request again with the confirmation of this answer."},
 		{CodeUnavailable, "The server is stopping.", "Send the request again; another process or the restarted server answers it."},
+		{CodeNotGranted, "A flow that was put through the API uses a secret, tool, provider, host, executor or file that is not granted to it.", "Ask a person with the scope admin for the grant (`PUT /v1/flows/NAME/grants`), or change the flow."},
+		{CodeFlowChanged, "A flow, webhook or other object was changed since it was read.", "Read it again, and send the change with its present ETag."},
+		{CodeFlowPaused, "The flow is paused, or no version of it is promoted: nothing new starts.", "Promote a version, or end the pause of the flow."},
+		{CodeLink, "An answer link is unknown, used or expired, or its question is no longer open.", "Ask for a new link; if the question was answered, nothing is left to do."},
+		{CodeTooMany, "Too many requests in a short time.", "Send fewer requests; the header Retry-After says when to try again."},
 	}
 }

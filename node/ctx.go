@@ -172,6 +172,8 @@ type Effect struct {
 	// ReadOnly: the effect changes nothing outside the run that anything else could notice,
 	// apart from its cost. A branch of a race may start no other effect.
 	ReadOnly bool
+	// Uses is what it uses outside the run, if a flow may need a grant for that.
+	Uses Use
 	// Reserve is the maximum spending of a model call, nil for effects that spend nothing.
 	// If a budget leaves less for its answer, the runner lowers Output before Do.
 	Reserve *Reserve

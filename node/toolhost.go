@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -63,6 +64,7 @@ func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult
 	returned := &returnedValue{limit: t.OutputLimit()}
 	v, err := h.c.Do(Effect{
 		Name: h.prefix + "tool", Index: index, Request: []any{t.Name, call.Arguments}, Unknown: unknownPolicy(t), ReadOnly: t.ReadOnly,
+		Uses: Use{UseTool, cmp.Or(t.Alias, t.Name)},
 		Do: func(ctx context.Context, key string) (Outcome, error) {
 			made := &declaredArtifacts{}
 			c := tool.Call{Key: key, Arguments: call.Arguments, Caller: h.c.caller(), OnDeclare: made.add}

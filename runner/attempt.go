@@ -534,7 +534,7 @@ func (a *attempt) RunVars() map[string]any { return a.m.vars }
 
 // Secret resolves a secret.
 func (a *attempt) Secret(name string) (string, bool) {
-	if a.m.services.Secret == nil {
+	if a.m.services.Secret == nil || !a.grants().Allows(node.Use{Kind: node.UseSecret, Name: name}) {
 		return "", false
 	}
 	return a.m.services.Secret(name)

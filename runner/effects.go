@@ -38,6 +38,11 @@ func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 			Hint:    "move what changes something behind the race, or set " + flow.AllowEffects + ": true on it",
 		}
 	}
+	if e.Uses.Kind != "" && !a.grants().Allows(e.Uses) {
+		refused := NotGranted(e.Uses)
+		refused.Key = key
+		return nil, refused
+	}
 	if a.startedEffect(key) != nil {
 		if v, done, err := a.resolveUnknown(e, key); done || err != nil {
 			return v, err
@@ -167,8 +172,12 @@ func (a *attempt) chargeReserved(key string, took engine.Usage) {
 // callEffect calls the effect's function and normalizes what it returns.
 func (a *attempt) callEffect(e node.Effect, key string) (node.Outcome, error) {
 	var out node.Outcome
+	ctx := context.Context(a.ctx)
+	if g := a.grants(); e.Uses.Kind == node.UseHost && g != nil {
+		ctx = node.WithHosts(ctx, func(host string) bool { return g.Allows(node.Use{Kind: node.UseHost, Name: host}) })
+	}
 	err := guard.Call(func() (err error) {
-		out, err = e.Do(a.ctx, a.ctx.Info().Run+"/"+key)
+		out, err = e.Do(ctx, a.ctx.Info().Run+"/"+key)
 		if err == nil {
 			out.Value, err = engine.Normalize(out.Value)
 		}

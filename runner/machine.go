@@ -2,6 +2,7 @@ package runner
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,6 +28,9 @@ type Services struct {
 	Cache     node.Cache
 	HTTP      node.HTTPDoer
 	Secret    func(name string) (string, bool)
+	// Grants returns what the runs of a flow may use, by its fingerprint; nil is everything.
+	// It is asked before each effect that uses something outside the run.
+	Grants func(ctx context.Context, fingerprint string) (*Grants, error)
 
 	maxDepth int                           // of child runs; 0 means MaxDepth
 	history  func(run string) convo.Source // the messages of a run's contexts

@@ -84,7 +84,7 @@ func (s *Server) serveDocs(w http.ResponseWriter, _ *http.Request) {
 	slices.Sort(paths)
 	for _, path := range paths {
 		item := api.Paths[path]
-		for _, op := range []*huma.Operation{item.Get, item.Post, item.Delete} {
+		for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete} {
 			if op != nil {
 				writeOperation(&b, op)
 			}

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
@@ -17,12 +19,21 @@ type FlowRow struct {
 	Fingerprint string         `json:"fingerprint"`
 	Model       string         `json:"model"`
 	Inputs      map[string]any `json:"inputs" doc:"The JSON Schema of the inputs"`
+	Source      string         `json:"source" enum:"file,api" doc:"Where it comes from: a file that the server read when it started, or the API"`
+	Paused      bool           `json:"paused" doc:"Nothing new starts"`
 }
 
 // flowDetails adds the definition.
 type flowDetails struct {
 	FlowRow
-	Flow json.RawMessage `json:"flow" doc:"The normal form"`
+	Flow json.RawMessage `json:"flow" doc:"The normal form of the promoted version; null if none is promoted"`
+	// Deployed is set for a flow that was put through the API.
+	Deployed *app.DeployedFlow `json:"deployed,omitempty" doc:"What there is of a flow that was put through the API"`
+}
+
+type flowOutput struct {
+	ETag string `header:"ETag" doc:"For If-Match of a change"`
+	Body flowDetails
 }
 
 type flowList struct {
@@ -54,20 +65,14 @@ func (s *Server) registerFlows() {
 		id: "validateFlow", method: http.MethodPost, path: "/v1/flows/validate", scope: Read, tags: tags, summary: "Validate a flow",
 		description: "Reports all problems with their positions. Nothing is executed or kept.",
 	}, validateFlow)
-}
-
-// flow returns a flow that the server offers.
-func (s *Server) flow(name string) (*app.ServedFlow, error) {
-	if f := s.flows[name]; f != nil {
-		return f, nil
-	}
-	p := notFound("flow", name)
-	p.Hint = "GET /v1/flows lists the flows of this server"
-	return nil, p
+	s.registerDeployed(tags)
 }
 
 func flowRowOf(f *app.ServedFlow) FlowRow {
-	return FlowRow{Name: f.Name, Description: f.Description, Fingerprint: f.Fingerprint(), Model: f.Context.Model, Inputs: weir.FlowParameters(f.Flow)}
+	return FlowRow{
+		Name: f.Name, Description: f.Description, Fingerprint: f.Fingerprint(), Model: f.Context.Model, Inputs: weir.FlowParameters(f.Flow),
+		Source: "file",
+	}
 }
 
 func listFlows(c *call, _ *struct{}) (*body[flowList], error) {
@@ -75,25 +80,40 @@ func listFlows(c *call, _ *struct{}) (*body[flowList], error) {
 	for _, name := range c.names {
 		out.Flows = append(out.Flows, flowRowOf(c.flows[name]))
 	}
+	deployed, err := c.deployedFlows()
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range deployed {
+		if d.Promoted == "" {
+			continue
+		}
+		f, err := c.app.Deployed.Flow(c, d.Promoted)
+		if err != nil {
+			return nil, err
+		}
+		out.Flows = append(out.Flows, deployedRow(d, f))
+	}
+	slices.SortFunc(out.Flows, func(a, b FlowRow) int { return cmp.Compare(a.Name, b.Name) })
 	return bodyOf(out), nil
 }
 
-func getFlow(c *call, in *flowPath) (*body[flowDetails], error) {
-	f, err := c.flow(in.Flow)
+func getFlow(c *call, in *flowPath) (*flowOutput, error) {
+	if f := c.flows[in.Flow]; f != nil {
+		normal, err := f.Normal()
+		return &flowOutput{Body: flowDetails{FlowRow: flowRowOf(f), Flow: normal}}, err
+	}
+	d, err := c.deployed(in.Flow)
 	if err != nil {
 		return nil, err
 	}
-	normal, err := f.Normal()
-	if err != nil {
-		return nil, err
-	}
-	return bodyOf(flowDetails{flowRowOf(f), normal}), nil
+	return c.flowOutput(d)
 }
 
 func validateFlow(c *call, in *validateInput) (*body[validation], error) {
-	var uses []*weir.Flow
-	for _, name := range c.names {
-		uses = append(uses, c.flows[name].Flow)
+	uses, err := c.usableFlows()
+	if err != nil {
+		return nil, err
 	}
 	name := in.Body.Name
 	if name == "" {

@@ -90,11 +90,15 @@ func StatusOf(code string) int {
 		engine.CodeRequest, engine.CodeRequestReused, engine.CodeTypesUnknown, engine.CodeModelUnknownProvider:
 		return http.StatusUnprocessableEntity
 	case engine.CodeRunOwned, engine.CodeRunPoisoned, engine.CodeStatusConflict, engine.CodeInterruptUnknown, engine.CodeDependenciesChanged,
-		engine.CodeSessionBusy, engine.CodeSessionMoved, engine.CodeSessionWaits, engine.CodeConfirmation:
+		engine.CodeSessionBusy, engine.CodeSessionMoved, engine.CodeSessionWaits, engine.CodeConfirmation, engine.CodeFlowChanged, engine.CodeFlowPaused:
 		return http.StatusConflict
+	case engine.CodeLink:
+		return http.StatusGone
+	case engine.CodeTooMany:
+		return http.StatusTooManyRequests
 	case engine.CodeUnauthenticated:
 		return http.StatusUnauthorized
-	case engine.CodeForbidden:
+	case engine.CodeForbidden, engine.CodeNotGranted:
 		return http.StatusForbidden
 	case engine.CodeRequestTooLarge:
 		return http.StatusRequestEntityTooLarge
@@ -117,6 +121,11 @@ func problemOf(err error) *Problem {
 	p := newProblem(StatusOf(code), code, app.Printable(err.Error()))
 	if e, ok := errors.AsType[*engine.Error](err); ok && e.Hint != "" {
 		p.Hint = e.Hint
+	}
+	if e, ok := errors.AsType[*app.NotGrantedError](err); ok {
+		for _, missing := range e.Missing {
+			p.Errors = append(p.Errors, Mistake{Code: missing.Code, Message: missing.Message, Hint: missing.Hint})
+		}
 	}
 	if invalid, ok := errors.AsType[*flow.Invalid](err); ok {
 		p.Errors = mistakesOf(invalid)

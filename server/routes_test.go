@@ -26,17 +26,27 @@ func attacks(victim, own objects) map[string]attack {
 	run := func(rest, body string) attack {
 		return attack{paths: []string{"/v1/runs/" + victim.run + rest}, body: body}
 	}
+	flow := func(rest, body string) attack {
+		return attack{paths: []string{"/v1/flows/" + victim.flow + rest}, body: body}
+	}
 	session := func(rest, body string) attack {
 		return attack{paths: []string{"/v1/sessions/" + victim.session + rest}, body: body}
 	}
 	return map[string]attack{
 		"GET /healthz": {}, "GET /readyz": {}, "GET /openapi.json": {}, "GET /docs": {}, "GET /docs.css": {}, "GET /metrics": {},
-		"GET /v1/flows":           {},
-		"GET /v1/flows/{flow}":    {},
-		"POST /v1/flows/validate": {body: `{"flow":"weir: 1"}`},
-		"GET /v1/runs":            {paths: []string{"/v1/runs?cursor=" + victim.run}},
-		"POST /v1/runs":           {body: `{"flow":"ask","inputs":{"name":"x"}}`},
-		"GET /v1/runs/{run}":      run("", ""),
+		"GET /v1/flows":                           {},
+		"GET /v1/flows/{flow}":                    flow("", ""),
+		"PUT /v1/flows/{flow}":                    {paths: []string{"/v1/flows/" + victim.flow}, body: `{"flow":"weir: 1"}`},
+		"DELETE /v1/flows/{flow}":                 flow("", ""),
+		"GET /v1/flows/{flow}/versions/{version}": flow("/versions/"+victim.version, ""),
+		"POST /v1/flows/{flow}/promote":           flow("/promote", `{"version":"x"}`),
+		"POST /v1/flows/{flow}/pause":             flow("/pause", `{"paused":true}`),
+		"PUT /v1/flows/{flow}/access":             flow("/access", `{"users":["*"]}`),
+		"PUT /v1/flows/{flow}/grants":             {paths: []string{"/v1/flows/" + victim.flow + "/grants"}, body: `{"providers":[],"tools":[],"servers":[],"executors":[],"hosts":[],"secrets":[],"flows":[]}`},
+		"POST /v1/flows/validate":                 {body: `{"flow":"weir: 1"}`},
+		"GET /v1/runs":                            {paths: []string{"/v1/runs?cursor=" + victim.run}},
+		"POST /v1/runs":                           {body: `{"flow":"ask","inputs":{"name":"x"}}`},
+		"GET /v1/runs/{run}":                      run("", ""),
 		"GET /v1/runs/{run}/diff/{other}": {paths: []string{
 			"/v1/runs/" + victim.run + "/diff/" + own.run, "/v1/runs/" + own.run + "/diff/" + victim.run,
 		}},
@@ -72,7 +82,7 @@ func attacks(victim, own objects) map[string]attack {
 }
 
 // objects are what a user has.
-type objects struct{ run, session, message string }
+type objects struct{ run, session, message, flow, version string }
 
 func makeObjects(t *testing.T, c *client.Client) objects {
 	t.Helper()
@@ -88,7 +98,9 @@ func makeObjects(t *testing.T, c *client.Client) objects {
 	if err != nil || sent.Status != "completed" {
 		t.Fatalf("%+v, %v", sent, err)
 	}
-	return objects{run.ID, session, sent.Message}
+	name := "private-" + run.ID[len(run.ID)-6:]
+	version := putFlow(t, c, name, "text", "", true)
+	return objects{run.ID, session, sent.Message, name, version}
 }
 
 // TestEveryRouteRefusesWhoMayNot tries every route of the router without a token, with bad
@@ -153,7 +165,7 @@ func checkTokens(t *testing.T, p *process, pattern string, scope server.Scope, a
 func checkForeign(t *testing.T, p *process, pattern string, a attack, victim objects, caller *client.Client) {
 	t.Helper()
 	method, path, _ := strings.Cut(pattern, " ")
-	if named := strings.Contains(path, "{run}") || strings.Contains(path, "{session}"); named && len(a.paths) == 0 {
+	if named := strings.Contains(path, "{run}") || strings.Contains(path, "{session}") || strings.Contains(path, "{flow}"); named && len(a.paths) == 0 {
 		t.Error("the route names an object, and attacks tries none of another user")
 	}
 	for _, path := range a.paths {
@@ -170,7 +182,7 @@ var wildcards = regexp.MustCompile(`\{[^}]*\}`)
 
 // replaceIDs puts an id that does not exist in place of those of objects.
 func replaceIDs(text string, o objects) string {
-	return strings.NewReplacer(o.run, "nothing", o.session, "nothing", o.message, "nothing").Replace(text)
+	return strings.NewReplacer(o.run, "nothing", o.session, "nothing", o.message, "nothing", o.flow, "nothing", o.version, "nothing").Replace(text)
 }
 
 func TestListsContainOnlyOwnObjects(t *testing.T) {

@@ -160,6 +160,9 @@ func forkRun(c *call, in *forkInput) (*created[app.RunReport], error) {
 		// The fork would carry the other user's name: it inherits the run's.
 		return nil, notFound("run of your own", in.Run)
 	}
+	if _, err := c.flowOf(row.Flow); err != nil {
+		return nil, err
+	}
 	o := weir.ForkOptions{From: in.Body.From, At: in.Body.At, Breaks: in.Body.Breaks, By: c.by(), Origin: "api"}
 	if in.Body.Flow != "" {
 		f, err := c.flow(in.Body.Flow)
@@ -185,7 +188,11 @@ func forkRun(c *call, in *forkInput) (*created[app.RunReport], error) {
 }
 
 func rerunRun(c *call, in *rerunInput) (*created[app.RunReport], error) {
-	if _, err := c.run(in.Run); err != nil {
+	row, err := c.run(in.Run)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.flowOf(row.Flow); err != nil {
 		return nil, err
 	}
 	inputs, err := objectOf("body.inputs", in.Body.Inputs)

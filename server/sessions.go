@@ -169,7 +169,11 @@ func (c *call) openOwn(id string) (*weir.Session, error) {
 		return nil, err
 	}
 	var f *weir.Flow
-	if served := c.flows[row.Flow]; served != nil {
+	served, err := c.flowOf(row.Flow)
+	if err != nil {
+		return nil, err
+	}
+	if served != nil {
 		f = served.Flow
 	}
 	return c.app.Session(context.WithoutCancel(c), f, weir.SessionOptions{ID: id})
@@ -189,7 +193,11 @@ func sendMessage(c *call, in *sendInput) (*sentOutput, error) {
 		return nil, err
 	}
 	flows := ""
-	if served := c.flows[x.Flow]; served != nil {
+	served, err := c.flowOf(x.Flow)
+	if err != nil {
+		return nil, err
+	}
+	if served != nil {
 		flows = served.Model
 	}
 	if o.Model, err = c.modelOr(in.Body.Model, flows); err != nil {

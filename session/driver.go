@@ -343,6 +343,11 @@ func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *stor
 	if t != nil {
 		f = t.Session.flow
 	}
+	if c.m.current != nil && f != nil {
+		if f, err = c.m.current(ctx, f); err != nil {
+			return false, err
+		}
+	}
 	if err := c.m.checkCanStartRound(f, said); err != nil {
 		if t == nil || t.recovered {
 			return false, c.blockedError(q, err)

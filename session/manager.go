@@ -59,6 +59,9 @@ type Options struct {
 	CountTokens func(count func(convo.Message) int)
 	// Recover continues sessions that other processes left with messages in the queue.
 	Recover bool
+	// Current returns the version of a flow that a new round runs, for most flows the given
+	// one; nil always runs that.
+	Current func(ctx context.Context, f *flow.Flow) (*flow.Flow, error)
 	// Deleted, if set, is called after sessions and runs were deleted for good.
 	Deleted func(ctx context.Context, gone []store.Tree) error
 }
@@ -73,6 +76,7 @@ type Manager struct {
 	logger      *slog.Logger
 	customTypes map[string]bool
 	deleted     func(ctx context.Context, gone []store.Tree) error
+	current     func(ctx context.Context, f *flow.Flow) (*flow.Flow, error) // nil returns f
 	// messageCounter loads the counter of the store on its first call, nil if the store
 	// keeps no counts.
 	messageCounter func() token.Counter
@@ -84,7 +88,7 @@ type Manager struct {
 func NewManager(o Options) *Manager {
 	m := &Manager{
 		store: o.Store, runs: o.Runs, local: o.Local, models: o.Models, logger: o.Logger,
-		customTypes: o.CustomTypes, deleted: o.Deleted,
+		customTypes: o.CustomTypes, deleted: o.Deleted, current: o.Current,
 	}
 	m.drivers = newDrivers(m)
 	if o.CountTokens != nil {

@@ -26,6 +26,7 @@ type Capabilities struct {
 	Rows        RowStore
 	Memory      MemoryStore
 	Access      AccessStore
+	Documents   DocumentStore
 	// Trajectories are tables for trajectories. They live as long as the store.
 	Trajectories tables.Tables
 	// CountTokens has the store record how many tokens the messages of sessions have:
@@ -42,7 +43,7 @@ var ErrUnsupported = errors.New("not supported by this store")
 // Unsupported names the capability that a store lacks.
 type Unsupported struct {
 	// Capability is its name: "sessions", "cache", "recovery", "deletion", "chains",
-	// "archive", "audit", "rows", "memory", "access", "trajectories".
+	// "archive", "audit", "rows", "memory", "access", "documents", "trajectories".
 	Capability string
 }
 
@@ -69,6 +70,7 @@ type Full struct {
 	RowStore
 	MemoryStore
 	AccessStore
+	DocumentStore
 }
 
 // Complete returns a store with the methods of every capability.
@@ -87,5 +89,6 @@ func Complete(s Store) *Full {
 		RowStore:        cmp.Or[RowStore](c.Rows, noRows{}),
 		MemoryStore:     cmp.Or[MemoryStore](c.Memory, noMemory{}),
 		AccessStore:     cmp.Or[AccessStore](c.Access, noAccess{}),
+		DocumentStore:   cmp.Or[DocumentStore](c.Documents, noDocuments{}),
 	}
 }

@@ -274,3 +274,29 @@ func (x noAccess) BeginRequest(context.Context, ClientRequest, time.Duration) (C
 }
 
 func (x noAccess) FinishRequest(context.Context, []byte, string) error { return x.err() }
+
+type noDocuments struct{}
+
+func (noDocuments) err() error { return unsupported("documents") }
+
+func (x noDocuments) PutDocument(context.Context, Document) (Document, error) {
+	return Document{}, x.err()
+}
+
+func (x noDocuments) Document(context.Context, string, string) (Document, error) {
+	return Document{}, x.err()
+}
+
+func (x noDocuments) Documents(context.Context, DocumentFilter) ([]Document, error) {
+	return nil, x.err()
+}
+
+func (x noDocuments) DeleteDocument(context.Context, string, string, int64) error { return x.err() }
+
+func (x noDocuments) ClaimDocuments(context.Context, string, time.Duration, int) ([]Document, error) {
+	return nil, x.err()
+}
+
+func (x noDocuments) Notices(context.Context, int) ([]Notice, error) { return nil, x.err() }
+
+func (x noDocuments) RemoveNotices(context.Context, []int64) error { return x.err() }

@@ -216,6 +216,7 @@ func (n *httpRequestNode) Run(ctx *node.Ctx) error {
 	}
 	answer, err := ctx.Do(node.Effect{
 		Name: "request", Request: named.identity(), Unknown: n.unknownPolicy(), ReadOnly: n.isSafeMethod(),
+		Uses: node.Use{Kind: node.UseHost, Name: req.URL.Host},
 		Do: func(c context.Context, key string) (node.Outcome, error) {
 			return n.exchange(c, ctx, named, key)
 		},

@@ -117,7 +117,7 @@ func (n *readFileNode) Run(ctx *node.Ctx) error {
 	if err != nil {
 		return err
 	}
-	v, err := ctx.Do(node.Effect{Name: "read", Request: path, ReadOnly: true, Do: func(context.Context, string) (node.Outcome, error) {
+	v, err := ctx.Do(node.Effect{Name: "read", Request: path, ReadOnly: true, Uses: node.Use{Kind: node.UseFile, Name: path}, Do: func(context.Context, string) (node.Outcome, error) {
 		content, err := safefile.Read(path, safefile.Options{Folder: ctx.Info().Folder, AllowOutside: n.AllowOutside, MaxBytes: n.MaxBytes})
 		if err != nil {
 			return node.Outcome{}, fileUnreadable(path, err)

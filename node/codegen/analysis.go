@@ -13,7 +13,7 @@ import (
 // checkExecutor checks that code can be executed before a model is paid to write some.
 func (k *codeWriting) checkExecutor() error {
 	_, err := k.ctx.Do(node.Effect{
-		Name: "probe", Request: []any{k.Language, k.Executor}, ReadOnly: true,
+		Uses: k.use(), Name: "probe", Request: []any{k.Language, k.Executor}, ReadOnly: true,
 		Do: func(c context.Context, _ string) (node.Outcome, error) {
 			x, err := k.executor(k.ctx.Executors())
 			if err == nil {

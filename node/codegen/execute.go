@@ -45,7 +45,7 @@ const (
 // returned with the error.
 func (j *Job) execute(ctx *node.Ctx, purpose, code string, mend bool) (*Execution, error) {
 	v, err := ctx.Do(node.Effect{
-		Name: purpose, Request: []any{j.Language, j.Executor, code}, Unknown: node.UnknownRetry, ReadOnly: true,
+		Uses: j.use(), Name: purpose, Request: []any{j.Language, j.Executor, code}, Unknown: node.UnknownRetry, ReadOnly: true,
 		Do: func(c context.Context, key string) (node.Outcome, error) {
 			j.effectStarted()
 			r, err := j.run(c, ctx, purpose, code, key)

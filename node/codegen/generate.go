@@ -48,7 +48,7 @@ func (k *codeWriting) generate() (ok bool, err error) {
 // duration in microseconds.
 func (k *codeWriting) problems() (list []string, micros int64, err error) {
 	v, err := k.ctx.Do(node.Effect{
-		Name: "check", Request: []any{k.Language, k.Executor, k.code}, Unknown: node.UnknownRetry, ReadOnly: true,
+		Uses: k.use(), Name: "check", Request: []any{k.Language, k.Executor, k.code}, Unknown: node.UnknownRetry, ReadOnly: true,
 		Do: func(c context.Context, _ string) (node.Outcome, error) {
 			k.effectStarted()
 			x, err := k.executor(k.ctx.Executors())

@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +36,18 @@ func (j *Job) effectStarted() {
 	if j.onEffect != nil {
 		j.onEffect()
 	}
+}
+
+// use is what an execution uses: the executor as grants name it, or a file of this machine,
+// which is never granted.
+func (j *Job) use() node.Use {
+	for _, f := range j.Files {
+		object, _ := f.Value.(map[string]any)
+		if _, text := f.Value.(string); text || f.Path != "" || object["path"] != nil {
+			return node.Use{Kind: node.UseFile, Name: f.Name}
+		}
+	}
+	return node.Use{Kind: node.UseExecutor, Name: cmp.Or(j.Executor, j.Language)}
 }
 
 // executor finds the executor of the job.

@@ -144,10 +144,11 @@ func (s *Store) FinishRequest(ctx context.Context, key []byte, result string) er
 	return nil
 }
 
-// deleteAccess deletes the tokens and requests of a user.
+// deleteAccess deletes the tokens, requests and documents of a user.
 func (s *Store) deleteAccess(user string) {
 	s.access.mu.Lock()
 	defer s.access.mu.Unlock()
 	s.access.tokens = slices.DeleteFunc(s.access.tokens, func(t *store.Token) bool { return t.User == user })
 	maps.DeleteFunc(s.access.requests, func(_ string, r *clientRequest) bool { return r.User == user })
+	s.deleteDocuments(user, func(string) bool { return false })
 }

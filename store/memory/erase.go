@@ -181,6 +181,7 @@ func (s *Store) removeTrees(f treeSet, doomed map[tree]bool) (out store.DeleteRe
 		s.inboxMu.Unlock()
 		return true
 	})
+	s.deleteDocuments("", func(run string) bool { return s.runs[run] == nil })
 	t := &s.sessions
 	gone := func(id string) bool { return doomed[tree{session: id}] }
 	t.order = slices.DeleteFunc(t.order, func(x *session) bool { return gone(x.row.ID) })

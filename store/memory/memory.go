@@ -43,8 +43,9 @@ type Store struct {
 	sessions     sessions
 	trajectories *tables.Memory
 
-	memories memories
-	access   access
+	memories  memories
+	access    access
+	documents documents
 }
 
 type cacheEntry struct {
@@ -231,6 +232,14 @@ func (s *Store) Append(ctx context.Context, appends []store.Append) []error {
 	errs := make([]error, len(appends))
 	for i := range appends {
 		a := &appends[i]
+		if s.documents.wanted.Load() > 0 {
+			before := s.headOf(a.Commit.Run)
+			defer func() {
+				if errs[i] == nil {
+					s.notify(a, &before)
+				}
+			}()
+		}
 		if a.Start != nil {
 			errs[i] = s.appendFirst(ctx, a)
 			continue

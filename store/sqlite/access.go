@@ -117,12 +117,12 @@ func (s *Store) FinishRequest(ctx context.Context, key []byte, result string) er
 	return err
 }
 
-// deleteAccess deletes the tokens and requests of the user.
+// deleteAccess deletes the tokens, requests and documents of the user.
 func (x deleter) deleteAccess() error {
 	if x.user == "" {
 		return nil
 	}
-	for _, table := range []string{"access_token", "access_request"} {
+	for _, table := range []string{"access_token", "access_request", "document"} {
 		res, err := x.conn.ExecContext(x.ctx, "DELETE FROM "+table+" WHERE user = ?", x.user) //nolint:gosec // a table of this list
 		if err != nil {
 			return err

@@ -169,7 +169,7 @@ func (w *writeTx) writeSideEffects(r *runState, a *store.Append, again *engine.U
 	if err := w.clearCrashes(r, a); err != nil {
 		return err
 	}
-	return w.setHead(r, &a.Head)
+	return w.setHead(r, &a.Head, &a.Commit)
 }
 
 // clearCrashes sets the run's count of crashes to zero: the run has made progress.
@@ -247,14 +247,17 @@ func (w *writeTx) refusalReason(num, fence int64, take bool) (refused, failed er
 	return store.ErrSequence, nil
 }
 
-// setHead writes the head if it is not the one written last.
-func (w *writeTx) setHead(r *runState, h *store.Head) error {
+// setHead writes the head after a commit if it is not the one written last.
+func (w *writeTx) setHead(r *runState, h *store.Head, c *engine.Commit) error {
 	row, err := newHeadRow(h)
 	if err != nil {
 		return err
 	}
 	if r.head != nil && *r.head == row {
 		return nil
+	}
+	if err := w.notify(r, &row, c); err != nil {
+		return err
 	}
 	_, err = w.s.stmts.updateHead.ExecContext(w.ctx, row.status, nullText(row.waiting), row.due,
 		nullText(row.usage), nullText(row.failure), nullInt(row.activity), r.num)

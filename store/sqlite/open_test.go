@@ -282,7 +282,7 @@ func TestAnOlderDatabaseIsUpgradedAfterABackup(t *testing.T) {
 
 func TestFullDiskLosesNothingAndReadsContinue(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.db")
-	s := openAt(t, path, Options{maxPages: 80})
+	s := openAt(t, path, Options{maxPages: 100})
 	fullDisk(t, s, path)
 }
 

@@ -85,6 +85,8 @@ func Tables() []Table {
 		operational("cache", "holds results that can be computed again"),
 		operational("access_token", "says who may use a server now; tokens are made and revoked on purpose"),
 		operational("access_request", "lets a client send a request again for a day"),
+		operational("document", "holds what a server keeps beside runs, which is edited on purpose"),
+		operational("notice", "says which commits the server has to tell others of"),
 		operational("access_key", "holds secrets of a server, which name nothing in the record"),
 		operational("recall_scope", "memory, which is edited on purpose and is in no run"),
 		operational("recall_item", "memory, which is edited on purpose and is in no run"),

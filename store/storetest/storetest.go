@@ -89,6 +89,7 @@ func Run(t *testing.T, s Subject) {
 		{"sessions", func(c store.Capabilities) bool { return c.Sessions != nil }, [][]testCase{sessionCases(), roundCases(), firstRoundCommitCases(), sessionStateCases(), snapshotCases()}},
 		{"deletion", func(c store.Capabilities) bool { return c.Deletion != nil }, [][]testCase{erasureCases()}},
 		{"access", func(c store.Capabilities) bool { return c.Access != nil }, [][]testCase{accessCases()}},
+		{"documents", func(c store.Capabilities) bool { return c.Documents != nil }, [][]testCase{documentCases()}},
 		{"memory", func(c store.Capabilities) bool { return c.Memory != nil }, [][]testCase{memoryCases(), memorySearchCases()}},
 	} {
 		t.Run(tier.name, func(t *testing.T) {

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/weir-run/weir/node"
 )
 
 // ErrBlocked means that the destination of a request is not allowed. Errors of a client
@@ -105,6 +107,8 @@ func checkRedirect(next *http.Request, done []*http.Request) error {
 		return fmt.Errorf("%w: redirect to scheme %q", ErrBlocked, next.URL.Scheme)
 	case last.URL.Scheme == "https" && next.URL.Scheme == "http":
 		return fmt.Errorf("%w: redirect from https to http", ErrBlocked)
+	case !node.AllowsHost(next.Context(), next.URL.Host):
+		return fmt.Errorf("%w: redirect to %s, which is not granted to the flow", ErrBlocked, next.URL.Host)
 	case next.URL.User != nil:
 		return fmt.Errorf("%w: redirect to a URL with a user name", ErrBlocked)
 	}

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+)
+
+// ErrChanged: the document has another version than the caller has read.
+var ErrChanged = errors.New("changed meanwhile")
+
+// Document is something that a server keeps beside runs: a flow that a client has put, a
+// webhook, an answer link. It is operational: no run depends on it.
+type Document struct {
+	// Kind and ID identify it.
+	Kind, ID string
+	// User is the user with whom it is deleted; "" for none.
+	User string
+	// Run is the run with which it is deleted; "" for none. A run deletes the documents of its
+	// child runs too, if these are deleted with it.
+	Run string
+	// Version is 1 in a new document and grows by one with each change.
+	Version int64
+	// Body is JSON.
+	Body json.RawMessage
+	// Due is when ClaimDocuments returns it; zero is never.
+	Due time.Time
+	// Created and Updated are set by the store.
+	Created, Updated time.Time
+}
+
+// DocumentFilter selects documents of one kind, ordered by ID.
+type DocumentFilter struct {
+	Kind string
+	// User and Run select those of a user or run; "" selects all.
+	User, Run string
+	// Prefix selects ids that begin with it.
+	Prefix string
+	// After continues a listing behind this id.
+	After string
+	Limit int // 0 means 100
+}
+
+// NoticeKind is the kind of documents that ask for notices: while there is one, commits that
+// change what a run waits for, or end it, leave a Notice.
+const NoticeKind = "webhook"
+
+// Notice says that a commit has ended a run, or has changed the questions that it waits for.
+// It is written with the commit.
+type Notice struct {
+	ID  int64
+	Run string
+	// Seq is the number of the commit.
+	Seq    int64
+	Status engine.Status
+	// Waiting are the ids of the open questions.
+	Waiting []string
+	At      time.Time
+}
+
+// DocumentStore keeps what a server keeps beside runs.
+type DocumentStore interface {
+	// PutDocument keeps a document whose present version is d.Version, 0 for a new one, and
+	// returns it with the next version. ErrExists for a new one whose id is taken, ErrChanged
+	// for another version, ErrNotFound if it was deleted.
+	PutDocument(ctx context.Context, d Document) (Document, error)
+	// Document returns a document. ErrNotFound.
+	Document(ctx context.Context, kind, id string) (Document, error)
+	// Documents lists documents of a kind by id.
+	Documents(ctx context.Context, f DocumentFilter) ([]Document, error)
+	// DeleteDocument deletes a document of that version; 0 is any. ErrNotFound, ErrChanged.
+	DeleteDocument(ctx context.Context, kind, id string, version int64) error
+	// ClaimDocuments returns at most limit documents of a kind that are due, the earliest first,
+	// and makes them due again in ttl. Of several callers, one gets each document. PutDocument
+	// with the returned version records what was done, unless the claim has ended.
+	ClaimDocuments(ctx context.Context, kind string, ttl time.Duration, limit int) ([]Document, error)
+	// Notices returns at most limit notices, oldest first, and removes none.
+	Notices(ctx context.Context, limit int) ([]Notice, error)
+	// RemoveNotices removes notices. An id that is not there is no error.
+	RemoveNotices(ctx context.Context, ids []int64) error
+}
