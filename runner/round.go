@@ -28,6 +28,8 @@ type Round struct {
 	// tokens.
 	MaxMessages, MaxTokens int
 	Count                  convo.Counter
+	// Seed are messages that become the first of the session's history; only for its first round.
+	Seed []convo.Message
 	// Allowances are the session's own budgets, with their usage.
 	Allowances []engine.Account
 }
@@ -97,7 +99,19 @@ func (r *Round) start(m *machine, kept *sessionCache, e *engine.RunStarted, sett
 		change.Session = &c.Session
 	}
 	e.Contexts = []engine.ContextChange{{ID: engine.MainContext, Create: true, Session: r.Session, At: r.At, Body: change}}
+	if len(r.Seed) > 0 {
+		e.Contexts = append(e.Contexts, engine.ContextChange{ID: engine.MainContext, Adds: len(r.Seed), Body: &convo.Change{Append: r.seedMessages()}})
+	}
 	return nil
+}
+
+// seedMessages returns the seed with ids that are unique in the session and its forks.
+func (r *Round) seedMessages() []convo.Message {
+	out := slices.Clone(r.Seed)
+	for i := range out {
+		out[i].ID = strconv.Itoa(r.Number) + "." + strconv.Itoa(r.At) + "/seed#" + strconv.Itoa(i+1)
+	}
+	return out
 }
 
 // continueSession creates the context that continues a session's history.

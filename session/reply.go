@@ -134,6 +134,9 @@ func (t *Reply) readState(ctx context.Context) (ReplyState, error) {
 		for _, e := range c.Events {
 			if start, ok := e.(*engine.RunStarted); ok && len(start.Contexts) > 0 {
 				from, s.Omitted = start.Contexts[0].At, epochOf(start.Contexts[0].Body)
+				for _, seed := range start.Contexts[1:] {
+					from += seed.Adds
+				}
 			}
 			s.addEvent(e)
 		}

@@ -33,6 +33,11 @@ type SendOptions struct {
 	Inputs map[string]any
 	// Model replaces the flow's model for the round: "provider/model".
 	Model string
+	// System adds to the system instructions of the flow for the round.
+	System string
+	// Seed are messages of a conversation that took place elsewhere: they are added to the
+	// history before the round. Only the first message of a session may have them.
+	Seed []convo.Message
 	// Origin is recorded as what started the round: KIND or KIND:NAME. "" is "session:ID".
 	Origin string
 }
@@ -43,6 +48,8 @@ type queuedInput struct {
 	inputs  map[string]any
 	model   string
 	origin  string
+	system  string
+	seed    []convo.Message
 	// flow is the fingerprint of the flow that the message was sent to, and sender the
 	// process that sent it, as an owner of runs. With them another process can start the
 	// round.
@@ -60,6 +67,12 @@ func (m *queuedInput) encode() engine.Value {
 	if m.origin != "" {
 		v["origin"] = m.origin
 	}
+	if m.system != "" {
+		v["system"] = m.system
+	}
+	if len(m.seed) > 0 {
+		v["seed"] = encodeSeed(m.seed)
+	}
 	if m.flow != "" {
 		v["flow"], v["process"] = m.flow, m.sender
 	}
@@ -75,6 +88,8 @@ func decodeQueuedInput(v engine.Value) *queuedInput {
 	m.inputs, _ = o["inputs"].(map[string]any)
 	m.model, _ = o["model"].(string)
 	m.origin, _ = o["origin"].(string)
+	m.system, _ = o["system"].(string)
+	m.seed = decodeSeed(o["seed"])
 	m.flow, _ = o["flow"].(string)
 	m.sender, _ = o["process"].(string)
 	return m
@@ -122,11 +137,14 @@ func (s *Session) Enqueue(ctx context.Context, message any, o SendOptions) (Rece
 
 // keep stores a message, if it is not known, and returns its reply, which no driver has yet.
 func (s *Session) keep(ctx context.Context, message any, o SendOptions) (*Reply, error) {
-	said := &queuedInput{inputs: o.Inputs, model: o.Model, origin: o.Origin, sender: s.m.local.Owner()}
+	said := &queuedInput{inputs: o.Inputs, model: o.Model, origin: o.Origin, system: o.System, sender: s.m.local.Owner()}
 	if s.flow != nil {
 		said.flow = s.flow.Fingerprint()
 	}
 	var err error
+	if said.seed, err = checkSeed(o.Seed); err != nil {
+		return nil, err
+	}
 	if said.message, err = engine.Normalize(message); err == nil && o.Inputs != nil {
 		var v engine.Value
 		v, err = engine.Normalize(o.Inputs)
@@ -257,6 +275,9 @@ func forkIDForMessage(session, message string) string {
 // checkSend checks that what the session waits for now can take the message. busy reports
 // that the message must wait.
 func (s *Session) checkSend(ctx context.Context, row *store.Session, said *queuedInput) (busy bool, err error) {
+	if len(said.seed) > 0 && (row.Length > 0 || row.Rounds > 0 || row.Queued > 0) {
+		return false, errSeedNotFirst(s.ID)
+	}
 	if row.Holder != "" {
 		r, err := s.m.store.Run(ctx, row.Holder)
 		if err != nil {
@@ -299,6 +320,9 @@ func (m *queuedInput) startOptions(f *flow.Flow) (b runner.StartOptions, err err
 		inputs[in.Name] = m.message
 	}
 	b.Settings = runner.SettingsFor(f, m.model)
+	if m.system != "" {
+		b.Settings.System = strings.TrimPrefix(b.Settings.System+"\n\n"+m.system, "\n\n")
+	}
 	b.Inputs, err = runner.CheckInputs(f, inputs)
 	return b, err
 }
@@ -326,7 +350,7 @@ func (m *Manager) roundBeginning(ctx context.Context, f *flow.Flow, row *store.S
 		return b, err
 	}
 	b.Round = &runner.Round{
-		Session: row.ID, Number: row.Rounds, At: row.Length, Main: row.Carryover,
+		Session: row.ID, Number: row.Rounds, At: row.Length, Main: row.Carryover, Seed: said.seed,
 		MaxMessages: f.Session.MaxMessages, MaxTokens: f.Session.MaxTokens,
 		Allowances: sessionAccounts(f.Session.Spend, row.Usage),
 	}
