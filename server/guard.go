@@ -53,12 +53,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (pattern string, 
 			if p.Status == http.StatusUnauthorized {
 				h.Set("WWW-Authenticate", "Bearer")
 			}
-			p.write(out)
+			s.fail(out, pattern, p)
 			return pattern, out
 		}
 	}
 	if p := s.checkBody(out, r); p != nil {
-		p.write(out)
+		s.fail(out, pattern, p)
 		return pattern, out
 	}
 	s.routes.mux.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), principalKey{}, who)))

@@ -18,6 +18,7 @@ import (
 	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/server"
 	"github.com/weir-run/weir/server/client"
+	"github.com/weir-run/weir/server/openai"
 )
 
 // flows are those that the tests serve, by file.
@@ -82,6 +83,7 @@ func openProcess(t *testing.T, dir string, o server.Options) *process {
 	o.App, o.Flows, o.Logger = p.app, served, slog.New(slog.DiscardHandler)
 	p.server, err = server.New(t.Context(), o)
 	must(err)
+	openai.Register(p.server)
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(err)
 	p.url = "http://" + l.Addr().String()
@@ -136,9 +138,12 @@ type answer struct {
 
 // problem is the code of a problem, "" for another answer.
 func (a answer) problem() string {
-	var p struct{ Code string }
+	var p struct {
+		Code  string
+		Error struct{ Code string } // of the protocols of others
+	}
 	_ = json.Unmarshal([]byte(a.body), &p) // another answer has no code
-	return p.Code
+	return p.Code + p.Error.Code
 }
 
 // send sends a request as it is; change may change it first.

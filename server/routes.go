@@ -11,26 +11,34 @@ import (
 // Scope is what a token must allow for a route.
 type Scope string
 
-// The scopes. Admin includes all others, and reaches the objects of all users.
+// The scopes. Admin includes all others but ActAs, and reaches the objects of all users.
 const (
 	Public Scope = "public" // needs no token
 	Read   Scope = "read"
 	Start  Scope = "start"
 	Answer Scope = "answer"
 	Admin  Scope = "admin"
+	// ActAs lets a program that serves several people name the user it acts for.
+	ActAs Scope = "act-as"
 )
 
 // Scopes lists the scopes that a token can have.
-func Scopes() []Scope { return []Scope{Read, Start, Answer, Admin} }
+func Scopes() []Scope { return []Scope{Read, Start, Answer, Admin, ActAs} }
 
 // routes is the only way to a handler: each pattern has a scope, which is checked before
 // the handler is called. It is the mux of the API's router too.
 type routes struct {
 	mux    *http.ServeMux
 	scopes map[string]Scope // by pattern
+	// fail writes problems of routes that have a form of their own, by pattern.
+	fail map[string]func(w http.ResponseWriter, p *Problem)
 }
 
-func newRoutes() *routes { return &routes{mux: http.NewServeMux(), scopes: make(map[string]Scope)} }
+func newRoutes() *routes {
+	return &routes{
+		mux: http.NewServeMux(), scopes: make(map[string]Scope), fail: make(map[string]func(w http.ResponseWriter, p *Problem)),
+	}
+}
 
 // handle adds a route that is not part of the API's description.
 func (r *routes) handle(pattern string, scope Scope, h http.HandlerFunc) {

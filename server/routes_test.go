@@ -78,6 +78,9 @@ func attacks(victim, own objects) map[string]attack {
 		"POST /v1/sessions/{session}/fork":              session("/fork", `{}`),
 		"GET /v1/memory":                                {},
 		"GET /v1/usage":                                 {},
+		"GET /v1/models":                                {},
+		"GET /v1/models/{model}":                        {},
+		"POST /v1/chat/completions":                     {body: `{"model":"talk","messages":[{"role":"user","content":"x"}]}`},
 	}
 }
 

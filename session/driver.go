@@ -491,7 +491,7 @@ func (c *driver) awaitNewRound(ctx context.Context, f *flow.Flow, row *store.Ses
 // answerFirstQuestion answers the first question of a round with the message that started
 // it, if the flow has no input for messages.
 func (c *driver) answerFirstQuestion(ctx context.Context, t *Reply, f *flow.Flow, row *store.Session, r runner.Result, said *queuedInput) (runner.Result, error) {
-	if _, ok := messageInput(f); ok {
+	if _, ok := MessageInput(f); ok {
 		return r, nil
 	}
 	now, err := c.m.store.Run(ctx, r.Run)

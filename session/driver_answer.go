@@ -50,7 +50,7 @@ func (c *driver) reanswerFirstQuestion(ctx context.Context, row *store.Session, 
 	if err != nil {
 		return false, err
 	}
-	if _, ok := messageInput(f); ok {
+	if _, ok := MessageInput(f); ok {
 		return false, nil
 	}
 	var said *queuedInput

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -31,28 +30,6 @@ func errSeedNotFirst(session string) error {
 	}
 }
 
-func encodeSeed(seed []convo.Message) engine.Value {
-	b, err := json.Marshal(seed)
-	if err != nil {
-		return nil // checkSeed has accepted only what can be encoded
-	}
-	v, err := engine.ParseValue(b)
-	if err != nil {
-		return nil
-	}
-	return v
-}
+func encodeSeed(seed []convo.Message) engine.Value { return plainValue(seed) }
 
-func decodeSeed(v engine.Value) (seed []convo.Message) {
-	if v == nil {
-		return nil
-	}
-	b, err := json.Marshal(v)
-	if err == nil {
-		err = json.Unmarshal(b, &seed)
-	}
-	if err != nil {
-		return nil // encodeSeed wrote it
-	}
-	return seed
-}
+func decodeSeed(v engine.Value) []convo.Message { return readPlain[[]convo.Message](v) }

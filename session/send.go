@@ -33,8 +33,8 @@ type SendOptions struct {
 	Inputs map[string]any
 	// Model replaces the flow's model for the round: "provider/model".
 	Model string
-	// System adds to the system instructions of the flow for the round.
-	System string
+	// Settings change the model settings of the main context for the round.
+	Settings RoundSettings
 	// Seed are messages of a conversation that took place elsewhere: they are added to the
 	// history before the round. Only the first message of a session may have them.
 	Seed []convo.Message
@@ -48,8 +48,9 @@ type queuedInput struct {
 	inputs  map[string]any
 	model   string
 	origin  string
-	system  string
-	seed    []convo.Message
+	// settings are kept as they are given.
+	settings RoundSettings
+	seed     []convo.Message
 	// flow is the fingerprint of the flow that the message was sent to, and sender the
 	// process that sent it, as an owner of runs. With them another process can start the
 	// round.
@@ -67,8 +68,8 @@ func (m *queuedInput) encode() engine.Value {
 	if m.origin != "" {
 		v["origin"] = m.origin
 	}
-	if m.system != "" {
-		v["system"] = m.system
+	if s := m.settings.encode(); s != nil {
+		v["settings"] = s
 	}
 	if len(m.seed) > 0 {
 		v["seed"] = encodeSeed(m.seed)
@@ -88,7 +89,7 @@ func decodeQueuedInput(v engine.Value) *queuedInput {
 	m.inputs, _ = o["inputs"].(map[string]any)
 	m.model, _ = o["model"].(string)
 	m.origin, _ = o["origin"].(string)
-	m.system, _ = o["system"].(string)
+	m.settings = decodeRoundSettings(o["settings"])
 	m.seed = decodeSeed(o["seed"])
 	m.flow, _ = o["flow"].(string)
 	m.sender, _ = o["process"].(string)
@@ -137,7 +138,7 @@ func (s *Session) Enqueue(ctx context.Context, message any, o SendOptions) (Rece
 
 // keep stores a message, if it is not known, and returns its reply, which no driver has yet.
 func (s *Session) keep(ctx context.Context, message any, o SendOptions) (*Reply, error) {
-	said := &queuedInput{inputs: o.Inputs, model: o.Model, origin: o.Origin, system: o.System, sender: s.m.local.Owner()}
+	said := &queuedInput{inputs: o.Inputs, model: o.Model, origin: o.Origin, settings: o.Settings, sender: s.m.local.Owner()}
 	if s.flow != nil {
 		said.flow = s.flow.Fingerprint()
 	}
@@ -309,7 +310,7 @@ func (m *queuedInput) startOptions(f *flow.Flow) (b runner.StartOptions, err err
 	}
 	inputs := make(map[string]any, len(m.inputs)+1)
 	maps.Copy(inputs, m.inputs)
-	in, ok := messageInput(f)
+	in, ok := MessageInput(f)
 	switch {
 	case !ok:
 	case in.Type == flow.TypeText:
@@ -320,9 +321,7 @@ func (m *queuedInput) startOptions(f *flow.Flow) (b runner.StartOptions, err err
 		inputs[in.Name] = m.message
 	}
 	b.Settings = runner.SettingsFor(f, m.model)
-	if m.system != "" {
-		b.Settings.System = strings.TrimPrefix(b.Settings.System+"\n\n"+m.system, "\n\n")
-	}
+	m.settings.apply(&b.Settings)
 	b.Inputs, err = runner.CheckInputs(f, inputs)
 	return b, err
 }
@@ -343,7 +342,7 @@ func (m *Manager) roundBeginning(ctx context.Context, f *flow.Flow, row *store.S
 		return b, err
 	}
 	b.ID, b.User, b.Origin = run, row.User, cmp.Or(said.origin, "session:"+row.ID)
-	if _, ok := messageInput(f); !ok { // kept to answer the first question
+	if _, ok := MessageInput(f); !ok { // kept to answer the first question
 		b.Inputs = append(b.Inputs, engine.Named{Name: messageName, Value: said.message})
 	}
 	if b.State, err = m.stateForRound(ctx, f, row); err != nil {

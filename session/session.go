@@ -160,7 +160,7 @@ func (m *Manager) flowOfSession(ctx context.Context, row *store.Session) (*flow.
 // checkTakesMessages returns an error for a flow that can neither take a message nor ask a
 // question.
 func (m *Manager) checkTakesMessages(f *flow.Flow) error {
-	if _, ok := messageInput(f); ok || m.mayAskQuestions(&f.Graph) {
+	if _, ok := MessageInput(f); ok || m.mayAskQuestions(&f.Graph) {
 		return nil
 	}
 	return &engine.Error{
@@ -180,9 +180,9 @@ func (m *Manager) mayAskQuestions(g *flow.Graph) bool {
 	return false
 }
 
-// messageInput returns the input that takes the message of a round: the one named message,
-// else the only required one of type text or message.
-func messageInput(f *flow.Flow) (flow.Input, bool) {
+// MessageInput returns the input that takes the message of a round: the one named message,
+// else the only required one of type text or message. ok is false if a flow has none.
+func MessageInput(f *flow.Flow) (flow.Input, bool) {
 	var only flow.Input
 	n := 0
 	for _, in := range f.Inputs {

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/internal/weirkit"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/session"
 )
 
 func TestASeedIsTheBeginningOfTheHistory(t *testing.T) {
@@ -69,7 +70,7 @@ func TestASeedAndASystemTextReachTheModel(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.db")
 	w, f := weirkit.OpenTalk(t, path, model, strings.Replace(weirkit.TalkFlow, "echo/m", "echo/m, system: Be brief.", 1))
 	s := weirkit.OpenSession(t, w, f)
-	o := weir.SendOptions{Seed: []convo.Message{{Role: convo.Assistant, Text: "before"}}, System: "Speak French."}
+	o := weir.SendOptions{Seed: []convo.Message{{Role: convo.Assistant, Text: "before"}}, Settings: session.RoundSettings{System: "Speak French."}}
 	weirkit.SendAndWait(t, s, "hello", o)
 	if want := []string{"assistant before", "user hello"}; !slices.Equal(texts, want) || system != "Be brief.\n\nSpeak French." {
 		t.Errorf("sent %q with the system text %q", texts, system)

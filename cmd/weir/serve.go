@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/server"
+	"github.com/weir-run/weir/server/openai"
 )
 
 type serveOptions struct {
@@ -99,6 +100,7 @@ func (p *cli) serveOn(ctx context.Context, desk *application, l net.Listener, fl
 	if err != nil {
 		return err
 	}
+	openai.Register(s)
 	stop := context.AfterFunc(ctx, s.Drain)
 	defer stop()
 	p.notef("weir: serving %s on http://%s", count(len(flows), "flow"), l.Addr())

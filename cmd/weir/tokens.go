@@ -51,6 +51,7 @@ user: it reaches only runs, sessions and memory of that user. Its scopes are:
   start    start, cancel, resume, fork and correct runs; send messages
   answer   answer questions and bring events
   admin    all of these, for the objects of all users
+  act-as   name the person for whom a request is made, for a program that serves several
 Only a digest of a token is stored.`,
 		Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -92,10 +93,10 @@ func (p *cli) createTokenCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&user, "user", "", "the `NAME` of the user that the token acts for")
 	f.StringVar(&name, "name", "", "what the token is for")
-	f.StringSliceVar(&scopes, "scope", nil, "a `SCOPE`: read, start, answer or admin; may be repeated")
+	f.StringSliceVar(&scopes, "scope", nil, "a `SCOPE`: read, start, answer, admin or act-as; may be repeated")
 	f.DurationVar(&lifetime, "for", 0, "how long the token is valid (default: until it is revoked)")
 	f.BoolVar(&p.json, "json", false, "print one JSON object")
-	_ = c.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"read", "start", "answer", "admin"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"read", "start", "answer", "admin", "act-as"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

@@ -1,0 +1,230 @@
+package openai
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/server"
+	"github.com/weir-run/weir/server/livetext"
+)
+
+func hexOf(b []byte) string { return hex.EncodeToString(b) }
+
+// wait waits until the round rests. A round that fails is an error; the record has it.
+func (x *exchange) wait() (*weir.ReplyState, error) {
+	if x.question != "" {
+		return nil, nil
+	}
+	state, err := x.reply.Wait(x.c.UntilDrain())
+	if err != nil {
+		if x.c.IsDraining() {
+			err = server.Unavailable()
+		}
+		return nil, err
+	}
+	return &state, failureOf(&state)
+}
+
+// failureOf returns the error of a round that failed or was cancelled.
+func failureOf(state *weir.ReplyState) error {
+	switch {
+	case state.Error != nil && state.Status == engine.Failed:
+		p := server.NewProblem(http.StatusInternalServerError, state.Error.Code, "run "+state.Run+" failed: "+state.Error.Message)
+		if state.Error.Hint != "" {
+			p.Hint = state.Error.Hint
+		}
+		return p
+	case state.Status == engine.Failed || state.Status == engine.Cancelled:
+		return server.NewProblem(http.StatusConflict, engine.CodeStatusConflict, "run "+state.Run+" was "+state.Status.String())
+	}
+	return nil
+}
+
+// textOf is the answer as the client gets it: what was said, and what the round waits for.
+func (x *exchange) textOf(state *weir.ReplyState) string {
+	if state == nil {
+		return x.question
+	}
+	return joinTexts(state.Text, questionText(state.Interrupts))
+}
+
+func joinTexts(texts ...string) string {
+	var out []string
+	for _, t := range texts {
+		if t != "" {
+			out = append(out, t)
+		}
+	}
+	return strings.Join(out, "\n\n")
+}
+
+// questionText says what a paused round waits for. A message answers the one question of a
+// userInput, and nothing else.
+func questionText(open []engine.Interrupt) string {
+	var texts []string
+	for i := range open {
+		q := &open[i]
+		switch {
+		case q.Kind == engine.AwaitInput && len(open) == 1:
+			texts = append(texts, joinTexts(q.Prompt, choices(q.Schema)))
+		default:
+			texts = append(texts, strings.TrimSpace(fmt.Sprintf("Waiting for %s (%s): %s", q.ID, q.Kind, q.Prompt)))
+		}
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// choices lists the values that a question takes.
+func choices(schema map[string]any) string {
+	list, _ := schema["enum"].([]any)
+	var out []string
+	for _, v := range list {
+		text, err := json.Marshal(v)
+		if s, ok := v.(string); ok {
+			text, err = []byte(s), nil
+		}
+		if err == nil {
+			out = append(out, string(text))
+		}
+	}
+	if out == nil {
+		return ""
+	}
+	return "(" + strings.Join(out, ", ") + ")"
+}
+
+// headers names the session and the run of the answer.
+func (x *exchange) headers(w http.ResponseWriter) {
+	if x.reply == nil {
+		return
+	}
+	w.Header().Set("X-Weir-Session", x.reply.Session.ID)
+	if run := x.reply.Run(); run != "" {
+		w.Header().Set("X-Weir-Run", run)
+	}
+}
+
+// usage is what the answer cost.
+func usage(state *weir.ReplyState) map[string]any {
+	if state == nil {
+		state = &weir.ReplyState{}
+	}
+	u := state.Spent
+	return map[string]any{
+		"prompt_tokens": u.Input, "completion_tokens": u.Output, "total_tokens": u.Input + u.Output,
+		"prompt_tokens_details": map[string]any{"cached_tokens": u.Cached},
+	}
+}
+
+// id is that of the completion.
+func (x *exchange) id() string {
+	if x.reply == nil {
+		return "chatcmpl-" + x.c.NewID()
+	}
+	return "chatcmpl-" + x.reply.Message
+}
+
+// completion is a whole chat completion.
+func (x *exchange) completion(state *weir.ReplyState, text string) map[string]any {
+	return map[string]any{
+		"id": x.id(), "object": "chat.completion", "created": x.at.Unix(), "model": x.flow.Name,
+		"choices": []any{map[string]any{
+			"index": 0, "finish_reason": "stop", "logprobs": nil,
+			"message": map[string]any{"role": "assistant", "content": text, "refusal": nil},
+		}},
+		"usage": usage(state),
+	}
+}
+
+// heartbeat is how often a stream without text sends a comment.
+const heartbeat = 15 * time.Second
+
+// speak calls say with the pieces of the answer as they are made, and beat while there are
+// none. It returns the result of the round. The error livetext.ErrRetracted means that text
+// which was sent is void; the round continues.
+func (x *exchange) speak(say func(text string) error, beat func() error) (*weir.ReplyState, *livetext.Reader, error) {
+	reader := livetext.NewReader(x.flow.Flow)
+	if x.question != "" {
+		return nil, reader, say(x.question)
+	}
+	texts := make(chan string)
+	failed := make(chan error, 1)
+	ctx := x.c.UntilDrain()
+	go func() {
+		defer close(texts)
+		for it, err := range x.reply.Items(ctx) {
+			var text string
+			if err == nil {
+				text, err = reader.Next(&it)
+			}
+			if err != nil {
+				failed <- err
+				return
+			}
+			if text == "" {
+				continue
+			}
+			select {
+			case texts <- text:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	if err := forward(texts, failed, say, beat); err != nil {
+		return nil, reader, err
+	}
+	state, err := x.wait()
+	if err != nil {
+		return state, reader, err
+	}
+	rest, err := reader.End(state.Text)
+	if err == nil {
+		err = say(rest)
+	}
+	return state, reader, err
+}
+
+// forward passes texts on until there are no more.
+func forward(texts <-chan string, failed <-chan error, say func(string) error, beat func() error) error {
+	t := time.NewTicker(heartbeat)
+	defer t.Stop()
+	for {
+		select {
+		case text, ok := <-texts:
+			if !ok {
+				select {
+				case err := <-failed:
+					return err
+				default:
+					return nil
+				}
+			}
+			if err := say(text); err != nil {
+				return err
+			}
+		case <-t.C:
+			if err := beat(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// retracted turns the error of a stream whose text is void into a problem that says where
+// the answer will be.
+func (x *exchange) retracted(err error) error {
+	if !errors.Is(err, livetext.ErrRetracted) {
+		return err
+	}
+	p := server.NewProblem(http.StatusConflict, engine.CodeStatusConflict, "text that was sent is void: its call failed and is made again")
+	p.Hint = "the run continues; read it with GET /v1/runs/" + x.reply.Run()
+	return p
+}

@@ -1,0 +1,58 @@
+package openai
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/server"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// endUser is the person for whom a request is made.
+type endUser struct {
+	// caller reaches the objects of that person.
+	caller *server.Caller
+	// known: nobody else sends requests with this token and these names.
+	known bool
+	// names narrow the search for a session: what the client says of the person and of the
+	// conversation, believed or not.
+	names []string
+}
+
+// endUserOf finds the end user of a request. A name in the request is believed only from a
+// token with the scope act-as; with another token it narrows the search for a session and
+// does nothing else.
+func endUserOf(c *server.Caller, r *http.Request, b caller) (endUser, error) {
+	h := r.Header
+	named := ""
+	for _, name := range []string{h.Get("X-Weir-User"), h.Get("X-OpenWebUI-User-Id"), b.SafetyIdentifier, b.User} {
+		if named == "" {
+			named = name
+		}
+	}
+	if len(named) > 200 || strings.TrimSpace(named) != named {
+		return endUser{}, server.InvalidRequest("body.user", "the user is longer than 200 bytes, or begins or ends with a blank")
+	}
+	u := endUser{caller: c, names: []string{named, h.Get("X-OpenWebUI-Chat-Id")}}
+	switch {
+	case c.MayActAs() && named != "":
+		u.caller, u.known = c.As(named), true
+	case c.MayActAs():
+		// The token serves several people, and nobody says which of them this is.
+	default:
+		u.known = c.User() != ""
+	}
+	return u, nil
+}
+
+// isTask reports whether a user interface asks for something about a conversation, such as
+// a title, and not within it.
+func isTask(r *http.Request, q *request) bool {
+	if r.Header.Get("X-Weir-Task") != "" {
+		return true
+	}
+	return len(q.history) == 0 && q.message.Role == convo.User && strings.HasPrefix(q.message.Text, "### Task:")
+}

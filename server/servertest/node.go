@@ -1,0 +1,94 @@
+package servertest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// installTime bounds the installation of packages, and clientTime a client's run.
+const (
+	installTime = 3 * time.Minute
+	clientTime  = 2 * time.Minute
+)
+
+// Node runs a script with Node.js and public packages of npm, such as "openai@7.57.0", and
+// returns what it prints. A script that fails fails the test. Packages are installed once on
+// a machine. The test is skipped where Node.js or the registry cannot be had, unless CI is
+// set, and with -short.
+func Node(t *testing.T, script string, env []string, packages ...string) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("installs packages of npm")
+	}
+	dir := install(t, packages)
+	text, err := os.ReadFile(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Modules are found from the folder of the script.
+	at := filepath.Join(dir, strconv.Itoa(os.Getpid())+"-"+filepath.Base(script))
+	if err := os.WriteFile(at, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(at) //nolint:errcheck // a leftover in a cache is harmless
+	ctx, cancel := context.WithTimeout(t.Context(), clientTime)
+	defer cancel()
+	node := filepath.Join(dir, "node_modules", ".bin", "node") // of the package node
+	if _, err := os.Stat(node); err != nil {
+		node = "node"
+	}
+	c := exec.CommandContext(ctx, node, at) //nolint:gosec // a script of this repository
+	c.Env = append(os.Environ(), env...)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", filepath.Base(script), err, out)
+	}
+	return string(out)
+}
+
+// install installs packages into a folder of the user's cache and returns it.
+func install(t *testing.T, packages []string) string {
+	t.Helper()
+	if _, err := exec.LookPath("npm"); err != nil {
+		missing(t, "npm is not installed: the public client cannot be run")
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	dir := filepath.Join(cache, "weir-test-npm", strings.NewReplacer("/", "-", "@", "-").Replace(strings.Join(packages, "_")))
+	whole := filepath.Join(dir, "installed")
+	if _, err := os.Stat(whole); err == nil {
+		return dir
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), installTime)
+	defer cancel()
+	c := exec.CommandContext(ctx, "npm", append([]string{"install", "--prefix", dir, "--no-audit", "--no-fund", "--no-save", "--loglevel=error"}, packages...)...) //nolint:gosec // packages that the tests name
+	if out, err := c.CombinedOutput(); err != nil {
+		missing(t, "npm could not install "+strings.Join(packages, " ")+": "+err.Error()+"\n"+string(out))
+	}
+	if err := os.WriteFile(whole, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// missing skips a test, or fails it where CI is set.
+func missing(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("CI") != "" && os.Getenv("WEIR_NO_NPM") == "" { // the script of CI found that there is none
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
