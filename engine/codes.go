@@ -142,6 +142,16 @@ func Codes() []CodeInfo {
 	return slices.Concat(runErrorCodes(), nodeErrorCodes(), codeNodeErrorCodes(), modelErrorCodes(), requestErrorCodes(), serverErrorCodes())
 }
 
+// Remedy returns what to do about an error with a code, "" for an unknown code.
+func Remedy(code string) string {
+	for _, c := range Codes() {
+		if c.Code == code {
+			return c.Remedy
+		}
+	}
+	return ""
+}
+
 func runErrorCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeCancelled, "The run was cancelled. Neither retry nor onError handles a cancellation.", "Start the flow again."},

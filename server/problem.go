@@ -46,15 +46,10 @@ func (p *Problem) GetStatus() int { return p.Status }
 func (p *Problem) ContentType(string) string { return "application/problem+json" }
 
 func newProblem(status int, code, detail string) *Problem {
-	p := &Problem{
+	return &Problem{
 		Type: "urn:weir:error:" + code, Title: http.StatusText(status), Status: status, Code: code, Detail: detail,
+		Hint: engine.Remedy(code),
 	}
-	for _, c := range engine.Codes() {
-		if c.Code == code {
-			p.Hint = c.Remedy
-		}
-	}
-	return p
 }
 
 // invalidRequest is a mistake in a request.

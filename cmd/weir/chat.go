@@ -322,7 +322,7 @@ func (c *chat) reportError(ctx context.Context, err error) error {
 	}
 	c.failed = true
 	if _, gone := c.session.Info(ctx); errors.Is(gone, store.ErrNotFound) {
-		err = &sessionNotFound{fmt.Errorf("session %s was deleted: %w", c.session.ID, store.ErrNotFound)}
+		err = sessionNotFound(fmt.Errorf("session %s was deleted: %w", c.session.ID, store.ErrNotFound))
 	}
 	if c.p.json {
 		writeJSON(c.p.out, replyReport{

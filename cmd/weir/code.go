@@ -170,21 +170,12 @@ func percent(l *codegen.Learned) string {
 func (d *application) findLearned(ctx context.Context, prefix string) (codegen.Learned, error) {
 	l, err := d.LearnedCode().Find(ctx, prefix)
 	if errors.Is(err, store.ErrNotFound) {
-		err = &codeNotFound{err}
+		err = &notFoundError{err, "code list", "learned programs"}
 	} else if err != nil {
 		err = &usageError{Err: err}
 	}
 	return l, err
 }
-
-// codeNotFound is a learned program that is not there.
-type codeNotFound struct{ err error }
-
-// Error is the cause's.
-func (e *codeNotFound) Error() string { return e.err.Error() }
-
-// Unwrap returns the cause.
-func (e *codeNotFound) Unwrap() error { return e.err }
 
 func (p *cli) showCodeCommand() *cobra.Command {
 	asJSON := false

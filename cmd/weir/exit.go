@@ -15,8 +15,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// The exit codes that scripts build on. A process that a signal ended has 128
-// and the signal's number: 130 for Ctrl-C, 143 for SIGTERM.
+// The exit codes, on which scripts rely. A process that a signal ended exits with 128 plus
+// the number of the signal: 130 for Ctrl-C, 143 for SIGTERM.
 const (
 	exitOK        = 0
 	exitFailed    = 1
@@ -25,10 +25,10 @@ const (
 	exitCancelled = 4
 )
 
-// exitError ends the command with a code; what there was to say has been said.
+// exitError ends the command with a code. The command has printed why.
 type exitError struct{ code int }
 
-// Error is for the unlikely reader.
+// Error implements error. It is not printed.
 func (e *exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
 // usageError is a command line that cannot be executed as it is.
@@ -38,7 +38,7 @@ func usagef(format string, args ...any) error {
 	return &usageError{Err: fmt.Errorf(format, args...)}
 }
 
-// exitCode is what a command ends with that failed with err.
+// exitCode returns the exit code of a command that failed with err.
 func exitCode(ctx context.Context, err error) int {
 	if s, ok := errors.AsType[*errSignal](context.Cause(ctx)); ok {
 		return s.code()
@@ -60,7 +60,34 @@ func exitCode(ctx context.Context, err error) int {
 	return exitFailed
 }
 
-// hint says what to do about an error, "" where the error says it itself.
+// hinted is an error that knows what to do about it.
+type hinted interface {
+	error
+	Hint() string
+}
+
+// notFoundError is an error about an object that does not exist, other than a run.
+type notFoundError struct {
+	err error
+	// list is the command that lists the objects, and what names them: "memory list", "items".
+	list, what string
+}
+
+// Error returns the text of the cause.
+func (e *notFoundError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *notFoundError) Unwrap() error { return e.err }
+
+// Hint implements hinted.
+func (e *notFoundError) Hint() string {
+	return fmt.Sprintf("`weir %s` lists the %s; --db or WEIR_DB selects the database", e.list, e.what)
+}
+
+func sessionNotFound(err error) error { return &notFoundError{err, "sessions", "sessions"} }
+
+// hint says what to do about an error, "" if the error says it itself. Where the error has no
+// hint of its own, the remedy is that of its code in the table of error codes.
 func hint(err error) string {
 	if e, ok := errors.AsType[*engine.Error](err); ok {
 		if e.Code == engine.CodeInput && e.Hint == "" {
@@ -71,51 +98,28 @@ func hint(err error) string {
 	if e, ok := errors.AsType[*runner.Refusal](err); ok {
 		return e.Instead
 	}
-	if e, ok := errors.AsType[*runner.DependenciesChanged](err); ok {
+	if e, ok := errors.AsType[hinted](err); ok {
 		return e.Hint()
 	}
-	if e, ok := errors.AsType[*runner.Poisoned](err); ok {
-		return e.Hint()
-	}
-	if e, ok := errors.AsType[*runner.Owned](err); ok {
-		return e.Hint()
-	}
-	if _, ok := errors.AsType[*sessionNotFound](err); ok {
-		return "`weir sessions` lists the sessions; --db or WEIR_DB says in which database"
-	}
-	if _, ok := errors.AsType[*memoryNotFound](err); ok {
-		return "`weir memory list` lists what is remembered; --db or WEIR_DB says in which database"
-	}
-	if _, ok := errors.AsType[*codeNotFound](err); ok {
-		return "`weir code list` lists what was learned; --db or WEIR_DB says in which database"
-	}
-	switch {
-	case errors.Is(err, store.ErrOwned):
-		return "wait for it to end, watch it with `weir show`, or stop it with `weir cancel`"
-	case errors.Is(err, store.ErrBusy):
-		return "send it again when the round has ended, or have it wait or fork with --busy"
-	case errors.Is(err, store.ErrSessionAdvanced):
-		return "say it again in the session, or go on from before it with `weir sessions fork`"
-	case errors.Is(err, store.ErrNotFound):
-		return "`weir runs` lists the runs; --db or WEIR_DB says in which database"
-	case errors.Is(err, store.ErrExists):
+	if errors.Is(err, store.ErrExists) {
 		return "give another with --id, or none"
-	case errors.Is(err, runner.ErrNoInterrupt):
-		return "`weir show RUN` lists what the run waits for"
-	case errors.Is(err, runner.ErrDependenciesChanged):
-		return "use what it was started with, continue it under what there is now with `weir resume RUN --accept-changes`, or from some point with `weir fork RUN --from NODE`"
-	case errors.Is(err, store.ErrNewerVersion):
-		return "use the version of Weir that wrote the database, or another one with --db"
-	case errors.Is(err, store.ErrCorrupt):
-		return "restore the database from a copy; the file was not changed"
-	case errors.Is(err, store.ErrFull):
-		return "make room and `weir resume` the run: what was acknowledged is kept"
 	}
-	return ""
+	switch code := app.ErrorCode(err); code {
+	case engine.CodeFailed, engine.CodeUsage, engine.CodeFlowInvalid: // their messages say it
+		return ""
+	default:
+		return asHint(engine.Remedy(code))
+	}
 }
 
-// printError tells of an error that ended a command, in the form that was asked
-// for, and returns the exit code.
+// asHint returns the sentence of a table in the form of a hint.
+func asHint(sentence string) string {
+	s := strings.TrimSuffix(sentence, ".")
+	return strings.ToLower(s[:min(1, len(s))]) + s[min(1, len(s)):]
+}
+
+// printError prints an error that ended a command, as text or JSON, and returns the exit
+// code.
 func (p *cli) printError(ctx context.Context, err error) int {
 	code := exitCode(ctx, err)
 	if p.json {

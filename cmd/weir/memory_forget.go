@@ -151,16 +151,7 @@ func findMemory(ctx context.Context, m store.MemoryStore, prefix string) (*memor
 		}
 	}
 	if len(list) == 0 || prefix == "" {
-		return nil, &memoryNotFound{fmt.Errorf("item %s: %w", prefix, store.ErrNotFound)}
+		return nil, &notFoundError{fmt.Errorf("item %s: %w", prefix, store.ErrNotFound), "memory list", "items"}
 	}
 	return nil, usagef("%d items begin with %q, as %s and %s; give more of it", len(list), prefix, list[0].ID, list[1].ID)
 }
-
-// memoryNotFound is an item that is not there.
-type memoryNotFound struct{ err error }
-
-// Error is the cause's.
-func (e *memoryNotFound) Error() string { return e.err.Error() }
-
-// Unwrap returns the cause.
-func (e *memoryNotFound) Unwrap() error { return e.err }

@@ -180,17 +180,8 @@ func unknownSession(err error) error {
 	if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	return &sessionNotFound{err}
+	return sessionNotFound(err)
 }
-
-// sessionNotFound is a session that is not there.
-type sessionNotFound struct{ err error }
-
-// Error is the cause's.
-func (e *sessionNotFound) Error() string { return e.err.Error() }
-
-// Unwrap returns the cause.
-func (e *sessionNotFound) Unwrap() error { return e.err }
 
 // completeSessions offers the newest sessions.
 func (p *cli) completeSessions(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {

@@ -146,7 +146,7 @@ func (d *application) findTrajectory(ctx context.Context, prefix string) (string
 	}
 	id, err = d.find(ctx, prefix)
 	if errors.Is(err, store.ErrNotFound) || prefix == "" {
-		return "", &sessionNotFound{fmt.Errorf("no session and no run begins with %q: %w", prefix, store.ErrNotFound)}
+		return "", sessionNotFound(fmt.Errorf("no session and no run begins with %q: %w", prefix, store.ErrNotFound))
 	}
 	return id, err
 }
