@@ -348,13 +348,3 @@ func (r *Run) applyEffectStarted(e *EffectStarted) error {
 	r.reserve(e)
 	return nil
 }
-
-// effectNode is the path in an effect's key path/name#ordinal.
-func effectNode(key string) string {
-	for i := len(key) - 1; i >= 0; i-- {
-		if key[i] == '/' {
-			return key[:i]
-		}
-	}
-	return ""
-}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Forked returns the newest fork of a run that shares the past of another, nil for a run
@@ -243,11 +242,11 @@ func EventPath(e Event) string {
 	case *NoteRecorded:
 		return e.Path
 	case *InterruptAnswered:
-		return interruptPath(e.ID)
+		return interruptNode(e.ID)
 	case *ChildReported:
-		return interruptPath(e.ID)
+		return interruptNode(e.ID)
 	case *TimerFired:
-		return interruptPath(e.ID)
+		return interruptNode(e.ID)
 	}
 	return endedNode(e)
 }
@@ -273,15 +272,6 @@ func endedNode(e Event) string {
 		return e.Path
 	}
 	return ""
-}
-
-// interruptPath returns the path in an interrupt's id path:name#ordinal. The timer of a
-// retry has its node's path as its id.
-func interruptPath(id string) string {
-	if i := strings.LastIndexByte(id, ':'); i >= 0 {
-		return id[:i]
-	}
-	return id
 }
 
 // Unstarted reports whether the node at the path exists and has not started.

@@ -2,7 +2,6 @@ package flowtest
 
 import (
 	"regexp"
-	"strings"
 	"sync"
 
 	"github.com/weir-run/weir/engine"
@@ -68,7 +67,7 @@ func newAnswerSet(list []*answer) *answerSet {
 
 // find returns the answer to an interrupt, nil if there is none left.
 func (p *answerSet) find(i engine.Interrupt) (a *answer, nth int) {
-	asks := i.ID[:max(strings.LastIndexByte(i.ID, ':'), 0)]
+	asks, _ := engine.SplitInterruptID(i.ID)
 	path := nodeOfInterrupt(i.ID)
 	keys := []string{i.ID, path, recorded.PathWithoutIterations(asks) + i.ID[len(asks):], recorded.PathWithoutIterations(path)}
 	if i.Kind == engine.AwaitBreak { // an answer to the child does not apply to the node's own questions
@@ -118,5 +117,6 @@ func (p *answerSet) unused(list []*answer) []*answer {
 
 // nodeOfInterrupt returns the path of the waiting node: an id is PATH:NAME#N.
 func nodeOfInterrupt(id string) string {
-	return withoutChildren(id[:max(strings.LastIndexByte(id, ':'), 0)])
+	path, _ := engine.SplitInterruptID(id)
+	return withoutChildren(path)
 }

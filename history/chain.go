@@ -112,10 +112,7 @@ func (c *chainBuilder) applyEvent(e engine.Event, number int64, at time.Time) {
 			w.Code = e.Code
 		}
 	case *engine.EffectCompleted:
-		path, _, _ := strings.Cut(e.Key, "#")
-		if i := strings.LastIndexByte(e.Key, '/'); i >= 0 {
-			path = e.Key[:i]
-		}
+		path, _ := engine.SplitEffectKey(e.Key)
 		if w := c.running[path]; w != nil && e.Usage != nil {
 			w.Usage = w.Usage.Add(*e.Usage)
 		}

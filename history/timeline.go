@@ -131,7 +131,8 @@ func (c *Timeline) apply(e engine.Event, number, at int64) {
 	case *engine.InterruptAnswered:
 		c.applyAnswer(e)
 	case *engine.EffectCompleted:
-		n := c.node(nodeOfEffect(e.Key))
+		path, _ := engine.SplitEffectKey(e.Key)
+		n := c.node(path)
 		n.Effects = append(n.Effects, e)
 	case *engine.NodeOverridden:
 		n := c.node(e.Path)
@@ -219,11 +220,6 @@ func (c *Timeline) openInterrupt(i engine.Interrupt) InterruptRecord {
 		w.Answered, w.Answer, w.By = true, g.Answer, g.By
 	}
 	return w
-}
-
-// nodeOfEffect returns the path of the node of an effect key, PATH/NAME#N.
-func nodeOfEffect(key string) string {
-	return key[:max(strings.LastIndexByte(key, '/'), 0)]
 }
 
 // sort puts the nodes into flow order, and after each composite its iterations in order,

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine"
@@ -147,7 +146,7 @@ func (l *Local) childRow(run string) (childrun.Row, error) {
 func (x *Execution) childStartOptions(c *engine.OpenChild) StartOptions {
 	b := childStartOptionsOf(x.m.run.Start, x.ID, c)
 	b.Folder = x.m.program.folderOf(x.m.run.Start.Folder, c.Start.Fingerprint)
-	path := c.ID[:max(strings.LastIndexByte(c.ID, ':'), 0)]
+	path, _ := engine.SplitInterruptID(c.ID)
 	if n := x.m.run.Plan().Find(path); n != nil && n.Def.Uses == nil {
 		b.caller = c.ID
 	}

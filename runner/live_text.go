@@ -63,7 +63,7 @@ func (l liveText) add(it *Item) (before []Item) {
 // mayBeAnswer reports whether the output of an effect may be the answer of its node: that of a model's turn may, that
 // of a summary or a queue may not.
 func mayBeAnswer(effect string) bool {
-	_, name := cutLast(effect, '/')
+	_, name := engine.SplitEffectKey(effect)
 	name, _, _ = strings.Cut(name, "#")
 	return effect == "" || name == "model"
 }
@@ -80,7 +80,7 @@ func (s *effectOutput) retract(out []Item, k liveKey, at int64) []Item {
 func (l liveText) applyEvent(run string, e engine.Event, at int64) []Item {
 	switch e := e.(type) {
 	case *engine.EffectCompleted:
-		path, _ := cutLast(e.Key, '/')
+		path, _ := engine.SplitEffectKey(e.Key)
 		k := liveKey{run, path, e.Key}
 		s := l[k]
 		delete(l, k)
@@ -185,13 +185,4 @@ func (l liveText) snapshots(at int64) []Item {
 		}
 	}
 	return out
-}
-
-// cutLast cuts s around its last sep; after is "" if there is none.
-func cutLast(s string, sep byte) (before, after string) {
-	i := strings.LastIndexByte(s, sep)
-	if i < 0 {
-		return s, ""
-	}
-	return s[:i], s[i+1:]
 }

@@ -342,7 +342,7 @@ func (r *reader) trackLive(it *Item) {
 			r.liveSeen[k] = struct{}{}
 		}
 	case *engine.EffectCompleted:
-		path, _ := cutLast(e.Key, '/')
+		path, _ := engine.SplitEffectKey(e.Key)
 		delete(r.liveSeen, liveKey{it.Run, path, e.Key})
 	case *engine.NodeCompleted:
 		delete(r.liveSeen, liveKey{it.Run, e.Path, ""})

@@ -2,7 +2,6 @@ package weirtest
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -82,7 +81,8 @@ func (p *caseRunner) answer(ctx context.Context, run *weir.Run, open []engine.In
 	for _, i := range open {
 		v, ok := p.c.Answers[i.ID]
 		if !ok {
-			v, ok = p.c.Answers[i.ID[:strings.LastIndexByte(i.ID, ':')]]
+			path, _ := engine.SplitInterruptID(i.ID)
+			v, ok = p.c.Answers[path]
 		}
 		if !ok {
 			continue

@@ -214,7 +214,8 @@ func showsContext(nodeType, key string) bool {
 }
 
 func summarises(key string) bool {
-	return strings.HasPrefix(key[strings.LastIndexByte(key, '/')+1:], "summary#")
+	_, name := engine.SplitEffectKey(key)
+	return strings.HasPrefix(name, "summary#")
 }
 
 // manifest is what the window held, and what of the context was not sent.

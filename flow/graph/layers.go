@@ -1,9 +1,6 @@
 package graph
 
-import (
-	"cmp"
-	"slices"
-)
+import "github.com/weir-run/weir/internal/layered"
 
 // vertex is a node of the layout, or a point where a long line crosses a layer.
 type vertex struct {
@@ -22,13 +19,13 @@ type layers struct {
 	paths    [][]int // for each line the vertices it passes, including its ends
 }
 
-// layered assigns nodes to layers. Nodes are in flow order, so every line leads from a
-// lower to a higher index.
-func layered(sizes []size, lines []drawnEdge) *layers {
-	depth := make([]int, len(sizes))
-	for _, l := range sortLines(lines) {
-		depth[l.to] = max(depth[l.to], depth[l.from]+1)
+// newLayers assigns nodes to layers.
+func newLayers(sizes []size, lines []drawnEdge) *layers {
+	next := make([][]int, len(sizes))
+	for _, l := range lines {
+		next[l.from] = append(next[l.from], l.to)
 	}
+	depth := layered.Depths(next)
 	lowerSources(depth, lines)
 	g := &layers{vertices: make([]vertex, len(sizes))}
 	for i, s := range sizes {
@@ -47,12 +44,6 @@ func layered(sizes []size, lines []drawnEdge) *layers {
 		g.rows[v.layer] = append(g.rows[v.layer], i)
 	}
 	return g
-}
-
-func sortLines(lines []drawnEdge) []drawnEdge {
-	out := slices.Clone(lines)
-	slices.SortStableFunc(out, func(a, b drawnEdge) int { return cmp.Compare(a.from, b.from) })
-	return out
 }
 
 // lowerSources moves nodes without incoming lines next to their targets.
@@ -91,105 +82,12 @@ func (g *layers) route(l drawnEdge) []int {
 	return path
 }
 
-// orderSweeps is the number of times that the rows are ordered, down and up alternately.
-// More sweeps rarely make a difference.
-const orderSweeps = 12
-
-// order orders each row by the mean position of connected vertices, and keeps the order
-// with the fewest crossings.
+// order orders each row so that few lines cross.
 func (g *layers) order() {
-	best, least := g.cloneRows(), g.crossings()
-	for s := range orderSweeps {
-		if least == 0 {
-			break
-		}
-		if s%2 == 0 {
-			for _, row := range g.rows[min(1, len(g.rows)):] {
-				g.arrange(row, func(v *vertex) []int { return v.up })
-			}
-		} else {
-			for i := len(g.rows) - 2; i >= 0; i-- {
-				g.arrange(g.rows[i], func(v *vertex) []int { return v.down })
-			}
-		}
-		if n := g.crossings(); n < least {
-			best, least = g.cloneRows(), n
-		}
+	d := layered.Drawing{Rows: g.rows, Up: make([][]int, len(g.vertices)), Down: make([][]int, len(g.vertices))}
+	for i := range g.vertices {
+		d.Up[i], d.Down[i] = g.vertices[i].up, g.vertices[i].down
 	}
-	g.rows = best
-}
-
-func (g *layers) cloneRows() [][]int {
-	out := make([][]int, len(g.rows))
-	for i, r := range g.rows {
-		out[i] = slices.Clone(r)
-	}
-	return out
-}
-
-// positions returns each vertex's position in its row.
-func (g *layers) positions() []int {
-	pos := make([]int, len(g.vertices))
-	for _, row := range g.rows {
-		for i, v := range row {
-			pos[v] = i
-		}
-	}
-	return pos
-}
-
-func (g *layers) arrange(row []int, joined func(*vertex) []int) {
-	pos := g.positions()
-	middle := make(map[int]float64, len(row))
-	for i, v := range row {
-		list := joined(&g.vertices[v])
-		if len(list) == 0 {
-			middle[v] = float64(i)
-			continue
-		}
-		sum := 0
-		for _, u := range list {
-			sum += pos[u]
-		}
-		middle[v] = float64(sum) / float64(len(list))
-	}
-	slices.SortStableFunc(row, func(a, b int) int { return cmp.Compare(middle[a], middle[b]) })
-}
-
-// crossings counts the crossing lines between neighbouring rows.
-func (g *layers) crossings() int {
-	pos := g.positions()
-	n := 0
-	for _, row := range g.rows {
-		var ends []int // lower ends, in the order of the upper ones
-		for _, v := range row {
-			down := make([]int, 0, len(g.vertices[v].down))
-			for _, u := range g.vertices[v].down {
-				down = append(down, pos[u])
-			}
-			slices.Sort(down)
-			ends = append(ends, down...)
-		}
-		n += inversions(ends)
-	}
-	return n
-}
-
-// inversions counts the pairs in the wrong order, by merge sort.
-func inversions(list []int) int {
-	if len(list) < 2 {
-		return 0
-	}
-	a, b := slices.Clone(list[:len(list)/2]), slices.Clone(list[len(list)/2:])
-	n := inversions(a) + inversions(b)
-	slices.Sort(a)
-	slices.Sort(b)
-	i := 0
-	for _, y := range b {
-		for i < len(a) && a[i] <= y {
-			i++
-		}
-		n += len(a) - i
-	}
-	return n
+	d.Order()
+	g.rows = d.Rows
 }

@@ -51,7 +51,7 @@ func layout(g *flow.Graph) *picture {
 		}
 	}
 	lines := edgesOf(g)
-	l := layered(sizes, lines)
+	l := newLayers(sizes, lines)
 	l.order()
 	l.place()
 	return l.picture(g, lines, inner)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/weir-run/weir/internal/layered"
 	"github.com/weir-run/weir/trajectory"
 )
 
@@ -45,9 +46,9 @@ type layers struct {
 	in, out  int // the entry and exit vertices, -1 for none
 }
 
-// layered assigns blocks to layers by the longest path to them, and divides connectors into segments. A connector may
+// newLayers assigns blocks to layers by the longest path to them, and divides connectors into segments. A connector may
 // begin at entry or end at exit.
-func layered(blocks []*block, ties []connector) *layers {
+func newLayers(blocks []*block, ties []connector) *layers {
 	l := &layers{vertices: make([]vertex, len(blocks), len(blocks)+2), in: -1, out: -1}
 	for i, b := range blocks {
 		l.vertices[i] = vertex{block: i, w: b.w, h: b.h}
@@ -114,7 +115,7 @@ func (l *layers) assignLayers(ties []connector) {
 		}
 	}
 	last := 0
-	for i, depth := range depths(next) {
+	for i, depth := range layered.Depths(next) {
 		l.vertices[i].layer = depth
 		if i != l.out {
 			last = max(last, depth)
@@ -123,34 +124,6 @@ func (l *layers) assignLayers(ties []connector) {
 	if l.out >= 0 {
 		l.vertices[l.out].layer = last + 1
 	}
-}
-
-// depths returns for each vertex the length of the longest path to it.
-func depths(next [][]int) []int {
-	out := make([]int, len(next))
-	open := make([]int, len(next))
-	for _, list := range next {
-		for _, to := range list {
-			open[to]++
-		}
-	}
-	var free []int
-	for i, n := range open {
-		if n == 0 {
-			free = append(free, i)
-		}
-	}
-	for len(free) > 0 {
-		i := free[0]
-		free = free[1:]
-		for _, to := range next[i] {
-			out[to] = max(out[to], out[i]+1)
-			if open[to]--; open[to] == 0 {
-				free = append(free, to)
-			}
-		}
-	}
-	return out
 }
 
 // passKey identifies the point at which lines of one relation to one vertex pass a layer.
@@ -219,66 +192,23 @@ func edgePull(r trajectory.Relation) float64 {
 	}
 }
 
-// orderSweeps is the number of passes over the rows, alternately down and up.
-const orderSweeps = 16
-
-// order sorts each row by the mean position of the connected vertices, and keeps the order with the fewest crossings.
+// order orders each row so that few segments cross.
 func (l *layers) order() {
-	best, least := cloneRows(l.rows), l.crossings()
-	for s := 0; s < orderSweeps && least > 0; s++ {
-		at := l.places()
-		for i := range l.rows {
-			if s%2 == 0 {
-				l.arrange(l.rows[i], at, func(v *vertex) []weightedLink { return v.up })
-			} else {
-				l.arrange(l.rows[len(l.rows)-1-i], at, func(v *vertex) []weightedLink { return v.down })
-			}
-		}
-		if n := l.crossings(); n < least {
-			best, least = cloneRows(l.rows), n
-		}
+	n := len(l.vertices)
+	d := layered.Drawing{Rows: l.rows, Up: make([][]int, n), Down: make([][]int, n), Class: make([]int, n)}
+	for i := range l.vertices {
+		d.Up[i], d.Down[i], d.Class[i] = targets(l.vertices[i].up), targets(l.vertices[i].down), l.sortClass(i)
 	}
-	l.rows = best
+	d.Order()
+	l.rows = d.Rows
 }
 
-func cloneRows(rows [][]int) [][]int {
-	out := make([][]int, len(rows))
-	for i, r := range rows {
-		out[i] = slices.Clone(r)
+func targets(links []weightedLink) []int {
+	out := make([]int, len(links))
+	for i, k := range links {
+		out[i] = k.to
 	}
 	return out
-}
-
-// places returns the position of each vertex in its row.
-func (l *layers) places() []int {
-	at := make([]int, len(l.vertices))
-	for _, row := range l.rows {
-		for i, v := range row {
-			at[v] = i
-		}
-	}
-	return at
-}
-
-// arrange sorts one row and updates at, the position of each vertex in its row.
-func (l *layers) arrange(row, at []int, side func(*vertex) []weightedLink) {
-	middle := make(map[int]float64, len(row))
-	for i, v := range row {
-		middle[v] = float64(i)
-		if links := side(&l.vertices[v]); len(links) > 0 {
-			sum := 0.0
-			for _, k := range links {
-				sum += float64(at[k.to])
-			}
-			middle[v] = sum / float64(len(links))
-		}
-	}
-	slices.SortStableFunc(row, func(a, b int) int {
-		return cmp.Or(cmp.Compare(middle[a], middle[b]), cmp.Compare(l.sortClass(a), l.sortClass(b)))
-	})
-	for i, v := range row {
-		at[v] = i
-	}
 }
 
 // sortClass puts steps to the left of data, and passing lines to the right of both.
@@ -290,41 +220,4 @@ func (l *layers) sortClass(v int) int {
 		return 0
 	}
 	return 1
-}
-
-// crossings counts the crossings of segments between rows.
-func (l *layers) crossings() int {
-	at := l.places()
-	n := 0
-	for _, row := range l.rows {
-		var ends []int
-		for _, v := range row {
-			from := len(ends)
-			for _, k := range l.vertices[v].down {
-				ends = append(ends, at[k.to])
-			}
-			slices.Sort(ends[from:])
-		}
-		n += inversions(ends)
-	}
-	return n
-}
-
-// inversions counts the pairs in descending order, with a Fenwick tree of counts.
-func inversions(list []int) int {
-	if len(list) < 2 {
-		return 0
-	}
-	seen := make([]int, slices.Max(list)+2)
-	n := 0
-	for i, v := range list {
-		n += i // all earlier numbers, less those that are not larger
-		for at := v + 1; at > 0; at -= at & -at {
-			n -= seen[at]
-		}
-		for at := v + 1; at < len(seen); at += at & -at {
-			seen[at]++
-		}
-	}
-	return n
 }

@@ -1,5 +1,7 @@
 package draw
 
+import "github.com/weir-run/weir/internal/layered"
+
 // panelSplit has the panel of each block of a round.
 type panelSplit struct {
 	count   int
@@ -12,7 +14,7 @@ func (f *blockRound) splitPanels() panelSplit {
 	for _, t := range f.connectors {
 		next[t.from] = append(next[t.from], t.to)
 	}
-	layer := depths(next)
+	layer := layered.Depths(next)
 	var highs []float64
 	var shelf []*block
 	for i, l := range layer {

@@ -49,7 +49,7 @@ func (p *panel) corner(b int) (x, y float64) {
 
 // layOut sets all positions in a panel.
 func (p *panel) layOut() {
-	p.layers = layered(p.blocks, p.connectors)
+	p.layers = newLayers(p.blocks, p.connectors)
 	p.layers.order()
 	wide := p.layers.place()
 	p.w = max(cardWidth+2*framePad, wide) + 2*panelPad

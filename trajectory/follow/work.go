@@ -66,13 +66,13 @@ func (f *Follower) nodeStarted(e *engine.NodeStarted) {
 
 // effectCompleted reads the result of an effect.
 func (f *Follower) effectCompleted(e *engine.EffectCompleted) {
-	i := strings.LastIndexByte(e.Key, '/')
-	w := f.running[e.Key[:max(i, 0)]]
+	path, effect := engine.SplitEffectKey(e.Key)
+	w := f.running[path]
 	if w == nil || e.Error != nil {
 		return
 	}
 	w.effects++
-	name, number, _ := strings.Cut(e.Key[i+1:], "#")
+	name, number, _ := strings.Cut(effect, "#")
 	n, err := strconv.Atoi(number)
 	if err != nil {
 		return
@@ -158,15 +158,15 @@ func (f *Follower) nodeWaiting(e *engine.NodeWaiting) {
 }
 
 func (f *Follower) interruptAnswered(e *engine.InterruptAnswered) {
-	i := strings.LastIndexByte(e.ID, ':')
-	if w := f.running[e.ID[:max(i, 0)]]; w != nil && w.questions[e.ID] {
+	path, _ := engine.SplitInterruptID(e.ID)
+	if w := f.running[path]; w != nil && w.questions[e.ID] {
 		w.humanAnswers = append(w.humanAnswers, node.TextOf(e.Value))
 	}
 }
 
 func (f *Follower) childReported(e *engine.ChildReported) {
-	i := strings.LastIndexByte(e.ID, ':')
-	if w := f.running[e.ID[:max(i, 0)]]; w != nil {
+	path, _ := engine.SplitInterruptID(e.ID)
+	if w := f.running[path]; w != nil {
 		w.child, w.childPath = e.Run, ChildPath(f.options.RootPath, &engine.RunStarted{Node: e.ID})
 	}
 }
