@@ -24,6 +24,9 @@ type Interrupt struct {
 	Node   string         `json:"node"`
 	Prompt string         `json:"prompt"`
 	Schema map[string]any `json:"schema"` // null accepts any text
+	Kind   string         `json:"kind"`   // an engine.InterruptKind
+	// Due is Unix time in milliseconds: when the wait ends without an answer; 0 is never.
+	Due int64 `json:"due,omitempty"`
 }
 
 // Usage is an engine.Usage with all keys present, save Estimated where it is 0. Cost is in
@@ -51,7 +54,7 @@ func RunReportOf(r weir.Result) RunReport {
 func InterruptsOf(list []engine.Interrupt) []Interrupt {
 	out := make([]Interrupt, 0, len(list))
 	for _, i := range list {
-		out = append(out, Interrupt{ID: i.ID, Node: history.NodeOfInterrupt(i.ID), Prompt: i.Prompt, Schema: i.Schema})
+		out = append(out, Interrupt{ID: i.ID, Node: history.NodeOfInterrupt(i.ID), Prompt: i.Prompt, Schema: i.Schema, Kind: string(i.Kind), Due: i.Due})
 	}
 	return out
 }

@@ -21,6 +21,14 @@ func (s *Server) registerRoutes() {
 	s.registerSessions()
 	s.registerMemory()
 	s.registerUsage()
+	s.registerLayout()
+	s.registerTimeline()
+	s.registerNode()
+	s.registerMe()
+	if s.options.Page != nil {
+		s.routes.handle("GET /{$}", Public, s.options.Page.ServeHTTP)
+		s.routes.handle("GET /assets/{file}", Public, s.options.Page.ServeHTTP)
+	}
 	s.routes.handle("GET /healthz", Public, func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok\n") })
 	s.routes.handle("GET /readyz", Public, s.serveReady)
 	s.routes.handle("GET /metrics", Read, s.serveMetrics)

@@ -14,6 +14,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/flow/graph"
+	"github.com/weir-run/weir/internal/lru"
 )
 
 // Options of a Server. App is required.
@@ -34,6 +36,9 @@ type Options struct {
 	MaxBody int64
 	// Heartbeat is how often a stream without events sends a comment; 0 is 15 s.
 	Heartbeat time.Duration
+	// Page answers GET / and the files below /assets/ with the web page, and sets its own
+	// content security policy; server/ui has it. Nil serves no page.
+	Page http.Handler
 	// Logger is where failures of the server go; nil is slog.Default.
 	Logger *slog.Logger
 }
@@ -53,6 +58,7 @@ type Server struct {
 	drainOnce sync.Once
 	metrics   *metrics
 	calls     inFlight
+	layouts   layoutCache
 }
 
 const (
@@ -93,7 +99,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	}
 	s := &Server{
 		app: o.App, options: o, logger: o.Logger, key: key, flows: make(map[string]*app.ServedFlow),
-		routes: newRoutes(), sameSite: http.NewCrossOriginProtection(), draining: make(chan struct{}), metrics: newMetrics(),
+		layouts: layoutCache{Map: lru.Map[string, *graph.Layout]{Max: maxLayouts}},
+		routes:  newRoutes(), sameSite: http.NewCrossOriginProtection(), draining: make(chan struct{}), metrics: newMetrics(),
 	}
 	for i := range o.Flows {
 		s.flows[o.Flows[i].Name] = &o.Flows[i]

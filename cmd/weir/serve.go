@@ -14,6 +14,7 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/server"
 	"github.com/weir-run/weir/server/openai"
+	"github.com/weir-run/weir/server/ui"
 )
 
 type serveOptions struct {
@@ -29,7 +30,7 @@ func (p *cli) serveCommand() *cobra.Command {
 		Use:   "serve [FLOW|FOLDER]...",
 		Short: "Serve flows, runs and sessions over HTTP",
 		Long: `Serve flows over HTTP: clients start them, talk to them, answer their questions and read
-what happened. /docs lists the operations and /openapi.json describes them. Of a FOLDER the
+what happened. The address that it prints is a web page for people; /docs lists the operations and /openapi.json describes them. Of a FOLDER the
 files with the key weir are served.
 
 The server listens on this machine only, unless --addr says otherwise. There a request
@@ -95,7 +96,7 @@ func (p *cli) serveOn(ctx context.Context, desk *application, l net.Listener, fl
 		}
 	}
 	s, err := server.New(ctx, server.Options{
-		App: desk.App, Flows: flows, RequireToken: tokens, Hosts: o.hosts, MaxBody: o.maxBody, Logger: p.logger(),
+		App: desk.App, Flows: flows, RequireToken: tokens, Hosts: o.hosts, MaxBody: o.maxBody, Logger: p.logger(), Page: ui.Handler(),
 	})
 	if err != nil {
 		return err

@@ -2,52 +2,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
 	"time"
 
 	"github.com/weir-run/weir/app"
-	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/runner"
 )
-
-// nodeDetailReport is a node as `weir show --node --json` prints it.
-type nodeDetailReport struct {
-	app.NodeReport
-	Inputs   engine.Values     `json:"inputs"`
-	Effects  []effectReport    `json:"effects"`
-	Messages []contextMessage  `json:"messages"`
-	State    []map[string]any  `json:"state"`
-	Waits    []interruptReport `json:"waits"`
-	Partial  []string          `json:"partial,omitempty"` // answers that were cut off
-}
-
-type effectReport struct {
-	Key      string        `json:"key"`
-	Digest   string        `json:"digest"`
-	Result   engine.Value  `json:"result"`
-	Error    *engine.Error `json:"error"`
-	Usage    app.Usage     `json:"usage"`
-	Micros   int64         `json:"us"`
-	Manifest engine.Value  `json:"manifest"`
-}
-
-// contextMessage is a message a node added, with the context it went to.
-type contextMessage struct {
-	Context string `json:"context"`
-	convo.Message
-}
-
-type interruptReport struct {
-	app.Interrupt
-	Answered bool         `json:"answered"`
-	Answer   engine.Value `json:"answer"`
-	By       string       `json:"by"`
-}
 
 // showNode shows one node in full.
 func (p *cli) showNode(ctx context.Context, desk *application, v *runner.RunView, o *showOptions) error {
@@ -56,16 +20,16 @@ func (p *cli) showNode(ctx context.Context, desk *application, v *runner.RunView
 	if n == nil {
 		return noNode(v, o.node, c)
 	}
-	inputs, err := inputsOfNode(ctx, desk, v.Run.ID, n)
+	inputs, err := history.NodeInputs(ctx, desk, v.Run.ID, n)
 	if err != nil {
 		return err
 	}
-	said, err := messagesOf(n.Contexts)
+	said, err := app.AddedMessages(n.Contexts)
 	if err != nil {
 		return err
 	}
 	if o.json {
-		writeJSON(p.out, nodeDetailReportOf(n, inputs, said))
+		writeJSON(p.out, app.NodeDetailsOf(n, inputs, said))
 		return nil
 	}
 	p.printNode(n, inputs, said)
@@ -76,74 +40,8 @@ func noNode(v *runner.RunView, path string, c *history.Timeline) error {
 	return usagef("run %s has no node %q%s; `%s` lists them", v.Run.ID, path, didYouMean(path, c.Order), engine.CommandLine("show", v.Run.ID))
 }
 
-// inputsOfNode rebuilds what the node was given when it was last entered.
-func inputsOfNode(ctx context.Context, desk *application, run string, n *history.NodeRecord) (engine.Values, error) {
-	if n.Entered == 0 {
-		return nil, nil
-	}
-	then, err := desk.Inspect(ctx, run, n.Entered)
-	if err != nil {
-		return nil, err
-	}
-	in, _, err := then.Inputs(n.Path)
-	if err != nil { // the node failed for that very reason, and says so
-		return nil, nil //nolint:nilerr // see above
-	}
-	return in, nil
-}
-
-// messagesOf are the messages that changes of contexts add.
-func messagesOf(changes []engine.ContextChange) ([]contextMessage, error) {
-	out := []contextMessage{}
-	for i := range changes {
-		body, err := changeOf(changes[i].Body)
-		if err != nil {
-			return nil, fmt.Errorf("context %s: %w", changes[i].ID, err)
-		}
-		for _, m := range body.Append {
-			out = append(out, contextMessage{changes[i].ID, m})
-		}
-	}
-	return out, nil
-}
-
-// changeOf is the body of a context change, which a store may hand out decoded
-// or as JSON.
-func changeOf(body any) (c convo.Change, err error) {
-	switch b := body.(type) {
-	case *convo.Change:
-		return *b, nil
-	case convo.Change:
-		return b, nil
-	case json.RawMessage:
-		err = json.Unmarshal(b, &c)
-	}
-	return c, err
-}
-
-func nodeDetailReportOf(n *history.NodeRecord, inputs engine.Values, said []contextMessage) *nodeDetailReport {
-	d := &nodeDetailReport{
-		NodeReport: app.NodeReportOf(n), Inputs: app.OrEmpty(inputs), Messages: said,
-		Effects: []effectReport{}, State: []map[string]any{}, Waits: []interruptReport{}, Partial: n.Partial,
-	}
-	for _, e := range n.Effects {
-		s := effectReport{Key: e.Key, Digest: e.Digest, Result: e.Result, Error: e.Error, Micros: e.Micros, Manifest: e.Manifest}
-		if e.Usage != nil {
-			s.Usage = app.UsageOf(*e.Usage)
-		}
-		d.Effects = append(d.Effects, s)
-	}
-	for _, s := range n.State {
-		d.State = append(d.State, map[string]any{"key": s.Key, "value": s.Value, "delete": s.Delete})
-	}
-	for _, w := range n.Waits {
-		d.Waits = append(d.Waits, interruptReport{app.InterruptsOf([]engine.Interrupt{w.Interrupt})[0], w.Answered, w.Answer, w.By})
-	}
-	return d
-}
-
 // printNode is a node in full, for people.
-func (p *cli) printNode(n *history.NodeRecord, inputs engine.Values, said []contextMessage) {
+func (p *cli) printNode(n *history.NodeRecord, inputs engine.Values, said []app.ContextMessage) {
 	st := p.styleFor(p.out)
 	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(n.Path), n.Type, p.status(n.Status))
 	if n.Started > 0 {
@@ -262,7 +160,7 @@ func withoutOutput(result engine.Value) (rest engine.Value, output engine.Values
 	return left, output
 }
 
-func (p *cli) printMessage(m contextMessage) {
+func (p *cli) printMessage(m app.ContextMessage) {
 	st := p.styleFor(p.out)
 	text := m.Text
 	for _, c := range m.Calls {

@@ -1,0 +1,105 @@
+import { ActionIcon, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
+import { lazy, Suspense, useEffect, useState, type ReactNode } from 'react'
+import { api, clearToken, onUnauthenticated, take, token } from './api/client'
+import { Failure, Loading } from './parts/common'
+import { Icon, type IconName } from './parts/icons'
+import { Login } from './pages/Login'
+import { Runs } from './pages/Runs'
+import { href, useRoute } from './route'
+import { Caller } from './caller'
+import { t } from './strings'
+import { useLoad } from './use'
+import { waitingQuestions } from './pages/questions'
+
+const RunPage = lazy(() => import('./pages/Run'))
+const Inbox = lazy(() => import('./pages/Inbox'))
+
+const nav: { id: keyof typeof t.nav & IconName; page: () => ReactNode }[] = [
+  { id: 'runs', page: () => <Runs /> },
+  { id: 'inbox', page: () => <Inbox /> },
+]
+
+/** The whole page: who is signed in, the menu, and the place that the address names. */
+export function App() {
+  const [signedOut, setSignedOut] = useState(false)
+  useEffect(() => onUnauthenticated(() => setSignedOut(true)), [])
+  const me = useLoad((signal) => take(api.GET('/v1/me', { signal })), [signedOut])
+  if (signedOut) return <Login done={() => setSignedOut(false)} />
+  if (me.error && !me.data) return <Failure error={me.error} retry={me.reload} />
+  if (!me.data) return <Loading />
+  return (
+    <Caller value={me.data}>
+      <Shell />
+    </Caller>
+  )
+}
+
+function Shell() {
+  const { path } = useRoute()
+  const questions = useLoad((signal) => waitingQuestions(signal), [], 5000)
+  const waiting = questions.data?.length ?? 0
+  const place = path[0] ?? 'runs'
+  useEffect(() => {
+    const name = place === 'runs' && path[1] ? path[1] : (t.nav[place as 'runs'] ?? '')
+    document.title = `${waiting ? `(${waiting}) ` : ''}${name} – ${t.app}`
+  }, [waiting, place, path])
+  return (
+    <div className="shell">
+      <a className="skip" href="#content" onClick={(e) => { e.preventDefault(); document.getElementById('content')?.focus() }}>
+        {t.nav.skip}
+      </a>
+      <div className="side">
+        <a className="brand" href={href(['runs'])}>
+          <Mark />
+          {t.app}
+        </a>
+        <nav aria-label={t.nav.main}>
+          {nav.map((x) => (
+            <a key={x.id} href={href([x.id])} aria-current={place === x.id ? 'page' : undefined}>
+              <Icon name={x.id} />
+              {t.nav[x.id]}
+              {x.id === 'inbox' && waiting > 0 && <span className="badge">{waiting}</span>}
+            </a>
+          ))}
+        </nav>
+        <div className="row foot">
+          <SchemeButton />
+          <a href="docs" className="small dim" target="_blank" rel="noreferrer">{t.nav.api}</a>
+          <span className="grow" />
+          {token() && (
+            <Tooltip label={t.nav.signOut}>
+              <ActionIcon aria-label={t.nav.signOut} onClick={() => { clearToken(); location.reload() }}>
+                <Icon name="out" />
+              </ActionIcon>
+            </Tooltip>
+          )}
+        </div>
+      </div>
+      <main className="main" id="content" tabIndex={-1}>
+        {questions.error?.offline && <div className="banner" role="alert">{t.state.offline}. {t.state.offlineHint}</div>}
+        <Suspense fallback={<Loading />}>{place === 'runs' && path[1] ? <RunPage key={path[1]} id={path[1]} /> : (nav.find((x) => x.id === place) ?? nav[0]).page()}</Suspense>
+      </main>
+    </div>
+  )
+}
+
+function SchemeButton() {
+  const { setColorScheme } = useMantineColorScheme()
+  const scheme = useComputedColorScheme('light')
+  return (
+    <Tooltip label={t.nav.theme}>
+      <ActionIcon aria-label={t.nav.theme} onClick={() => setColorScheme(scheme === 'dark' ? 'light' : 'dark')}>
+        <Icon name="sun" />
+      </ActionIcon>
+    </Tooltip>
+  )
+}
+
+function Mark() {
+  return (
+    <svg width="24" height="24" viewBox="0 0 24 24" aria-hidden="true">
+      <path d="M2 8c3-3 5-3 8 0s5 3 8 0l4-2v4l-4 2c-3 3-5 3-8 0s-5-3-8 0z" fill="var(--run)" />
+      <path d="M2 16c3-3 5-3 8 0s5 3 8 0l4-2v3l-4 2c-3 3-5 3-8 0s-5-3-8 0z" fill="var(--run)" opacity="0.45" />
+    </svg>
+  )
+}

@@ -1,0 +1,29 @@
+import { Button, Checkbox, PasswordInput } from '@mantine/core'
+import { useState } from 'react'
+import { base, setToken } from '../api/client'
+import { t } from '../strings'
+
+export function Login({ done }: { done: () => void }) {
+  const [secret, setSecret] = useState('')
+  const [keep, setKeep] = useState(false)
+  const [wrong, setWrong] = useState('')
+  const submit = async () => {
+    const r = await fetch(`${base}/v1/me`, { headers: { Authorization: `Bearer ${secret.trim()}` } }).catch(() => null)
+    if (!r) return setWrong(t.state.offline)
+    if (!r.ok) return setWrong(t.login.bad)
+    setToken(secret.trim(), keep)
+    done()
+  }
+  return (
+    <main className="pad narrow" style={{ maxWidth: 440, paddingTop: 96 }}>
+      <form className="card column gap" onSubmit={(e) => { e.preventDefault(); void submit() }}>
+        <h1 style={{ margin: 0, fontSize: 16, lineHeight: '24px' }}>{t.login.title}</h1>
+        <div className="dim">{t.login.intro}</div>
+        <div className="code">weir tokens create --user NAME --scope read,start,answer</div>
+        <PasswordInput label={t.login.token} value={secret} onChange={(e) => setSecret(e.currentTarget.value)} error={wrong || undefined} autoComplete="off" required data-autofocus />
+        <Checkbox label={t.login.keep} checked={keep} onChange={(e) => setKeep(e.currentTarget.checked)} />
+        <Button type="submit" disabled={!secret.trim()}>{t.login.submit}</Button>
+      </form>
+    </main>
+  )
+}

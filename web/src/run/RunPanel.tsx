@@ -1,0 +1,63 @@
+import type { ReactNode } from 'react'
+import type { Schemas } from '../api/client'
+import { clock, cost, count, duration } from '../format'
+import { RunError, Section, Status } from '../parts/common'
+import { QuestionForm } from '../parts/QuestionForm'
+import { Values } from '../parts/Value'
+import { href } from '../route'
+import { t } from '../strings'
+import type { Timeline } from './useRun'
+
+/** The run as a whole: its questions, inputs, outputs, and relatives. */
+export function RunPanel({ data, now, at }: { data: Timeline; now: number; at: number }) {
+  return (
+    <aside className="panel" aria-label={t.run.overview}>
+      <div className="panel-head"><h2 className="grow">{t.run.overview}</h2><Status of={data.status} /></div>
+      <div className="panel-body">
+        {data.error && <RunError error={data.error} />}
+        {!at && (data.interrupts ?? []).filter((i) => !['timer', 'child'].includes(i.kind)).map((i) => (
+          <section className="card column" style={{ gap: 8 }} key={i.id} aria-label={t.run.waiting}>
+            <a className="small mono" href={href(['runs', data.run], { node: i.node })}>{i.node}</a>
+            <QuestionForm run={data.run} interrupt={i} done={() => undefined} />
+          </section>
+        ))}
+        <Facts data={data} now={now} />
+        <Section title={t.run.outputs}><Values list={data.outputs ?? []} none={t.node.noOutputs} /></Section>
+        {(data.absent ?? []).length > 0 && <Section title={t.run.absent}><Values list={data.absent!} none="" /></Section>}
+        <Section title={t.run.inputs}><Values list={data.inputs ?? []} none={t.node.noInputs} /></Section>
+        {(data.children ?? []).length > 0 && <Section title={t.run.children}><Children list={data.children!} /></Section>}
+      </div>
+    </aside>
+  )
+}
+
+function Facts({ data, now }: { data: Timeline; now: number }) {
+  const rows: [string, ReactNode][] = [
+    [t.run.flow, <a href={href(['flows', data.flow])}>{data.flow}</a>],
+    [t.runs.started, clock(data.started)],
+    [t.run.duration, duration((['running', 'paused', 'pending'].includes(data.status) ? now : data.at) - data.started)],
+    [t.run.origin, [data.origin, data.user].filter(Boolean).join(' · ')],
+    [t.runs.tokens, `${count(data.usage.input)} ${t.node.input} (${count(data.usage.cached)} ${t.node.cachedTokens}), ${count(data.usage.output)} ${t.node.output}`],
+    [t.run.cost, `${cost(data.usage.cost)} · ${data.usage.calls} ${t.run.calls}`],
+  ]
+  if (data.fork) rows.push([t.run.fork, <><a href={href(['runs', data.fork.from])} className="mono">{data.fork.from}</a> {t.run.upTo} {data.fork.at} · <a href={href(['runs', data.run], { view: 'compare', with: data.fork.from })}>{t.run.compare}</a></>])
+  if (data.parent) rows.push([t.run.childOf, <a className="mono" href={href(['runs', data.parent], { node: data.parentNode })}>{data.parent}</a>])
+  if (data.session) rows.push([t.run.roundOf, <a className="mono" href={href(['sessions', data.session])}>{data.session}</a>])
+  return (
+    <dl className="facts">
+      {rows.map(([name, value]) => <div key={name} style={{ display: 'contents' }}><dt>{name}</dt><dd>{value}</dd></div>)}
+    </dl>
+  )
+}
+
+function Children({ list }: { list: Schemas['ChildRun'][] }) {
+  return (
+    <div className="column" style={{ gap: 4 }}>
+      {list.map((c) => (
+        <a key={c.run} className="row" href={href(['runs', c.run])}>
+          <Status of={c.status} label={c.flow} /><span className="small dim cut">{c.node}</span><span className="grow" /><span className="small dim">{cost(c.usage.cost)}</span>
+        </a>
+      ))}
+    </div>
+  )
+}

@@ -1,0 +1,63 @@
+import { useCallback, useEffect, useRef, useState } from 'react'
+import { ApiError } from './api/client'
+
+export interface Loaded<T> {
+  data?: T
+  error?: ApiError
+  loading: boolean
+  reload: () => void
+}
+
+/**
+ * Loads a value, and again every `every` milliseconds while the page is visible. The last
+ * value stays while another one is loaded, and when loading fails.
+ */
+export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: unknown[], every = 0): Loaded<T> {
+  const [state, setState] = useState<{ data?: T; error?: ApiError; loading: boolean }>({ loading: true })
+  const [turn, setTurn] = useState(0)
+  const latest = useRef(load)
+  latest.current = load
+  const first = useRef(true)
+  useEffect(() => {
+    first.current = true
+    setState({ loading: true })
+  }, deps)
+  useEffect(() => {
+    const stop = new AbortController()
+    let timer = 0
+    const once = async () => {
+      if (document.hidden && every > 0 && !first.current) {
+        timer = window.setTimeout(once, every)
+        return
+      }
+      try {
+        const data = await latest.current(stop.signal)
+        if (!stop.signal.aborted) setState({ data, loading: false })
+      } catch (e) {
+        if (stop.signal.aborted) return
+        const error = e instanceof ApiError ? e : new ApiError(0, { detail: String(e), code: 'failed' })
+        setState((s) => ({ data: s.data, error, loading: false }))
+      }
+      first.current = false
+      if (every > 0 && !stop.signal.aborted) timer = window.setTimeout(once, every)
+    }
+    void once()
+    return () => {
+      stop.abort()
+      clearTimeout(timer)
+    }
+  }, [...deps, turn, every])
+  const reload = useCallback(() => setTurn((n) => n + 1), [])
+  return { ...state, reload }
+}
+
+/** The present time, every second while something is going on. */
+export function useNow(running: boolean): number {
+  const [now, setNow] = useState(Date.now())
+  useEffect(() => {
+    if (!running) return
+    const timer = setInterval(() => setNow(Date.now()), 1000)
+    return () => clearInterval(timer)
+  }, [running])
+  return now
+}
