@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/flow"
@@ -96,6 +97,10 @@ type request struct {
 	max     int
 	effort  string
 	who     endUser
+	// named is the session that the request names, nil for none, and seed what it begins
+	// with if it is new.
+	named *weir.Session
+	seed  []convo.Message
 }
 
 // request checks and converts the body.
@@ -187,7 +192,7 @@ func createChat(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 	}
 	x.headers(w)
 	text := x.textOf(state)
-	if err := x.remember(text); err != nil {
+	if _, err := x.remember(text); err != nil {
 		handle(w, c, err)
 		return
 	}

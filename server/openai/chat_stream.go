@@ -52,14 +52,16 @@ func (x *exchange) streamChat(w http.ResponseWriter, withUsage bool) {
 // endChat says what the round waits for and keeps what the client has of the history.
 func (x *exchange) endChat(state *weir.ReplyState, sent string, say func(string) error) error {
 	if state == nil {
-		return x.remember(sent)
+		_, err := x.remember(sent)
+		return err
 	}
 	question := questionText(state.Interrupts)
 	text := joinTexts(sent, question)
 	if err := say(text[len(sent):]); err != nil {
 		return err
 	}
-	return x.remember(text)
+	_, err := x.remember(text)
+	return err
 }
 
 // chunk is a piece of a chat completion.

@@ -11,12 +11,23 @@ import (
 	"github.com/weir-run/weir/server"
 )
 
-// Register adds the routes of OpenAI's API to a server: models and chat completions.
+// Register adds the routes of OpenAI's API to a server: models, chat completions, responses
+// and conversations.
 func Register(s *server.Server) {
 	f := server.Face{Fail: writeError}
 	s.Handle("GET /v1/models", server.Read, f, listModels)
 	s.Handle("GET /v1/models/{model}", server.Read, f, getModel)
 	s.Handle("POST /v1/chat/completions", server.Start, f, createChat)
+	s.Handle("POST /v1/responses", server.Start, f, createResponse)
+	s.Handle("GET /v1/responses/{response}", server.Read, f, getResponse)
+	s.Handle("POST /v1/responses/{response}/cancel", server.Start, f, cancelResponse)
+	s.Handle("DELETE /v1/responses/{response}", server.Start, f, deleteResponse)
+	s.Handle("POST /v1/conversations", server.Start, f, createConversation)
+	s.Handle("GET /v1/conversations/{conversation}", server.Read, f, getConversation)
+	s.Handle("POST /v1/conversations/{conversation}", server.Start, f, updateConversation)
+	s.Handle("DELETE /v1/conversations/{conversation}", server.Start, f, deleteConversation)
+	s.Handle("GET /v1/conversations/{conversation}/items", server.Read, f, listItems)
+	s.Handle("POST /v1/conversations/{conversation}/items", server.Start, f, addItems)
 }
 
 // apiError is the error object of the protocol.

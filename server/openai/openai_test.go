@@ -33,6 +33,12 @@ inputs: {message: {type: text, required: true}}
 nodes:
   stuck: {type: fail, with: {message: There is no berth., code: no_berth}}
 `,
+		"waits.yaml": `weir: 1
+name: waits
+inputs: {message: {type: text, required: true}}
+nodes:
+  pause: {type: wait, with: {for: 24h}}
+`,
 		"form.yaml": `weir: 1
 name: form
 inputs: {amount: {type: number, required: true}}
@@ -58,6 +64,15 @@ func open(t *testing.T, o servertest.Options) *servertest.Process {
 // user returns the environment of a client with a token of a user.
 func user(p *servertest.Process, name string) []string {
 	return []string{"WEIR_URL=" + p.URL, "WEIR_TOKEN=" + p.Token(name, server.Read, server.Start, server.Answer)}
+}
+
+func TestTheOfficialClientUsesResponsesAndConversations(t *testing.T) {
+	t.Parallel()
+	p := open(t, servertest.Options{})
+	out := servertest.Node(t, "testdata/responses.mjs", user(p, "ada"), client)
+	if !strings.HasSuffix(out, "ok\n") {
+		t.Error(out)
+	}
 }
 
 func TestTheOfficialClientChats(t *testing.T) {

@@ -57,7 +57,7 @@ func (q *request) send(c *server.Caller, r *http.Request) (*exchange, error) {
 			return x, err
 		}
 	}
-	in, o := explicit, weir.SendOptions{By: x.c.By(), Origin: "openai", Settings: q.settings()}
+	in, o := explicit, weir.SendOptions{By: x.c.By(), Origin: "openai", Settings: q.settings(), Seed: q.seed}
 	if o.Model, err = c.Model(q.flow); err != nil {
 		return nil, err
 	}
@@ -110,6 +110,9 @@ func (x *exchange) sendTo(in *weir.Session, o weir.SendOptions) (err error) {
 
 // explicit returns the session that a request names by a header, nil for none.
 func (q *request) explicit(r *http.Request) (*weir.Session, error) {
+	if q.named != nil {
+		return q.named, nil
+	}
 	id, thread := r.Header.Get("X-Weir-Session"), r.Header.Get("X-Weir-Thread")
 	switch {
 	case id != "":
@@ -149,6 +152,19 @@ func (x *exchange) find() (*weir.Session, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	return x.continueAt(session, at)
+}
+
+// continueAt returns a session that has not continued since a position, else a fork of it
+// there.
+func (x *exchange) continueAt(session string, at position) (*weir.Session, error) {
+	row, err := x.c.App().Store.Session(x.c.Context(), session)
+	if err != nil {
+		return nil, err
+	}
+	if row.User != x.c.User() { // that of another person with the same token
+		return nil, server.NotFound("session", session)
 	}
 	var turn int
 	if _, err := x.get(kindTurn, session, &turn); err != nil {
@@ -210,25 +226,27 @@ func (x *exchange) historyKey(history []convo.Message) string {
 	return hexOf(x.c.Digest(texts...))
 }
 
-// remember keeps where the client's copy of the history ends when it has this answer.
-func (x *exchange) remember(answer string) error {
-	if !x.who.known {
-		return nil
-	}
+// remember keeps where the client's copy of the history ends when it has this answer, and
+// returns where in the session that is.
+func (x *exchange) remember(answer string) (*position, error) {
 	session := x.session
 	row, err := x.c.App().Store.Session(x.c.Context(), session)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var turn int
 	if _, err := x.get(kindTurn, session, &turn); err != nil {
-		return err
+		return nil, err
 	}
 	if err := x.put(kindTurn, session, turn+1); err != nil {
-		return err
+		return nil, err
+	}
+	at := &position{turn + 1, row.Length, row.Rounds}
+	if !x.who.known {
+		return at, nil
 	}
 	seen := append(x.history[:len(x.history):len(x.history)], x.message, convo.Message{Role: convo.Assistant, Text: answer})
-	return x.put(kindHistory, x.historyKey(seen), position{turn + 1, row.Length, row.Rounds})
+	return at, x.put(kindHistory, x.historyKey(seen), at)
 }
 
 // forget removes what finds the round while it runs.

@@ -7,7 +7,7 @@ const client = new OpenAI({ baseURL: process.env.WEIR_URL + '/v1', apiKey: proce
 // Models.
 const models = []
 for await (const m of client.models.list()) models.push(m.id)
-assert.deepEqual(models, ['ask', 'broken', 'talk'])
+assert.deepEqual(models, ['ask', 'broken', 'talk', 'waits'])
 assert.equal((await client.models.retrieve('talk')).owned_by, 'weir')
 
 // A chat, and the same conversation continued by resending the history.

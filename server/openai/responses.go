@@ -1,0 +1,286 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/server"
+	"github.com/weir-run/weir/store"
+)
+
+func now() int64 { return time.Now().Unix() }
+
+// stateOf is the result of a round as a client gets it.
+type stateOf struct {
+	*weir.ReplyState
+	text string
+}
+
+func (s *stateOf) cancelled() bool {
+	return s.ReplyState != nil && s.Status == engine.Cancelled
+}
+
+func responseUsage(s *stateOf) map[string]any {
+	if s.ReplyState == nil {
+		return nil
+	}
+	u := s.Spent
+	return map[string]any{
+		"input_tokens": u.Input, "input_tokens_details": map[string]any{"cached_tokens": u.Cached},
+		"output_tokens": u.Output, "output_tokens_details": map[string]any{"reasoning_tokens": u.Reasoning}, "total_tokens": u.Input + u.Output,
+	}
+}
+
+// request checks and converts the body.
+func (b *responseBody) request(c *server.Caller, r *http.Request) (*request, error) {
+	if err := b.check(); err != nil {
+		return nil, err
+	}
+	f, err := flowOf(c, b.Model)
+	if err != nil {
+		return nil, err
+	}
+	q := &request{flow: f, temper: b.Temperature, max: b.MaxOutputTokens, effort: b.Reasoning.Effort}
+	if q.who, err = endUserOf(c, r, b.caller); err != nil {
+		return nil, err
+	}
+	q.addSystem(b.Instructions)
+	list, err := messagesOf("body.input", b.Input)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range list {
+		if m.Role == "system" {
+			q.addSystem(m.Text)
+			continue
+		}
+		q.history = append(q.history, m)
+	}
+	if err := q.takeMessage("body.input"); err != nil {
+		return nil, err
+	}
+	named := b.PreviousResponseID != ""
+	if named && len(q.history) > 0 {
+		return nil, server.InvalidRequest("body.input", "with previous_response_id the input is one message: the server has the others")
+	}
+	switch {
+	case named:
+		q.named, err = b.previous(c, q)
+	case b.conversation() != "":
+		q.named, err = conversationSession(c, q, b.conversation())
+	}
+	return q, err
+}
+
+// previous returns the session of an earlier response, or a fork of it if it has continued
+// since.
+func (b *responseBody) previous(c *server.Caller, q *request) (*weir.Session, error) {
+	session, rec, err := responseOf(c, b.PreviousResponseID)
+	if err != nil {
+		return nil, err
+	}
+	if rec.Flow != q.flow.Name {
+		return nil, server.InvalidRequest("body.previous_response_id", "the response is one of the model "+rec.Flow)
+	}
+	if rec.At == nil {
+		return nil, server.NewProblem(http.StatusConflict, engine.CodeStatusConflict, "response "+b.PreviousResponseID+" is not complete")
+	}
+	x := &exchange{request: q, c: q.who.caller}
+	return x.continueAt(session, *rec.At)
+}
+
+// createResponse answers a response.
+func createResponse(w http.ResponseWriter, r *http.Request, c *server.Caller) {
+	var b responseBody
+	err := decode(r, &b)
+	var q *request
+	if err == nil {
+		q, err = b.request(c, r)
+	}
+	var x *exchange
+	if err == nil {
+		x, err = q.send(c, r)
+	}
+	if err != nil {
+		handle(w, c, err)
+		return
+	}
+	rec := &responseRecord{Token: c.Token(), Flow: q.flow.Name, Background: b.Background, Object: b.object(x, "in_progress")}
+	if err := x.keep(&b, rec); err != nil {
+		handle(w, c, err)
+		return
+	}
+	switch {
+	case b.Stream:
+		x.streamResponse(w, &b, rec)
+	case b.Background:
+		x.headers(w)
+		writeJSON(w, http.StatusOK, rec.Object)
+	default:
+		c.Wait(w)
+		if err := x.finish(&b, rec); err != nil {
+			handle(w, c, err)
+			return
+		}
+		x.headers(w)
+		writeJSON(w, http.StatusOK, rec.Object)
+	}
+}
+
+// finish waits for the round and keeps the complete response.
+func (x *exchange) finish(b *responseBody, rec *responseRecord) error {
+	defer x.forget()
+	state, err := x.wait()
+	if state == nil && err != nil {
+		return err // the round was not seen to end
+	}
+	out := &stateOf{state, ""}
+	if err == nil {
+		out.text = x.textOf(state)
+		if rec.At, err = x.remember(out.text); err != nil {
+			return err
+		}
+	}
+	x.complete(rec.Object, out, err)
+	return x.keep(b, rec)
+}
+
+// keep stores a response, unless the client asked not to.
+func (x *exchange) keep(b *responseBody, rec *responseRecord) error {
+	if b.Store != nil && !*b.Store || x.reply == nil {
+		return nil
+	}
+	rec.Message = x.reply.Message
+	return x.put(kindResponse, rec.Message, rec)
+}
+
+// responseOf reads a response that the caller may see, and its session.
+func responseOf(c *server.Caller, id string) (session string, rec *responseRecord, err error) {
+	missing := server.NotFound("response", id)
+	message, ok := strings.CutPrefix(id, "resp_")
+	if !ok {
+		return "", nil, missing
+	}
+	d, err := c.App().Store.Document(c.Context(), kindResponse, message)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil, missing
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	var l link
+	if err := json.Unmarshal(d.Body, &l); err != nil {
+		return "", nil, err
+	}
+	if err := json.Unmarshal(l.Data, &rec); err != nil {
+		return "", nil, err
+	}
+	if !c.Owns(d.User) && (rec.Token == "" || rec.Token != c.Token()) {
+		return "", nil, missing
+	}
+	return l.Session, rec, nil
+}
+
+// exchangeOf returns the exchange of a stored response.
+func exchangeOf(c *server.Caller, session string, rec *responseRecord) (*exchange, error) {
+	row, err := c.App().Store.Session(c.Context(), session)
+	if err != nil {
+		return nil, err
+	}
+	f, err := c.Flow(rec.Flow)
+	if err != nil {
+		return nil, err
+	}
+	x := &exchange{request: &request{flow: f, who: endUser{caller: c}}, c: c, at: time.Now(), session: session}
+	if row.User != c.User() && c.MayActAs() {
+		x.c = c.As(row.User)
+	}
+	in, err := x.open(weir.SessionOptions{ID: session})
+	if err != nil {
+		return nil, err
+	}
+	x.reply, err = in.Send(context.WithoutCancel(c.Context()), "", weir.SendOptions{ID: rec.Message})
+	return x, err
+}
+
+// getResponse returns a response in its present state.
+func getResponse(w http.ResponseWriter, r *http.Request, c *server.Caller) {
+	if stream := r.URL.Query().Get("stream"); stream != "" && stream != "false" {
+		handle(w, c, server.InvalidRequest("query.stream", "a stored response is not streamed; ask for it again until its status is completed"))
+		return
+	}
+	rec, err := refreshed(c, r.PathValue("response"))
+	if err != nil {
+		handle(w, c, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, rec.Object)
+}
+
+// refreshed reads a response, and completes it if its round rests by now.
+func refreshed(c *server.Caller, id string) (*responseRecord, error) {
+	session, rec, err := responseOf(c, id)
+	if err != nil || rec.Object["status"] != "in_progress" {
+		return rec, err
+	}
+	q, err := c.App().Store.FindQueued(c.Context(), rec.Message)
+	if err != nil {
+		return nil, err
+	}
+	if q.TakenBy == "" {
+		rec.Object["status"] = "queued"
+		return rec, nil
+	}
+	row, err := c.App().Store.Run(c.Context(), q.TakenBy)
+	if err != nil || !row.Head.Status.Ended() && row.Head.Status != engine.Paused {
+		return rec, err
+	}
+	x, err := exchangeOf(c, session, rec)
+	if err != nil {
+		return nil, err
+	}
+	return rec, x.finish(&responseBody{}, rec)
+}
+
+// cancelResponse cancels a response in the background.
+func cancelResponse(w http.ResponseWriter, r *http.Request, c *server.Caller) {
+	id := r.PathValue("response")
+	session, rec, err := responseOf(c, id)
+	if err == nil && !rec.Background {
+		err = server.InvalidRequest("body", "only a response in the background can be cancelled")
+	}
+	var x *exchange
+	if err == nil && rec.Object["status"] == "in_progress" {
+		if x, err = exchangeOf(c, session, rec); err == nil {
+			err = x.reply.Cancel(context.WithoutCancel(c.Context()), "cancelled by the client")
+		}
+		if err == nil {
+			err = x.finish(&responseBody{}, rec)
+		}
+	}
+	if err != nil {
+		handle(w, c, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, rec.Object)
+}
+
+// deleteResponse makes a response unreadable. Its session stays.
+func deleteResponse(w http.ResponseWriter, r *http.Request, c *server.Caller) {
+	id := r.PathValue("response")
+	_, rec, err := responseOf(c, id)
+	if err == nil {
+		err = c.App().Store.DeleteDocument(context.WithoutCancel(c.Context()), kindResponse, rec.Message, 0)
+	}
+	if err != nil {
+		handle(w, c, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"id": id, "object": "response", "deleted": true})
+}

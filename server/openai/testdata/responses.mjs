@@ -1,0 +1,77 @@
+// Drives the official client through responses and conversations.
+import assert from 'node:assert/strict'
+import OpenAI from 'openai'
+
+const client = new OpenAI({ baseURL: process.env.WEIR_URL + '/v1', apiKey: process.env.WEIR_TOKEN })
+
+// Two turns by previous_response_id.
+const first = await client.responses.create({ model: 'talk', input: 'Hello', instructions: 'Be brief.', metadata: { order: '17' } })
+assert.equal(first.output_text, '1: Hello')
+assert.equal(first.status, 'completed')
+assert.deepEqual(first.metadata, { order: '17' })
+assert.equal(first.usage.total_tokens, 12)
+const second = await client.responses.create({ model: 'talk', input: [{ role: 'user', content: 'Again' }], previous_response_id: first.id })
+assert.equal(second.output_text, '3: Again')
+assert.equal(second.previous_response_id, first.id)
+const other = await client.responses.create({ model: 'talk', input: 'Otherwise', previous_response_id: first.id })
+assert.equal(other.output_text, '3: Otherwise') // a fork
+assert.deepEqual((await client.responses.retrieve(second.id)).output, second.output)
+
+// The same by resending what was said.
+const resent = await client.responses.create({
+  model: 'talk', store: false,
+  input: [{ role: 'user', content: 'Hello' }, ...first.output, { role: 'user', content: 'Again' }, ...second.output, { role: 'user', content: 'Third' }],
+}).withResponse()
+assert.equal(resent.data.output_text, '5: Third')
+await assert.rejects(client.responses.retrieve(resent.data.id), OpenAI.NotFoundError)
+
+// Streamed.
+const stream = client.responses.stream({ model: 'talk', input: 'Streamed', previous_response_id: second.id })
+const kinds = []
+let text = ''
+for await (const e of stream) {
+  kinds.push(e.type)
+  if (e.type === 'response.output_text.delta') text += e.delta
+}
+assert.match(text, /: Streamed$/)
+assert.equal((await stream.finalResponse()).output_text, text)
+assert.deepEqual(kinds.filter((k, i) => k !== kinds[i - 1]), [
+  'response.created', 'response.in_progress', 'response.output_item.added', 'response.content_part.added', 'response.output_text.delta',
+  'response.output_text.done', 'response.content_part.done', 'response.output_item.done', 'response.completed',
+])
+
+// In the background: a durable run. The question of the flow is the answer, and the next
+// response answers it.
+let asked = await client.responses.create({ model: 'ask', input: 'Order 40 chairs', background: true })
+while (asked.status === 'queued' || asked.status === 'in_progress') asked = await client.responses.retrieve(asked.id)
+assert.equal(asked.output_text, 'Approve?\n\n(approve, reject)')
+const answered = await client.responses.create({ model: 'ask', input: 'approve', previous_response_id: asked.id })
+assert.equal(answered.output_text, 'You said approve.')
+let waits = await client.responses.create({ model: 'waits', input: 'x', background: true })
+assert.ok(['queued', 'in_progress'].includes(waits.status))
+waits = await client.responses.cancel(waits.id)
+assert.equal(waits.status, 'cancelled')
+assert.equal((await client.responses.retrieve(waits.id)).status, 'cancelled')
+
+// Conversations.
+const conversation = await client.conversations.create({ metadata: { topic: 'berths' }, items: [{ role: 'user', content: 'Before' }, { role: 'assistant', content: 'An answer' }] })
+assert.deepEqual((await client.conversations.retrieve(conversation.id)).metadata, { topic: 'berths' })
+const one = await client.responses.create({ model: 'talk', input: 'One', conversation: conversation.id })
+assert.equal(one.output_text, '3: One')
+const two = await client.responses.create({ model: 'talk', input: 'Two', conversation: { id: conversation.id } })
+assert.equal(two.output_text, '5: Two')
+const items = []
+for await (const i of client.conversations.items.list(conversation.id, { order: 'asc', limit: 4 })) items.push(i.content[0].text)
+assert.deepEqual(items, ['Before', 'An answer', 'One', '3: One', 'Two', '5: Two'])
+assert.deepEqual((await client.conversations.update(conversation.id, { metadata: { topic: 'x' } })).metadata, { topic: 'x' })
+assert.equal((await client.conversations.delete(conversation.id)).deleted, true)
+await assert.rejects(client.conversations.retrieve(conversation.id), OpenAI.NotFoundError)
+
+// Failures and errors.
+const failed = await client.responses.create({ model: 'broken', input: 'x' })
+assert.deepEqual([failed.status, failed.error.code, failed.output], ['failed', 'no_berth', []])
+await client.responses.delete(failed.id)
+await assert.rejects(client.responses.retrieve(failed.id), OpenAI.NotFoundError)
+await assert.rejects(client.responses.create({ model: 'talk', input: 'x', previous_response_id: 'resp_unknown' }), OpenAI.NotFoundError)
+await assert.rejects(client.responses.create({ model: 'talk', input: 'x', tools: [{ type: 'web_search' }] }), (e) => e.param === 'tools')
+console.log('ok')
