@@ -87,6 +87,16 @@ func attacks(victim, own objects) map[string]attack {
 		"GET /v1/models":                                {},
 		"GET /v1/models/{model}":                        {},
 		"POST /v1/chat/completions":                     {body: `{"model":"talk","messages":[{"role":"user","content":"x"}]}`},
+		"POST /v1/responses":                            {body: `{"model":"talk","input":"x"}`},
+		"GET /v1/responses/{response}":                  {},
+		"DELETE /v1/responses/{response}":               {},
+		"POST /v1/responses/{response}/cancel":          {},
+		"POST /v1/conversations":                        {body: `{}`},
+		"GET /v1/conversations/{conversation}":          {},
+		"POST /v1/conversations/{conversation}":         {body: `{"metadata":{}}`},
+		"DELETE /v1/conversations/{conversation}":       {},
+		"GET /v1/conversations/{conversation}/items":    {},
+		"POST /v1/conversations/{conversation}/items":   {body: `{"items":[]}`},
 	}
 }
 

@@ -284,3 +284,79 @@ func TestARepeatedRequestAttachesToItsRound(t *testing.T) {
 		t.Error("the same words later are part of the ended round")
 	}
 }
+
+// TestResponsesAndConversationsBelongToTheirUser tries every route with ids of another user,
+// and with those of another person for whom the same token acts.
+func TestResponsesAndConversationsBelongToTheirUser(t *testing.T) {
+	t.Parallel()
+	p := open(t, servertest.Options{})
+	scopes := []server.Scope{server.Read, server.Start}
+	ada, bob := p.Token("ada", scopes...), p.Token("bob", scopes...)
+	id := func(path, token string, content map[string]any) string {
+		t.Helper()
+		_, _, text := post(t, p.URL+path, token, content, nil)
+		var o struct{ ID string }
+		if err := json.Unmarshal([]byte(text), &o); err != nil || o.ID == "" {
+			t.Fatal(text, err)
+		}
+		return o.ID
+	}
+	ask := func(more map[string]any) map[string]any {
+		content := map[string]any{"model": "talk", "input": "x"}
+		for k, v := range more {
+			content[k] = v
+		}
+		return content
+	}
+	response := id("/v1/responses", ada, ask(nil))
+	conversation := id("/v1/conversations", ada, map[string]any{})
+	try := func(method, path string, content map[string]any) (int, string) {
+		t.Helper()
+		body, err := json.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := http.NewRequestWithContext(t.Context(), method, p.URL+path, bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header.Set("Content-Type", "application/json")
+		q.Header.Set("Authorization", "Bearer "+bob)
+		a, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		text, err := io.ReadAll(a.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.StatusCode, string(text)
+	}
+	for _, c := range []struct {
+		method, path string
+		content      map[string]any
+	}{
+		{"GET", "/v1/responses/" + response, nil},
+		{"DELETE", "/v1/responses/" + response, nil},
+		{"POST", "/v1/responses/" + response + "/cancel", nil},
+		{"POST", "/v1/responses", ask(map[string]any{"previous_response_id": response})},
+		{"POST", "/v1/responses", ask(map[string]any{"conversation": conversation})},
+		{"GET", "/v1/conversations/" + conversation, nil},
+		{"POST", "/v1/conversations/" + conversation, map[string]any{"metadata": map[string]any{}}},
+		{"DELETE", "/v1/conversations/" + conversation, nil},
+		{"GET", "/v1/conversations/" + conversation + "/items", nil},
+		{"POST", "/v1/conversations/" + conversation + "/items", map[string]any{"items": []any{}}},
+	} {
+		if status, text := try(c.method, c.path, c.content); status != http.StatusNotFound || !strings.Contains(text, `"not_found"`) {
+			t.Errorf("%s %s %v: %d %s", c.method, c.path, c.content, status, text)
+		}
+	}
+	ui := p.Token("ui", append(scopes, server.ActAs)...)
+	eves := id("/v1/responses", ui, ask(map[string]any{"user": "eve"}))
+	status, _, text := post(t, p.URL+"/v1/responses", ui, ask(map[string]any{"user": "fay", "previous_response_id": eves}), nil)
+	if status != http.StatusNotFound {
+		t.Errorf("another person with the same token continues: %d %s", status, text)
+	}
+	id("/v1/responses", ui, ask(map[string]any{"user": "eve", "previous_response_id": eves}))
+}
