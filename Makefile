@@ -34,6 +34,10 @@ release: ## binaries for six platforms, checksums and bills of materials, in dis
 test: ## all tests
 	go test ./...
 
+.PHONY: long
+long: ## the campaigns that CI runs beside the tests
+	.ci/run campaigns
+
 .PHONY: race
 race: ## all tests with the race detector, in random order
 	.ci/run race-core

@@ -215,7 +215,7 @@ func TestVerifyFindsEveryRecordChange(t *testing.T) {
 	t.Parallel()
 	data := archiveData(t)
 	done := map[string]int{}
-	for seed, n := uint64(1), tampered(200); n > 0; seed++ {
+	for seed, n := uint64(1), tampered(60); n > 0; seed++ {
 		path, db := copied(t, data)
 		v := &corruptor{rand.New(rand.NewPCG(seed, 5)), db}
 		what, err := v.corrupt(t.Context())
@@ -341,7 +341,7 @@ func TestKeptHeadsRevealTruncatedAndRecomputedChains(t *testing.T) {
 		kept = append(kept, r.KeptHead)
 	}
 	data := archiveData(t)
-	for seed := range uint64(tampered(200) / 10) {
+	for seed := range uint64(tampered(60) / 10) {
 		rnd := rand.New(rand.NewPCG(seed, 9))
 		path, db := copied(t, data)
 		nums, ids := longRuns(t, db, 3)

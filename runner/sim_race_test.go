@@ -2,6 +2,7 @@ package runner
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/node/builtin"
 )
+
+var simScopesN = flag.Int("simscopes.n", 500, "how many schedules the tests of races and of lists whose items fail alone run")
 
 // randomRace is a race of two to four branches, each a chain of one to three nodes that
 // speak, write, ask, wait, have effects or fail.
@@ -93,14 +96,19 @@ func checkRaceContexts(report SimReport, winners []string) error {
 	return nil
 }
 
+// scopeSeeds is how many races, and lists whose items fail alone, are simulated.
+func scopeSeeds() uint64 {
+	if testing.Short() {
+		return 200
+	}
+	return uint64(*simScopesN)
+}
+
 // TestSimulatedRacesLeaveOnlyTheWinner simulates races with crashes and failed commits. A
 // replay must agree with the run at every commit.
 func TestSimulatedRacesLeaveOnlyTheWinner(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(2000)
-	if testing.Short() {
-		seeds = 200
-	}
+	seeds := scopeSeeds()
 	ended := map[engine.Status]int{}
 	for seed := uint64(1); seed <= seeds; seed++ {
 		report, err := simulateRace(t, seed)

@@ -130,10 +130,7 @@ func checkTolerantContexts(report SimReport, failing map[string]bool) error {
 // commits. A replay must agree with the run at every commit.
 func TestSimulatedItemsFailAlone(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(2000)
-	if testing.Short() {
-		seeds = 200
-	}
+	seeds := scopeSeeds()
 	failed := 0
 	for seed := uint64(1); seed <= seeds; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 9))

@@ -24,7 +24,8 @@ import (
 )
 
 var (
-	points = flag.Int("crash.n", 204, "how many kill points")
+	points = flag.Int("crash.n", 64, "how many kill points")
+	stops  = flag.Int("crash.stops", 14, "how many points for each signal that asks a process to stop")
 	of     = flag.String("crash.of", "", "the one scenario that is killed; all where none is named")
 	only   = flag.String("crash.point", "", "one kill point alone, as a failure prints it: SCENARIO:STEP[,STEP...]")
 )
@@ -41,7 +42,40 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(ledgerVariable); dir != "" {
 		os.Exit(ledger(dir))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+// built is the folder of the binary that all tests kill.
+var built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// binary returns the path of the binary, which the first test builds.
+func binary(t *testing.T) string {
+	t.Helper()
+	built.once.Do(func() { built.dir, built.err = buildBinary() })
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return filepath.Join(built.dir, "weir")
+}
+
+func buildBinary() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "weir-crash-"); err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, "weir"), "github.com/weir-run/weir/cmd/weir")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return dir, fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return dir, nil
 }
 
 // ledger runs until its stdin ends.
@@ -76,7 +110,7 @@ type harness struct {
 
 func (r *harness) flow(name string) string { return filepath.Join(r.flows, name+".yaml") }
 
-// newHarness builds the binary and starts the ledger.
+// newHarness starts the ledger.
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	flows, err := filepath.Abs("testdata")
@@ -84,12 +118,7 @@ func newHarness(t *testing.T) *harness {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	r := &harness{flows: flows, dir: dir, asks: filepath.Join(dir, "asks"), binary: filepath.Join(dir, "weir")}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", r.binary, "github.com/weir-run/weir/cmd/weir")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	r := &harness{flows: flows, dir: dir, asks: filepath.Join(dir, "asks"), binary: binary(t)}
 	if err := os.Mkdir(r.asks, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -16,10 +16,6 @@ import (
 	"github.com/weir-run/weir/internal/crash"
 )
 
-// stopPoints is how many points there are for each signal that asks a process
-// to stop.
-const stopPoints = 30
-
 func TestRunContinuesAfterStopAtAnyWrite(t *testing.T) {
 	if *only != "" {
 		t.Skip("-crash.point is about kills")
@@ -28,7 +24,7 @@ func TestRunContinuesAfterStopAtAnyWrite(t *testing.T) {
 	calm := r.baselines(t)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		c := &campaign{rig: r, baselines: calm, signal: signal, begin: time.Now(), table: make([]row, len(calm))}
-		n := stopPoints
+		n := *stops
 		if testing.Short() {
 			n = len(calm)
 		}

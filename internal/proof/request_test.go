@@ -16,6 +16,7 @@ import (
 
 var (
 	exhaustive = flag.Bool("views.all", false, "check every conversation at every budget and cut point, not one in some")
+	samples    = flag.Int("views.sample", 61, "of how many conversations one is checked; prime")
 	step       = flag.Int("views.step", 500, "the step of budgets, in tokens")
 )
 
@@ -136,7 +137,7 @@ func sample() int {
 	if testing.Short() {
 		return 61
 	}
-	return 23
+	return *samples
 }
 
 // stride is how many steps are taken at once.

@@ -5,6 +5,7 @@ package python_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -104,9 +105,11 @@ func TestWaitingForAPlaceIsNotTheJobsTime(t *testing.T) {
 	}
 }
 
-func TestFiveHundredRunsUnderLoadHaveNoFaultOfTheirOwn(t *testing.T) {
+var runsUnderLoad = flag.Int("python.runs", 100, "how many runs of code there are under load")
+
+func TestRunsUnderLoadHaveNoFaultOfTheirOwn(t *testing.T) {
 	ready(t)
-	runs := 500
+	runs := *runsUnderLoad
 	if testing.Short() {
 		runs = 50
 	}
