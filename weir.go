@@ -308,8 +308,8 @@ func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, notice := range runner.RunScopeNotices(f) {
-		w.logger.Info("weir: state without a session", "run", b.ID, "notice", notice)
+	for _, notice := range runner.RunScopeNotices(f, s.User) {
+		w.logger.Info("weir: state that ends with the run", "run", b.ID, "notice", notice)
 	}
 	x, err := w.local.Start(ctx, p, b)
 	if err != nil {

@@ -178,6 +178,7 @@ func (c *coder) rareFields(e Event) {
 		c.values("outputs", &v.Outputs)
 		c.values("absent", &v.Absent)
 		objects(c, "session", &v.Session, (*coder).sessionChange)
+		pointer(c, "userState", &v.UserState, (*coder).userStateWrite)
 	case *RunFailed:
 		pointer(c, "error", &v.Error, (*coder).failure)
 	case *RunCancelled:
@@ -208,6 +209,7 @@ func (c *coder) runStarted(v *RunStarted) {
 	c.strings("agents", &v.Agents)
 	c.str("caller", &v.Caller)
 	c.str("messagePrefix", &v.MessagePrefix)
+	pointer(c, "userState", &v.UserState, (*coder).userStateRead)
 	c.str("specs", &v.Specs)
 	c.str("treeSession", &v.TreeSession)
 	c.int("treeRound", &v.TreeRound)
@@ -360,6 +362,27 @@ func (c *coder) sessionChange(v *SessionChange) {
 	c.value("value", &v.Value)
 	c.bool("delete", &v.Delete)
 	c.str("reducer", &v.Reducer)
+}
+
+func (c *coder) userStateRead(v *UserStateRead) {
+	c.str("flow", &v.Flow)
+	objects(c, "versions", &v.Versions, func(c *coder, u *UserVersion) {
+		c.str("key", &u.Key)
+		c.int64("version", &u.Version)
+	})
+}
+
+func (c *coder) userStateWrite(v *UserStateWrite) {
+	c.str("user", &v.User)
+	c.str("flow", &v.Flow)
+	objects(c, "changes", &v.Changes, func(c *coder, u *UserChange) {
+		c.str("key", &u.Key)
+		c.value("value", &u.Value)
+		c.value("initial", &u.Initial)
+		c.bool("replace", &u.Replace)
+		c.bool("delete", &u.Delete)
+		c.str("reducer", &u.Reducer)
+	})
 }
 
 func (c *coder) contextChange(v *ContextChange) {

@@ -159,7 +159,7 @@ func runErrorCodes() []CodeInfo {
 		{CodePortConflict, "Two taken edges bring a value to one port.", "Join the branches with a merge node, or make them exclusive."},
 		{CodeStateConflict, "Two nodes wrote the same state key, and neither runs after the other.", "Order them with `after:`, or declare a reducer under `state:`."},
 		{CodeStateSize, "A write would make the state of the run larger than 64 MiB, or what a session keeps of it larger than 64 KiB.", "Keep large data in files or pass it through ports; delete keys that are no longer read."},
-		{CodeStateUnfit, "A value that the session keeps does not fit the key's schema or reducer, as the flow declares them now. The round was not started.", "Give the key another value with `weir sessions state set`, remove it with `weir sessions state reset`, or restore the declaration."},
+		{CodeStateUnfit, "A value that the session or the user keeps does not fit the key's schema or reducer, as the flow declares them now. The run was not started or, if another run changed the value meanwhile, failed.", "Give the key another value with `weir sessions state set` or `weir users state set`, remove it with `reset`, or restore the declaration."},
 		{CodeStateReducer, "A value does not fit the reducer of its key, for example text under `sum`.", "Write a value of the reducer's type, or declare another reducer."},
 		{CodeInput, "An input of the run or of a node is invalid.", "Give the value that the message describes."},
 		{CodeUnresolved, "A template in `in:` reads a value that does not exist when the node starts.", "Order the node after the one that writes the value with `after:`, or guard the expression: {{ has(state.x) ? state.x : '' }}."},

@@ -64,6 +64,8 @@ type RunStarted struct {
 	// which makes them unique in the tree of runs. "" in a run without a parent, and in
 	// child runs of journals that predate the field.
 	MessagePrefix string `json:"messagePrefix,omitempty"`
+	// UserState identifies the user's state that State includes; nil if the run has none.
+	UserState *UserStateRead `json:"userState,omitempty"`
 }
 
 // NodeStarted starts an attempt.
@@ -361,6 +363,40 @@ type RunCompleted struct {
 	// Session are the values that the session of the round receives: those of its keys that
 	// the round changed, sorted by key. Empty for a run that is no round.
 	Session []SessionChange `json:"session,omitempty"`
+	// UserState are the operations that the run applies to the state of its user, nil for none.
+	UserState *UserStateWrite `json:"userState,omitempty"`
+}
+
+// UserStateRead says which of the values with which a run starts are its user's. Flow is
+// the flow whose runs share them, and Versions has the version of each value that was read.
+type UserStateRead struct {
+	Flow     string        `json:"flow"`
+	Versions []UserVersion `json:"versions,omitempty"`
+}
+
+// UserVersion is the version of a value: how often it has been changed.
+type UserVersion struct {
+	Key     string `json:"key"`
+	Version int64  `json:"version"`
+}
+
+// UserStateWrite applies operations to the state that the runs of a flow share for a user.
+type UserStateWrite struct {
+	User    string       `json:"user"`
+	Flow    string       `json:"flow"`
+	Changes []UserChange `json:"changes"`
+}
+
+// UserChange is one operation on a key; see ApplyUserChange.
+type UserChange struct {
+	Key string `json:"key"`
+	// Value is combined with the present value by Reducer or, with Replace, takes its place.
+	// Initial is the present value of a key without one, nil for none.
+	Value   Value  `json:"value,omitempty"`
+	Initial Value  `json:"initial,omitempty"`
+	Replace bool   `json:"replace,omitempty"`
+	Delete  bool   `json:"delete,omitempty"`
+	Reducer string `json:"reducer,omitempty"`
 }
 
 // SessionChange gives a key of a session's state another value, or removes its value, so

@@ -177,7 +177,7 @@ type Input struct {
 // StateKey declares how concurrent writes to one key of the state combine.
 type StateKey struct {
 	Name string
-	// Scope says how long the value lives: ScopeRun (also "") or ScopeSession.
+	// Scope says how long the value lives: ScopeRun (also ""), ScopeSession or ScopeUser.
 	Scope   string
 	Reducer Reducer
 	Initial any // nil for none
@@ -186,14 +186,27 @@ type StateKey struct {
 }
 
 // How long the value of a state key lives. A session's rounds read a key with ScopeSession
-// as the completed rounds before them left it.
+// as the completed rounds before them left it. The runs of a user read a key with ScopeUser
+// as the runs of the flow for that user that completed before left it; what they write is
+// combined by the key's reducer, so that no write of another run is lost.
 const (
 	ScopeRun     = "run"
 	ScopeSession = "session"
+	ScopeUser    = "user"
 )
 
+// Commutes reports whether writes of parallel runs combine in any order without losing one.
+func (r Reducer) Commutes() bool {
+	switch r {
+	case ReduceSum, ReduceMin, ReduceMax, ReduceAppend, ReduceMerge:
+		return true
+	default:
+		return false
+	}
+}
+
 // MaxScopedBytes is the maximum size of the values that a session keeps between its
-// rounds, measured as the state of a run is.
+// rounds, or that a flow keeps for a user, measured as the state of a run is.
 const MaxScopedBytes = 64 << 10
 
 // Reducer says how a write combines with the present value.

@@ -234,7 +234,7 @@ func (l *loader) stateKey(m *member) {
 	}
 	f.rejectUnknown("scope", "reducer", "initial", "schema")
 	k := StateKey{Name: m.key, Schema: f.schema("schema"), Pos: l.pos(int(m.line), int(m.col))}
-	if k.Scope = f.choice("scope", ScopeRun, ScopeSession); k.Scope == ScopeRun {
+	if k.Scope = f.choice("scope", ScopeRun, ScopeSession, ScopeUser); k.Scope == ScopeRun {
 		k.Scope = ""
 	}
 	if v := m.val.get("initial"); v != nil {
@@ -242,6 +242,10 @@ func (l *loader) stateKey(m *member) {
 	}
 	if v := m.val.get("reducer"); v != nil {
 		k.Reducer = l.reducer(v)
+	}
+	if k.Scope == ScopeUser && !k.Reducer.Commutes() {
+		l.reportAtKey(m, CodeBadReducer, fmt.Sprintf("state key %s has the scope user, which several runs write at the same time, and no reducer that combines their writes", quote(m.key)),
+			"add reducer: sum, min, max, append or merge, or use scope: session")
 	}
 	l.state[m.key] = k.Reducer
 	l.flow.State = append(l.flow.State, k)

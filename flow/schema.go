@@ -146,7 +146,7 @@ func flowProperties() obj {
 		"description": "the fingerprints of the flows that nodes run, by reference; in the normal form",
 	}
 	props["state"] = obj{"type": []any{"object", "null"}, "additionalProperties": closed(obj{
-		"scope":   obj{"enum": []any{ScopeRun, ScopeSession}, "description": "How long the value lives: as long as the run, or as the session. Default: run."},
+		"scope":   obj{"enum": []any{ScopeRun, ScopeSession, ScopeUser}, "description": "How long the value lives: as long as the run, the session or the user. Default: run."},
 		"reducer": obj{"enum": []any{"append", "max", "merge", "min", "replace", "sum"}}, "initial": true, "schema": obj{"type": "object"},
 	})}
 	return props

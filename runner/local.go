@@ -141,7 +141,8 @@ type StartOptions struct {
 	// StartRound makes it.
 	Round *Round
 
-	treeSession string // the session and round of the root, for a child run
+	userState   *engine.UserStateRead // of State, nil for none
+	treeSession string                // the session and round of the root, for a child run
 	treeRound   int
 
 	node   string                // the interrupt of Parent that waits for the run
@@ -192,6 +193,7 @@ func (l *Local) Resume(ctx context.Context, p *Program, id string) (*Execution, 
 func (l *Local) newExecution(id string, m *machine, lease store.Lease) *Execution {
 	x := &Execution{ID: id, local: l, m: m, lease: lease, messages: newDriverQueue(), startedAt: time.Now(), ack: make(chan error, 1), done: make(chan struct{}), parentLink: parentLink{ready: make(chan struct{})}}
 	if m != nil {
+		m.users = l.store
 		x.hub.initialize(id, m.first-1, m.run.OpenChildren())
 	}
 	if m != nil && m.sessionPast != nil { // a caller that sent a command is about to subscribe
@@ -204,6 +206,9 @@ func (l *Local) newExecution(id string, m *machine, lease store.Lease) *Executio
 func (x *Execution) stageStart(p *Program, b *StartOptions) error {
 	if x.m.run.Start != nil {
 		return nil
+	}
+	if err := x.local.readUserState(x.local.ctx, p, b); err != nil {
+		return err
 	}
 	e := b.startedEvent(p, x.local.o.Parallel)
 	if b.Round != nil {
@@ -234,7 +239,7 @@ func (b *StartOptions) startedEvent(p *Program, parallel int) *engine.RunStarted
 		State: b.State, User: b.User, Parent: b.Parent, Origin: b.Origin, Targets: b.Targets, Breaks: b.Breaks,
 		Parallel: parallel, Pinned: p.Pinned, Specs: p.Specs,
 		Contexts: []engine.ContextChange{main}, Depth: b.Depth, Node: b.node, Caller: b.caller, Agents: agents, Folder: p.folder(b.Folder),
-		MessagePrefix: b.messagePrefix(), TreeSession: b.treeSession, TreeRound: b.treeRound,
+		MessagePrefix: b.messagePrefix(), UserState: b.userState, TreeSession: b.treeSession, TreeRound: b.treeRound,
 	}
 }
 

@@ -73,6 +73,7 @@ type machine struct {
 	// journal reads histories that started before the run; past is the history of the session of which the run is a
 	// round, nil if it is none.
 	journal     historyReader
+	users       store.UserStateStore // nil if the store keeps no state of users
 	sessionPast *sessionPast
 }
 
@@ -149,7 +150,11 @@ func (m *machine) completedEvent(out, absent engine.Values) engine.Event {
 	if err != nil {
 		return &engine.RunFailed{Error: err}
 	}
-	return &engine.RunCompleted{Outputs: out, Absent: absent, Session: changes}
+	ofUser, err := m.userChanges()
+	if err != nil {
+		return &engine.RunFailed{Error: err}
+	}
+	return &engine.RunCompleted{Outputs: out, Absent: absent, Session: changes, UserState: ofUser}
 }
 
 // unmapLaneHandles renames handles of a lane's own contexts to the names outside the lane.

@@ -74,12 +74,9 @@ func CheckSessionEdit(f *flow.Flow, key string, v engine.Value) error {
 			Hint:    fmt.Sprintf("declare it: `state: {%s: {scope: session}}`, and name the flow's file if it has changed since the last round", key),
 		}
 	}
-	var schema *node.Schema
-	if k.Schema != nil {
-		var err error
-		if schema, err = node.CompileSchema(k.Schema); err != nil {
-			return fmt.Errorf("state key %q: %w", key, err)
-		}
+	schema, err := schemaOf(&k)
+	if err != nil {
+		return err
 	}
 	if err := checkSessionValue(&k, schema, "", v); err != nil {
 		return &engine.Error{
@@ -91,11 +88,26 @@ func CheckSessionEdit(f *flow.Flow, key string, v engine.Value) error {
 	return nil
 }
 
+// schemaOf compiles the schema of a state key, nil for none.
+func schemaOf(k *flow.StateKey) (*node.Schema, error) {
+	if k.Schema == nil {
+		return nil, nil
+	}
+	s, err := node.CompileSchema(k.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("state key %q: %w", k.Name, err)
+	}
+	return s, nil
+}
+
 // RunScopeNotices says, for a run without a session, which state keys live only as long as
-// the run although the flow declares a longer life.
-func RunScopeNotices(f *flow.Flow) []string {
+// the run although the flow declares a longer life. User is the user of the run, "" for none.
+func RunScopeNotices(f *flow.Flow, user string) []string {
 	var out []string
 	for _, k := range f.State {
+		if k.Scope == flow.ScopeUser && user == "" {
+			out = append(out, fmt.Sprintf("state key %s has the scope user, and this run has no user: its value ends with the run", k.Name))
+		}
 		if k.Scope == flow.ScopeSession {
 			out = append(out, fmt.Sprintf("state key %s has the scope session, and this run has no session: its value ends with the run", k.Name))
 		}

@@ -386,6 +386,8 @@ func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *stor
 		x, err = c.m.local.StartRound(ctx, p, b, start)
 	}
 	switch {
+	case isUnfit(err) && t != nil && !t.recovered: // the state of the user
+		return true, c.reject(t, err, c.m.store.RemoveQueued(ctx, q.ID))
 	case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrSessionAdvanced):
 		return true, nil // another process was faster, or the state was changed
 	case err != nil:

@@ -27,6 +27,7 @@ type Capabilities struct {
 	Memory      MemoryStore
 	Access      AccessStore
 	Documents   DocumentStore
+	UserState   UserStateStore
 	// Trajectories are tables for trajectories. They live as long as the store.
 	Trajectories tables.Tables
 	// CountTokens has the store record how many tokens the messages of sessions have:
@@ -43,7 +44,7 @@ var ErrUnsupported = errors.New("not supported by this store")
 // Unsupported names the capability that a store lacks.
 type Unsupported struct {
 	// Capability is its name: "sessions", "cache", "recovery", "deletion", "chains",
-	// "archive", "audit", "rows", "memory", "access", "documents", "trajectories".
+	// "archive", "audit", "rows", "memory", "access", "documents", "user state", "trajectories".
 	Capability string
 }
 
@@ -71,6 +72,7 @@ type Full struct {
 	MemoryStore
 	AccessStore
 	DocumentStore
+	UserStateStore
 }
 
 // Complete returns a store with the methods of every capability.
@@ -90,5 +92,6 @@ func Complete(s Store) *Full {
 		MemoryStore:     cmp.Or[MemoryStore](c.Memory, noMemory{}),
 		AccessStore:     cmp.Or[AccessStore](c.Access, noAccess{}),
 		DocumentStore:   cmp.Or[DocumentStore](c.Documents, noDocuments{}),
+		UserStateStore:  cmp.Or[UserStateStore](c.UserState, noUserState{}),
 	}
 }

@@ -46,6 +46,8 @@ type DeleteResult struct {
 	Sessions, Runs, Messages int
 	// Memories are items of long-term memory: the user's, and those of sessions without a user.
 	Memories int
+	// UserValues are values of state keys with the scope user, which go only with the user.
+	UserValues int
 	// Trajectories is the number of deleted rounds of trajectories.
 	Trajectories int
 	// Learned is the number of deleted programs: those learned for the user, and those learned in deleted runs.

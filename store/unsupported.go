@@ -300,3 +300,15 @@ func (x noDocuments) ClaimDocuments(context.Context, string, time.Duration, int)
 func (x noDocuments) Notices(context.Context, int) ([]Notice, error) { return nil, x.err() }
 
 func (x noDocuments) RemoveNotices(context.Context, []int64) error { return x.err() }
+
+type noUserState struct{}
+
+func (noUserState) err() error { return &Unsupported{Capability: "user state"} }
+
+func (x noUserState) UserState(context.Context, string, string) ([]UserValue, error) {
+	return nil, x.err()
+}
+
+func (x noUserState) UserStates(context.Context, string) ([]UserValue, error) { return nil, x.err() }
+
+func (x noUserState) EditUserState(context.Context, UserStateEdit) error { return x.err() }

@@ -106,7 +106,7 @@ func (p *cli) run(ctx context.Context, path string, o *runOptions, d *runDriver)
 	if err := desk.checkJoinsSameRun(ctx, start); err != nil {
 		return err
 	}
-	for _, notice := range runner.RunScopeNotices(f) {
+	for _, notice := range runner.RunScopeNotices(f, start.User) {
 		p.notef("%s", notice)
 	}
 	run, err := desk.Start(ctx, f, start)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/store"
 )
@@ -20,8 +21,8 @@ func (p *cli) deleteSessionCommand() *cobra.Command {
 		Use:   "delete SESSION... | --user USER",
 		Short: "Delete sessions, or everything stored about a user, permanently",
 		Long: `Delete sessions permanently, with their messages and rounds. With --user, delete
-everything stored about a user, including memory, learned code and runs without a session. The
-space is overwritten.
+everything stored about a user, including memory, learned code, state with "scope: user" and
+runs without a session. The space is overwritten.
 
 Sessions and runs that were forked from a deleted one share its past and are deleted too;
 the command lists them first. It asks for confirmation, unless --yes is given, and prints
@@ -63,6 +64,7 @@ type erased struct {
 	Runs     int           `json:"runs"`
 	Messages int           `json:"messages"`
 	Memories int           `json:"memories"` // items of long-term memory
+	Values   int           `json:"values"`   // of state keys with the scope user
 	Learned  int           `json:"learned"`  // programs that models wrote
 	Traces   bool          `json:"traces"`   // parts may remain in unused space until "weir sessions compact"
 	Copies   []string      `json:"copies"`   // of the database, which were not touched
@@ -107,6 +109,7 @@ func (e *erased) add(x store.DeleteResult) {
 	e.Runs += x.Runs
 	e.Messages += x.Messages
 	e.Memories += x.Memories
+	e.Values += x.UserValues
 	e.Learned += x.Learned
 	e.Traces = e.Traces || x.Traces
 	if x.Copies != nil {
@@ -141,6 +144,11 @@ func (p *cli) deleteSessions(ctx context.Context, prefixes []string, o *deleteOp
 	if err != nil {
 		return err
 	}
+	if !o.json {
+		if err := p.printUserStateFate(ctx, desk, ids, o.user, doomed.Values); err != nil {
+			return err
+		}
+	}
 	if o.dryRun {
 		p.printErased(doomed, o.json, "would delete")
 		return nil
@@ -156,6 +164,34 @@ func (p *cli) deleteSessions(ctx context.Context, prefixes []string, o *deleteOp
 		return err
 	}
 	p.printErased(sum, o.json, "deleted")
+	return nil
+}
+
+// printUserStateFate says, before a deletion, which values of state keys with the scope user
+// go with a user, or stay when sessions are deleted.
+func (p *cli) printUserStateFate(ctx context.Context, desk *application, ids []string, user string, doomed int) error {
+	if user != "" {
+		if doomed > 0 {
+			p.notef("%s that flows keep for user %s (scope: user) will be deleted", count(doomed, "value"), app.Printable(user))
+		}
+		return nil
+	}
+	told := map[string]bool{}
+	for _, id := range ids {
+		s, err := desk.Store.Session(ctx, id)
+		if err != nil {
+			return err
+		}
+		kept, err := desk.Store.UserState(ctx, s.User, s.Flow)
+		if err != nil {
+			return err
+		}
+		if len(kept) > 0 && !told[s.User+"\n"+s.Flow] {
+			told[s.User+"\n"+s.Flow] = true
+			p.notef("%s that flow %s keeps for user %s (scope: user) will stay; delete with: %s", count(len(kept), "value"), app.Printable(s.Flow), app.Printable(s.User),
+				p.commandLine("users", "state", "reset", s.User, "--all", "--flow-name", s.Flow))
+		}
+	}
 	return nil
 }
 
@@ -224,6 +260,9 @@ func (p *cli) printErased(e erased, asJSON bool, verb string) {
 	}
 	if e.Learned > 0 {
 		line += ", " + count(e.Learned, "learned program")
+	}
+	if e.Values > 0 {
+		line += ", " + count(e.Values, "value") + " of the user"
 	}
 	fmt.Fprintln(p.out, line)
 	if len(e.Forks) > 0 {

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -35,8 +36,11 @@ inputs: {message: {type: text, required: true}}
 state:
   counted: {scope: session, initial: 0, reducer: sum}
   heard: {scope: session, reducer: append}
+  userCount: {scope: user, initial: 0, reducer: sum}
+  userHeard: {scope: user, reducer: append}
+  userLongest: {scope: user, initial: 0, reducer: max}
 nodes:
-  count: {type: transform, with: {state: {counted: "1", heard: run.inputs.message}}}
+  count: {type: transform, with: {state: {counted: "1", heard: run.inputs.message, userCount: "1", userHeard: run.inputs.message, userLongest: size(run.inputs.message)}}}
   answer: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}
 outputs: {answer: "{{ answer.text }}"}
 `
@@ -71,7 +75,7 @@ func openSessionOn(t *testing.T, s weir.Store) *weir.Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	talk, err := w.Session(t.Context(), f, weir.SessionOptions{User: "u", Thread: "t"})
+	talk, err := w.Session(t.Context(), f, weir.SessionOptions{User: "u", Thread: cmp.Or(os.Getenv("WEIR_SPEAKER_THREAD"), "t")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +110,14 @@ func TestASpeakerInAProcessOfItsOwn(t *testing.T) {
 // acknowledgements, 0 never.
 func sendRounds(t *testing.T, path, who string, from, to, kill int) int {
 	t.Helper()
+	return sendRoundsIn(t, path, who, "t", from, to, kill)
+}
+
+// sendRoundsIn is sendRounds in the session of a thread.
+func sendRoundsIn(t *testing.T, path, who, thread string, from, to, kill int) int {
+	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestASpeakerInAProcessOfItsOwn$", "-test.v")
-	c.Env = append(os.Environ(), "WEIR_SPEAKER_DB="+path, "WEIR_SPEAKER="+who,
+	c.Env = append(os.Environ(), "WEIR_SPEAKER_DB="+path, "WEIR_SPEAKER="+who, "WEIR_SPEAKER_THREAD="+thread,
 		fmt.Sprint("WEIR_SPEAKER_FROM=", from), fmt.Sprint("WEIR_SPEAKER_TO=", to))
 	out, err := c.StdoutPipe()
 	if err != nil {

@@ -113,6 +113,8 @@ func (s *Store) deleteTrees(ctx context.Context, e store.DeleteOptions, user str
 	if e.Now.IsZero() {
 		e.Now = s.clock()
 	}
+	s.users.mu.Lock()
+	defer s.users.mu.Unlock()
 	s.sessions.mu.Lock()
 	defer s.sessions.mu.Unlock()
 	s.mu.Lock()
@@ -127,7 +129,8 @@ func (s *Store) deleteTrees(ctx context.Context, e store.DeleteOptions, user str
 	}
 	if err != nil || len(trees) == 0 {
 		dry := err != nil || e.DryRun
-		return store.DeleteResult{Memories: s.deleteMemories(f, user, nil, dry), Trajectories: s.deleteTrajectories(f, user, nil, dry), Learned: s.deleteLearned(f, user, nil, dry)}, err
+		none := func(string) bool { return false }
+		return store.DeleteResult{UserValues: s.deleteUserState(user, none, dry), Memories: s.deleteMemories(f, user, nil, dry), Trajectories: s.deleteTrajectories(f, user, nil, dry), Learned: s.deleteLearned(f, user, nil, dry)}, err
 	}
 	doomed := f.withDependents(slices.Clone(trees)...)
 	forks := f.forkedTrees(doomed, trees)
@@ -139,6 +142,7 @@ func (s *Store) deleteTrees(ctx context.Context, e store.DeleteOptions, user str
 	var out store.DeleteResult
 	memories, trails := s.deleteMemories(f, user, doomed, e.DryRun), s.deleteTrajectories(f, user, doomed, e.DryRun)
 	learned := s.deleteLearned(f, user, doomed, e.DryRun)
+	values := s.deleteUserState(user, func(run string) bool { r := s.runs[run]; return r != nil && doomed[f.treeOf[r]] }, e.DryRun)
 	if e.DryRun {
 		out = s.count(f, slices.Collect(maps.Keys(doomed)))
 	} else {
@@ -147,7 +151,7 @@ func (s *Store) deleteTrees(ctx context.Context, e store.DeleteOptions, user str
 		}
 		out = s.removeTrees(f, doomed)
 	}
-	out.Forks, out.Memories, out.Trajectories, out.Learned = forks, memories, trails, learned
+	out.Forks, out.Memories, out.Trajectories, out.Learned, out.UserValues = forks, memories, trails, learned, values
 	return out, nil
 }
 

@@ -46,6 +46,7 @@ type Store struct {
 	memories  memories
 	access    access
 	documents documents
+	users     userStates // its mutex is taken before all others
 }
 
 type cacheEntry struct {
@@ -241,19 +242,20 @@ func (s *Store) Append(ctx context.Context, appends []store.Append) []error {
 			}()
 		}
 		if a.Start != nil {
-			errs[i] = s.appendFirst(ctx, a)
+			errs[i] = s.appendUserState(a, func() error { return s.appendFirst(ctx, a) })
 			continue
 		}
 		r, err := s.run(ctx, a.Commit.Run)
 		if err == nil {
 			err = s.checkSources(ctx, r, &a.Commit)
 		}
-		switch {
-		case err != nil:
-		case r.row.Session != "" || len(a.ConsumedMessages) > 0:
-			err = s.appendOfSession(r, a)
-		default:
-			err = r.append(a, s.clock())
+		if err == nil {
+			err = s.appendUserState(a, func() error {
+				if r.row.Session != "" || len(a.ConsumedMessages) > 0 {
+					return s.appendOfSession(r, a)
+				}
+				return r.append(a, s.clock())
+			})
 		}
 		if err == nil {
 			s.removePosts(a.ConsumedPosts)

@@ -60,6 +60,7 @@ type writeTx struct {
 	s   *Store
 	ctx context.Context //nolint:containedctx // lives as long as one call
 
+	restoring              bool // commits of an import, which change no state of users
 	idsLoaded              bool
 	lastValue, lastContext int64
 }
@@ -111,6 +112,10 @@ func (w *writeTx) appendNext(a *store.Append) (refused, failed error) {
 	if refused != nil || failed != nil {
 		return refused, failed
 	}
+	values, refused, failed := w.userChangesOf(r, a)
+	if refused != nil || failed != nil {
+		return refused, failed
+	}
 	p := packer{w: w, run: r, seq: c.Seq}
 	if refused, failed = p.pack(c.Events); refused != nil || failed != nil {
 		return refused, failed
@@ -133,6 +138,9 @@ func (w *writeTx) appendNext(a *store.Append) (refused, failed error) {
 		return w.refusalReason(r.num, before, a.Acquire != nil)
 	}
 	if err := p.insert(); err != nil {
+		return nil, err
+	}
+	if err := w.keepUserValues(values); err != nil {
 		return nil, err
 	}
 	return nil, w.writeSideEffects(r, a, again)

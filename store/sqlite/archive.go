@@ -222,6 +222,7 @@ func (w *writeTx) restoreCommits(a *store.RunToRestore) error {
 			return err
 		}
 	}
+	w.restoring = true
 	for i := range a.Commits {
 		x := store.Append{Commit: a.Commits[i], Fence: restoredFence, Head: store.Head{Status: engine.Running, Waiting: []engine.Interrupt{}}}
 		if i == len(a.Commits)-1 {

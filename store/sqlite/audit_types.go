@@ -143,6 +143,8 @@ func (r *sealedRow) problem() string {
 		return fmt.Sprintf("the row of session %s is not what was written: its identity, times, parent or history were changed", f.ID)
 	case *changeFacts:
 		return fmt.Sprintf("change %d of the state of session number %d, of key %q, is not what was written", f.ID%rowsPerParent, f.ID/rowsPerParent, f.Key)
+	case *userFacts:
+		return fmt.Sprintf("the state key %q of user %s in flow %s is not what was written", f.Key, f.User, f.Flow)
 	case *tombstoneFacts:
 		return fmt.Sprintf("the tombstone of run number %d is not what was written", f.Num)
 	}

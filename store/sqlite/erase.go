@@ -149,7 +149,7 @@ func (s *Store) compactAfter(ctx context.Context, op string, out store.DeleteRes
 	if e != nil {
 		return out, errors.Join(err, fmt.Errorf("%s: what is deleted may have left traces in the file; delete again: %w", op, e))
 	}
-	if err == nil && out.Runs+out.Sessions+out.Trajectories+out.Memories+out.Learned > 0 {
+	if err == nil && out.Runs+out.Sessions+out.Trajectories+out.Memories+out.Learned+out.UserValues > 0 {
 		out.Copies, err = filepath.Glob(escapeGlob(s.path) + ".v*.backup")
 	}
 	return out, err
@@ -298,6 +298,23 @@ func (x deleter) checkUnowned(roots []int64) error {
 		x.now.UnixMilli(), string(list))
 }
 
+// deleteBeside deletes what is kept beside the trees for them and for the user.
+func (x deleter) deleteBeside(list string, out *store.DeleteResult) (err error) {
+	if out.Memories, err = x.deleteMemories(list); err != nil {
+		return err
+	}
+	if out.Learned, err = x.deleteLearned(list); err != nil {
+		return err
+	}
+	if out.UserValues, err = x.deleteUserState(); err != nil {
+		return err
+	}
+	if err := x.deleteCachedOf(list); err != nil {
+		return err
+	}
+	return x.deleteAccess()
+}
+
 // deleteRows deletes all rows of the trees.
 func (x deleter) deleteRows(roots []int64) (out store.DeleteResult, err error) {
 	list, err := json.Marshal(roots)
@@ -313,16 +330,7 @@ func (x deleter) deleteRows(roots []int64) (out store.DeleteResult, err error) {
 	if _, err := x.conn.ExecContext(x.ctx, "INSERT INTO doomed SELECT value FROM json_each(?)", string(list)); err != nil {
 		return out, err
 	}
-	if out.Memories, err = x.deleteMemories(string(list)); err != nil {
-		return out, err
-	}
-	if out.Learned, err = x.deleteLearned(string(list)); err != nil {
-		return out, err
-	}
-	if err := x.deleteCachedOf(string(list)); err != nil {
-		return out, err
-	}
-	if err := x.deleteAccess(); err != nil {
+	if err := x.deleteBeside(string(list), &out); err != nil {
 		return out, err
 	}
 	for _, q := range []struct {
@@ -362,6 +370,11 @@ func (x deleter) deleteRows(roots []int64) (out store.DeleteResult, err error) {
 		{"DROP TABLE doomed_run", nil},
 		{"DROP TABLE doomed_context", nil},
 	} {
+		if q.query == "DROP TABLE doomed" {
+			if err := x.unlinkUserState(); err != nil {
+				return out, err
+			}
+		}
 		res, err := x.conn.ExecContext(x.ctx, q.query)
 		if err != nil {
 			return out, fmt.Errorf("%.30s: %w", q.query, err)

@@ -114,5 +114,8 @@ func (x deleter) countRows(roots []int64) (out store.DeleteResult, err error) {
 	if err == nil {
 		out.Learned, err = x.countLearned(string(list))
 	}
+	if err == nil {
+		out.UserValues, err = x.countUserState()
+	}
 	return out, err
 }

@@ -125,7 +125,7 @@ func (r *sealedRow) isBroken() bool {
 func sealedTables() map[string]string {
 	return map[string]string{
 		"run_row": selectRunFacts, "session": selectSessionFacts, "tombstone": selectTombstoneFacts, "gone": selectDeletedFacts,
-		"session_change": selectChangeFacts,
+		"session_change": selectChangeFacts, "user_value": selectUserFacts,
 	}
 }
 
@@ -150,6 +150,10 @@ func (l lineage) sealedRows(table, where string, each func(r *sealedRow) error, 
 			into = append(into, &f.Num, &f.Origin, &f.Base, &f.BaseSeq, &f.BaseLast, &f.Unchained, &f.Links)
 		case "session_change":
 			f := &changeFacts{}
+			r.facts = f
+			into = append(into, f.columns()...)
+		case "user_value":
+			f := &userFacts{}
 			r.facts = f
 			into = append(into, f.columns()...)
 		default:
@@ -195,7 +199,7 @@ func (s *Store) seal(ctx context.Context, r *sealedRow) error {
 	switch f := r.facts.(type) {
 	case *deletedFacts:
 		key, value = "name", f.Name
-	case *changeFacts:
+	case *changeFacts, *userFacts:
 		key = "id"
 	}
 	_, err = s.conn.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET seal = ? WHERE %s = ?", r.table, key), seal, value)

@@ -88,6 +88,7 @@ func Tables() []Table {
 		operational("document", "holds what a server keeps beside runs, which is edited on purpose"),
 		operational("notice", "says which commits the server has to tell others of"),
 		operational("access_key", "holds secrets of a server, which name nothing in the record"),
+		operational("user_value", "changes with the runs of a user and is erased with the user; the operations are in the journals, and each row is sealed"),
 		operational("recall_scope", "memory, which is edited on purpose and is in no run"),
 		operational("recall_item", "memory, which is edited on purpose and is in no run"),
 		operational("recall_past", "memory, which is edited on purpose and is in no run"),

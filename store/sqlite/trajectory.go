@@ -113,15 +113,18 @@ const trajectoriesToDelete = ` WHERE user = ?2 OR session IN (
 // deleteUserOnly deletes the trajectories, the memory and the learned code of a user who has no sessions and
 // runs.
 func (x deleter) deleteUserOnly(dry bool) (out store.DeleteResult, err error) {
-	do, forget, learned := x.deleteTrajectories, x.deleteMemories, x.deleteLearned
+	do, forget, learned, values := x.deleteTrajectories, x.deleteMemories, x.deleteLearned, x.deleteUserState
 	if dry {
-		do, forget, learned = x.countTrajectories, x.countMemories, x.countLearned
+		do, forget, learned, values = x.countTrajectories, x.countMemories, x.countLearned, x.countUserState
 	}
 	if out.Trajectories, err = do(trajectoriesToDelete, "[]", nullText(x.user)); err == nil {
 		out.Memories, err = forget("[]")
 	}
 	if err == nil {
 		out.Learned, err = learned("[]")
+	}
+	if err == nil {
+		out.UserValues, err = values()
 	}
 	if err == nil && !dry {
 		err = x.deleteAccess()

@@ -90,6 +90,7 @@ func Run(t *testing.T, s Subject) {
 		{"deletion", func(c store.Capabilities) bool { return c.Deletion != nil }, [][]testCase{erasureCases()}},
 		{"access", func(c store.Capabilities) bool { return c.Access != nil }, [][]testCase{accessCases()}},
 		{"documents", func(c store.Capabilities) bool { return c.Documents != nil }, [][]testCase{documentCases()}},
+		{"user state", func(c store.Capabilities) bool { return c.UserState != nil }, [][]testCase{userStateCases()}},
 		{"memory", func(c store.Capabilities) bool { return c.Memory != nil }, [][]testCase{memoryCases(), memorySearchCases()}},
 	} {
 		t.Run(tier.name, func(t *testing.T) {
