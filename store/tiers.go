@@ -246,7 +246,9 @@ type ArchiveStore interface {
 	// tree, the runs whose past they share, and, for a round, the rounds before it.
 	// ErrNotFound.
 	Archive(ctx context.Context, run string) ([]ArchivedRun, []ArchivedSession, error)
-	// Restore creates sessions and runs of an export, all or none. ErrExists.
+	// Restore creates sessions and runs of an export, all or none. ErrExists if a run
+	// exists, ErrSessionAdvanced if a session has other rounds than those before the
+	// restored one.
 	Restore(ctx context.Context, sessions []ArchivedSession, runs []RunToRestore) error
 }
 
