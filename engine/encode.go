@@ -146,9 +146,18 @@ const hexDigits = "0123456789abcdef"
 // AppendString appends s as a JSON string. Bytes that are not UTF-8 become
 // U+FFFD, as in encoding/json.
 func AppendString(b []byte, s string) []byte {
+	if len(s) >= growFrom { // or the closing quote would have the buffer grow once more
+		b = slices.Grow(b, len(s)+2)
+	}
 	b = append(b, '"')
-	start := 0
+	start, next := 0, 0 // next is from where on it is worth to skip again
 	for i := 0; i < len(s); {
+		if i >= next {
+			if i = skipPlain(s, i); i == len(s) {
+				break
+			}
+			next = i + 8
+		}
 		c := s[i]
 		if c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\' {
 			i++
@@ -171,6 +180,29 @@ func AppendString(b []byte, s string) []byte {
 		i += n
 	}
 	return append(append(b, s[start:]...), '"')
+}
+
+// growFrom is the length from which AppendString makes room for a whole text at once.
+const growFrom = 1 << 10
+
+// skipPlain returns an index from i on up to which no byte needs an escape and all are
+// ASCII. It reads eight bytes at a time and may stop before the first byte that does.
+func skipPlain(s string, i int) int {
+	const (
+		ones = 0x0101010101010101
+		high = 0x80 * ones
+	)
+	for ; i+8 <= len(s); i += 8 {
+		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		quote, slash := w^('"'*ones), w^('\\'*ones)
+		// The highest bit of each byte that is 0x80 or more, less than a space, a quote or a
+		// backslash is set; a borrow may also set that of a byte after one of those.
+		if (w|(w-' '*ones)&^w|(quote-ones)&^quote|(slash-ones)&^slash)&high != 0 {
+			return i
+		}
+	}
+	return i
 }
 
 func appendEscape(b []byte, c byte) []byte {

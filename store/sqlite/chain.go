@@ -15,10 +15,6 @@ type chainState struct {
 	tag   store.Tag
 }
 
-// maxPayload is the size up to which the writer keeps the room that it wrote a
-// payload in, in bytes.
-const maxPayload = 1 << 20
-
 // nextTag is the tag of a commit that follows what is there; refused is an event that
 // cannot be stored.
 func (w *writeTx) nextTag(r *runState, c *engine.Commit) (tag store.Tag, refused, failed error) {
@@ -28,13 +24,16 @@ func (w *writeTx) nextTag(r *runState, c *engine.Commit) (tag store.Tag, refused
 		}
 		r.chain.known = true
 	}
-	payload, err := store.AppendPayload(w.s.payload[:0], c.Events)
+	room, _ := w.s.payload.Get().(*[]byte)
+	if room == nil {
+		room = new([]byte)
+	}
+	defer w.s.payload.Put(room)
+	payload, err := store.AppendPayload((*room)[:0], c.Events)
 	if err != nil {
 		return 0, err, nil
 	}
-	if cap(payload) <= maxPayload {
-		w.s.payload = payload
-	}
+	*room = payload
 	r.chain.seq = c.Seq
 	r.chain.tag = r.chain.tag.Next(store.HeaderOf(c), store.CommitDigest(r.salt, c.Run, c.Seq, payload))
 	return r.chain.tag, nil, nil

@@ -222,8 +222,7 @@ func (p *packer) appendValue(b []byte, v engine.Value) ([]byte, error) {
 	case nil, bool, int64, float64, int, engine.Handle:
 		return engine.AppendValue(b, v)
 	case string:
-		b = engine.AppendString(b, t)
-		return p.shareText(b, start)
+		return p.appendText(b, t)
 	case []any:
 		b, err = p.appendList(b, t)
 	case map[string]any:
@@ -292,6 +291,24 @@ func (p *packer) appendObject(b []byte, m map[string]any) ([]byte, error) {
 		b = append(b, '}')
 	}
 	return append(b, '}'), nil
+}
+
+// appendText appends a text, or a reference to where it is stored.
+func (p *packer) appendText(b []byte, s string) ([]byte, error) {
+	start := len(b)
+	if len(s) < largeText {
+		return p.shareText(engine.AppendString(b, s), start)
+	}
+	place := placeOf(s)
+	if d, ok := p.run.large[place]; ok {
+		if at, ok := p.run.recent.get(d); ok {
+			return p.appendReference(b, at), nil
+		}
+	}
+	b = engine.AppendString(b, s)
+	d := p.run.digest(b[start:])
+	p.run.large.put(place, d)
+	return p.intern(b, start, d)
 }
 
 // shareText replaces the text at b[start:] by a reference where that is worth

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"hash/maphash"
+	"unsafe"
+	"weak"
 
 	"github.com/weir-run/weir/engine"
 )
@@ -32,6 +34,7 @@ type runState struct {
 	head       *headRow // as written last; nil is not known
 	contexts   map[string]*contextState
 	recent     recentValues
+	large      largeTexts
 	chain      chainState
 	deltaBases *deltaBases // a session's is that of all its rounds
 }
@@ -59,7 +62,7 @@ func (c *runCache) load(w *writeTx, id string, fence int64) (*runState, error) {
 	}
 	r := &runState{fence: fence, contexts: map[string]*contextState{}}
 	if old != nil {
-		r.recent, r.deltaBases = old.recent, old.deltaBases
+		r.recent, r.large, r.deltaBases = old.recent, old.large, old.deltaBases
 	}
 	err := w.prepared().QueryRowContext(w.ctx,
 		`SELECT r.num, r.root, coalesce(o.salt, s.salt), coalesce(r.base, 0), coalesce(r.base_seq, 0), coalesce(r.base_last, 0),
@@ -153,6 +156,34 @@ type valuePlace struct {
 	context, position int64
 	seq               int64 // the commit that stored it
 	index             int   // of a message among those of its commit
+}
+
+// largeText is the length from which a text is known by its place in memory.
+const largeText = 16 << 10
+
+// maxLargeTexts is how many of them are remembered for a run.
+const maxLargeTexts = 64
+
+// textPlace is where a text is in memory. A weak pointer is equal to another only if both
+// were made of the same text, also after that is gone, and keeps none alive.
+type textPlace struct {
+	data   weak.Pointer[byte]
+	length int
+}
+
+func placeOf(s string) textPlace {
+	return textPlace{weak.Make(unsafe.StringData(s)), len(s)} //nolint:gosec // the address alone is compared
+}
+
+// largeTexts are the digests of large texts, so that one that several ports pass on is
+// neither written as JSON nor hashed for each of them.
+type largeTexts map[textPlace]digest
+
+func (l *largeTexts) put(at textPlace, d digest) {
+	if *l == nil || len(*l) >= maxLargeTexts {
+		*l = make(largeTexts)
+	}
+	(*l)[at] = d
 }
 
 // maxRecent is how many places are remembered for a run.

@@ -63,7 +63,7 @@ type Store struct {
 	stmts            preparedStatements
 	statements       map[string]*sql.Stmt // by text; see preparedConn
 	runs             runCache
-	payload          []byte // room for one
+	payload          sync.Pool // *[]byte, room for one; the garbage collector takes what is not used
 	trajectoryTables trajectoryState
 
 	expectedOnce    sync.Once // guards the schema that the migrations make
