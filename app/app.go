@@ -66,6 +66,9 @@ type App struct {
 	// Drain is how long Shutdown should wait for effects in flight where a supervisor
 	// stops the process.
 	Drain time.Duration
+	// HTTP is the client with which flows reach the network; it refuses private addresses
+	// that the configuration does not allow.
+	HTTP *http.Client
 	// Deployed are the flows that clients have put into the store.
 	Deployed *Deployed
 
@@ -94,11 +97,12 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Models: models(cfg), Limits: llm.NewLimits(cfg.Limits), Secrets: cfg.Secret, Executors: Executors(cfg, o.Sandboxes), Recover: o.Recover,
 	}
 	w.Models.Logger = o.Logger
-	var err error
-	if w.HTTP, err = HTTPClient(cfg); err != nil {
+	client, err := HTTPClient(cfg)
+	if err != nil {
 		return nil, err
 	}
-	a := &App{Providers: slices.Sorted(maps.Keys(w.Providers)), Drain: cmp.Or(cfg.Drain, defaultDrain)}
+	w.HTTP = client
+	a := &App{HTTP: client, Providers: slices.Sorted(maps.Keys(w.Providers)), Drain: cmp.Or(cfg.Drain, defaultDrain)}
 	if a.tools, err = NewToolbox(cfg); err != nil {
 		return nil, err
 	}
@@ -120,6 +124,9 @@ func HTTPClient(cfg *config.Config) (*http.Client, error) {
 	}
 	return client, nil
 }
+
+// GuardedClient is HTTPClient for a process without a configuration.
+func GuardedClient() (*http.Client, error) { return safehttp.Client(safehttp.Options{}) }
 
 // recordOrReplay connects the providers to a recording.
 func (a *App) recordOrReplay(o *Options, w *weir.Options) (err error) {

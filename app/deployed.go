@@ -78,6 +78,9 @@ type NewFlowVersion struct {
 
 // Get returns a deployed flow. store.ErrNotFound.
 func (d *Deployed) Get(ctx context.Context, name string) (*DeployedFlow, error) {
+	if d == nil { // the App was not opened by Open, so that nothing would apply grants
+		return nil, &store.Unsupported{Capability: "documents"}
+	}
 	doc, err := d.store.Document(ctx, deployedKind, name)
 	if err != nil {
 		return nil, err
@@ -96,6 +99,9 @@ func deployedOf(doc *store.Document) (*DeployedFlow, error) {
 
 // List returns the deployed flows by name, at most limit behind the name after.
 func (d *Deployed) List(ctx context.Context, after string, limit int) ([]*DeployedFlow, error) {
+	if d == nil {
+		return nil, &store.Unsupported{Capability: "documents"}
+	}
 	docs, err := d.store.Documents(ctx, store.DocumentFilter{Kind: deployedKind, After: after, Limit: limit})
 	if err != nil {
 		return nil, err

@@ -18,6 +18,8 @@ func (s *Server) registerRoutes() {
 	s.registerCommands()
 	s.registerHistory()
 	s.registerStream()
+	s.registerLinks()
+	s.registerWebhooks()
 	s.registerSessions()
 	s.registerMemory()
 	s.registerUsage()
@@ -34,10 +36,15 @@ func (s *Server) registerRoutes() {
 	s.routes.handle("GET /metrics", Read, s.serveMetrics)
 	s.routes.handle("GET /openapi.json", Public, s.serveDescription)
 	s.routes.handle("GET /docs", Public, s.serveDocs)
-	s.routes.handle("GET /docs.css", Public, func(w http.ResponseWriter, _ *http.Request) {
+	s.routes.handle("GET /docs.css", Public, serveStyle(docsStyle))
+	s.routes.handle("GET /a.css", Public, serveStyle(linkStyle))
+}
+
+func serveStyle(style string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
-		_, _ = w.Write([]byte(docsStyle)) // the client has gone if it fails
-	})
+		_, _ = w.Write([]byte(style)) // the client has gone if it fails
+	}
 }
 
 func writeText(w http.ResponseWriter, text string) {

@@ -77,7 +77,7 @@ func missing(got, want any, ids map[string]string) string {
 	case []any:
 		return missingItem(got, w, ids)
 	case string:
-		if w == "RUN" || w == "SESSION" {
+		if w == "RUN" || w == "RERUN" || w == "SESSION" {
 			if ids[w] == "" {
 				ids[w], _ = got.(string)
 			}

@@ -57,7 +57,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (pattern string, 
 			return pattern, out
 		}
 	}
-	if p := s.checkBody(out, r); p != nil {
+	if p := s.checkBody(out, r, s.routes.forms[pattern]); p != nil {
 		s.fail(out, pattern, p)
 		return pattern, out
 	}
@@ -130,8 +130,8 @@ func (noBody) Write(p []byte) (int, error) { return len(p), nil }
 func (noBody) WriteHeader(int) {}
 
 // checkBody bounds the body of a request and refuses one that is not JSON: a form of
-// another site's page cannot send JSON.
-func (s *Server) checkBody(w http.ResponseWriter, r *http.Request) *Problem {
+// another site's page cannot send JSON. Routes whose secret is in the path take forms.
+func (s *Server) checkBody(w http.ResponseWriter, r *http.Request, form bool) *Problem {
 	if r.ContentLength > s.options.MaxBody {
 		return newProblem(http.StatusRequestEntityTooLarge, engine.CodeRequestTooLarge, "the body of the request is too large")
 	}
@@ -140,6 +140,9 @@ func (s *Server) checkBody(w http.ResponseWriter, r *http.Request) *Problem {
 		return nil
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if form && kind == "application/x-www-form-urlencoded" {
+		return nil
+	}
 	if err != nil || kind != "application/json" {
 		p := newProblem(http.StatusUnsupportedMediaType, engine.CodeRequest, "the body of the request is not declared as JSON")
 		p.Hint = "send Content-Type: application/json"

@@ -32,11 +32,14 @@ type routes struct {
 	scopes map[string]Scope // by pattern
 	// fail writes problems of routes that have a form of their own, by pattern.
 	fail map[string]func(w http.ResponseWriter, p *Problem)
+	// forms are the patterns that take HTML forms instead of JSON.
+	forms map[string]bool
 }
 
 func newRoutes() *routes {
 	return &routes{
 		mux: http.NewServeMux(), scopes: make(map[string]Scope), fail: make(map[string]func(w http.ResponseWriter, p *Problem)),
+		forms: make(map[string]bool),
 	}
 }
 

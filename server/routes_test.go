@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -32,21 +33,15 @@ func attacks(victim, own objects) map[string]attack {
 	session := func(rest, body string) attack {
 		return attack{paths: []string{"/v1/sessions/" + victim.session + rest}, body: body}
 	}
-	return map[string]attack{
+	list := attacksOnDocuments(victim, own)
+	maps.Copy(list, map[string]attack{
 		"GET /healthz": {}, "GET /readyz": {}, "GET /openapi.json": {}, "GET /docs": {}, "GET /docs.css": {}, "GET /metrics": {},
-		"GET /v1/flows":                           {},
-		"GET /v1/flows/{flow}":                    flow("", ""),
-		"PUT /v1/flows/{flow}":                    {paths: []string{"/v1/flows/" + victim.flow}, body: `{"flow":"weir: 1"}`},
-		"DELETE /v1/flows/{flow}":                 flow("", ""),
-		"GET /v1/flows/{flow}/versions/{version}": flow("/versions/"+victim.version, ""),
-		"POST /v1/flows/{flow}/promote":           flow("/promote", `{"version":"x"}`),
-		"POST /v1/flows/{flow}/pause":             flow("/pause", `{"paused":true}`),
-		"PUT /v1/flows/{flow}/access":             flow("/access", `{"users":["*"]}`),
-		"PUT /v1/flows/{flow}/grants":             {paths: []string{"/v1/flows/" + victim.flow + "/grants"}, body: `{"providers":[],"tools":[],"servers":[],"executors":[],"hosts":[],"secrets":[],"flows":[]}`},
-		"POST /v1/flows/validate":                 {body: `{"flow":"weir: 1"}`},
-		"GET /v1/runs":                            {paths: []string{"/v1/runs?cursor=" + victim.run}},
-		"POST /v1/runs":                           {body: `{"flow":"ask","inputs":{"name":"x"}}`},
-		"GET /v1/runs/{run}":                      run("", ""),
+		"GET /v1/flows":           {},
+		"GET /v1/flows/{flow}":    flow("", ""),
+		"POST /v1/flows/validate": {body: `{"flow":"weir: 1"}`},
+		"GET /v1/runs":            {paths: []string{"/v1/runs?cursor=" + victim.run}},
+		"POST /v1/runs":           {body: `{"flow":"ask","inputs":{"name":"x"}}`},
+		"GET /v1/runs/{run}":      run("", ""),
 		"GET /v1/runs/{run}/diff/{other}": {paths: []string{
 			"/v1/runs/" + victim.run + "/diff/" + own.run, "/v1/runs/" + own.run + "/diff/" + victim.run,
 		}},
@@ -80,7 +75,7 @@ func attacks(victim, own objects) map[string]attack {
 		"GET /v1/runs/{run}/timeline":                   run("/timeline", ""),
 		"GET /v1/runs/{run}/node":                       run("/node?node=greet", ""),
 		"GET /v1/runs/{run}/value":                      run("/value?node=greet&part=outputs&name=text", ""),
-		"GET /v1/flows/{flow}/graph":                    {},
+		"GET /v1/flows/{flow}/graph":                    flow("/graph", ""),
 		"GET /v1/me":                                    {},
 		"GET /v1/memory":                                {},
 		"GET /v1/usage":                                 {},
@@ -97,11 +92,41 @@ func attacks(victim, own objects) map[string]attack {
 		"DELETE /v1/conversations/{conversation}":       {},
 		"GET /v1/conversations/{conversation}/items":    {},
 		"POST /v1/conversations/{conversation}/items":   {body: `{"items":[]}`},
+	})
+	return list
+}
+
+// attacksOnDocuments lists the routes of what the server keeps beside runs.
+func attacksOnDocuments(victim, own objects) map[string]attack {
+	flow := func(rest, body string) attack {
+		return attack{paths: []string{"/v1/flows/" + victim.flow + rest}, body: body}
+	}
+	hook := func(rest, body string) attack {
+		return attack{paths: []string{"/v1/webhooks/" + victim.hook + rest}, body: body}
+	}
+	return map[string]attack{
+		"GET /a.css": {}, "GET /a/{token}": {}, "POST /a/{token}": {},
+		"PUT /v1/flows/{flow}":                                     {paths: []string{"/v1/flows/" + victim.flow}, body: `{"flow":"weir: 1"}`},
+		"DELETE /v1/flows/{flow}":                                  flow("", ""),
+		"GET /v1/flows/{flow}/versions/{version}":                  flow("/versions/"+victim.version, ""),
+		"POST /v1/flows/{flow}/promote":                            flow("/promote", `{"version":"x"}`),
+		"POST /v1/flows/{flow}/pause":                              flow("/pause", `{"paused":true}`),
+		"PUT /v1/flows/{flow}/access":                              flow("/access", `{"users":["*"]}`),
+		"PUT /v1/flows/{flow}/grants":                              {paths: []string{"/v1/flows/" + victim.flow + "/grants"}, body: `{"providers":[],"tools":[],"servers":[],"executors":[],"hosts":[],"secrets":[],"flows":[]}`},
+		"GET /v1/webhooks":                                         {},
+		"POST /v1/webhooks":                                        {body: `{"url":"https://example.org","events":["run.failed"]}`},
+		"GET /v1/webhooks/{webhook}":                               hook("", ""),
+		"DELETE /v1/webhooks/{webhook}":                            hook("", ""),
+		"POST /v1/webhooks/{webhook}/pause":                        hook("/pause", `{"paused":true}`),
+		"POST /v1/webhooks/{webhook}/rotate":                       hook("/rotate", ""),
+		"GET /v1/webhooks/{webhook}/deliveries":                    hook("/deliveries", ""),
+		"POST /v1/webhooks/{webhook}/deliveries/{delivery}/resend": {paths: []string{"/v1/webhooks/" + victim.hook + "/deliveries/msg_x/resend", "/v1/webhooks/" + own.hook + "/deliveries/msg_x/resend"}},
+		"POST /v1/runs/{run}/links":                                attack{paths: []string{"/v1/runs/" + victim.run + "/links"}, body: `{"interrupt":"ask:ask#1"}`},
 	}
 }
 
 // objects are what a user has.
-type objects struct{ run, session, message, flow, version string }
+type objects struct{ run, session, message, flow, version, hook string }
 
 func makeObjects(t *testing.T, c *client.Client) objects {
 	t.Helper()
@@ -119,7 +144,7 @@ func makeObjects(t *testing.T, c *client.Client) objects {
 	}
 	name := "private-" + run.ID[len(run.ID)-6:]
 	version := putFlow(t, c, name, "text", "", true)
-	return objects{run.ID, session, sent.Message, name, version}
+	return objects{run.ID, session, sent.Message, name, version, makeHook(t, c, "https://example.org/", "run.failed").ID}
 }
 
 // TestEveryRouteRefusesWhoMayNot tries every route of the router without a token, with bad
@@ -156,7 +181,11 @@ func TestEveryRouteRefusesWhoMayNot(t *testing.T) {
 func checkPublic(t *testing.T, p *process, pattern string) {
 	t.Helper()
 	method, path, _ := strings.Cut(pattern, " ")
-	if got := p.send(method, path, "", nil); got.status != http.StatusOK {
+	want := http.StatusOK
+	if strings.Contains(path, "{token}") { // the secret is in the path
+		path, want = wildcards.ReplaceAllString(path, "unknown"), http.StatusGone
+	}
+	if got := p.send(method, path, "", nil); got.status != want {
 		t.Errorf("without a token: %d %s", got.status, got.body)
 	}
 }
@@ -201,7 +230,7 @@ var wildcards = regexp.MustCompile(`\{[^}]*\}`)
 
 // replaceIDs puts an id that does not exist in place of those of objects.
 func replaceIDs(text string, o objects) string {
-	return strings.NewReplacer(o.run, "nothing", o.session, "nothing", o.message, "nothing", o.flow, "nothing", o.version, "nothing").Replace(text)
+	return strings.NewReplacer(o.run, "nothing", o.session, "nothing", o.message, "nothing", o.flow, "nothing", o.version, "nothing", o.hook, "nothing").Replace(text)
 }
 
 func TestListsContainOnlyOwnObjects(t *testing.T) {

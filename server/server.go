@@ -8,6 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +19,7 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/flow/graph"
 	"github.com/weir-run/weir/internal/lru"
+	"github.com/weir-run/weir/server/webhook"
 )
 
 // Options of a Server. App is required.
@@ -32,6 +36,9 @@ type Options struct {
 	// localhost and literal loopback addresses. A request for another host is refused, so that a page of another site
 	// cannot reach the server through a name that resolves to this machine.
 	Hosts []string
+	// PublicURL is the address under which clients reach the server, such as
+	// "https://weir.example.org"; with "" answer links have no host.
+	PublicURL string
 	// MaxBody bounds the body of a request in bytes; 0 is 8 MiB.
 	MaxBody int64
 	// Heartbeat is how often a stream without events sends a comment; 0 is 15 s.
@@ -59,6 +66,8 @@ type Server struct {
 	metrics   *metrics
 	calls     inFlight
 	layouts   layoutCache
+	linkRate  *rateLimit // by address
+	hooks     *webhook.Sender
 }
 
 const (
@@ -89,6 +98,19 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
+	if o.PublicURL != "" {
+		u, err := url.Parse(o.PublicURL)
+		if err != nil || u.Hostname() == "" {
+			return nil, fmt.Errorf("the public address %q of the server is no URL with a host", o.PublicURL)
+		}
+		o.Hosts = append(slices.Clone(o.Hosts), strings.ToLower(u.Hostname()))
+	}
+	if o.App.HTTP == nil { // not opened by app.Open
+		var err error
+		if o.App.HTTP, err = app.GuardedClient(); err != nil {
+			return nil, err
+		}
+	}
 	fresh := make([]byte, 32)
 	if _, err := rand.Read(fresh); err != nil {
 		return nil, fmt.Errorf("make the secret of the server: %w", err)
@@ -101,7 +123,9 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		app: o.App, options: o, logger: o.Logger, key: key, flows: make(map[string]*app.ServedFlow),
 		layouts: layoutCache{Map: lru.Map[string, *graph.Layout]{Max: maxLayouts}},
 		routes:  newRoutes(), sameSite: http.NewCrossOriginProtection(), draining: make(chan struct{}), metrics: newMetrics(),
+		linkRate: newRateLimit(1, 60),
 	}
+	s.hooks = webhook.New(webhook.Options{Store: o.App.Store, Runs: o.App.Store, HTTP: o.App.HTTP, Key: key, Logger: o.Logger})
 	for i := range o.Flows {
 		s.flows[o.Flows[i].Name] = &o.Flows[i]
 		s.names = append(s.names, o.Flows[i].Name)
@@ -117,6 +141,7 @@ func (s *Server) Serve(l net.Listener) error {
 		Handler: s, ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, WriteTimeout: answerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
 	}
+	defer s.workInBackground()()
 	done := make(chan error, 1)
 	go func() {
 		<-s.draining
@@ -125,6 +150,7 @@ func (s *Server) Serve(l net.Listener) error {
 		done <- h.Shutdown(ctx)
 	}()
 	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		s.Drain()
 		return fmt.Errorf("serve: %w", err)
 	}
 	return <-done

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ type serveOptions struct {
 	hosts   []string
 	tokens  bool
 	maxBody int64
+	public  string
 }
 
 func (p *cli) serveCommand() *cobra.Command {
@@ -51,6 +53,7 @@ may end, and the runs can be resumed.`,
 	f := c.Flags()
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8420", "listen on this `HOST:PORT`; port 0 takes a free one")
 	f.StringSliceVar(&o.hosts, "host", nil, "accept requests for this host `NAME` too; may be repeated")
+	f.StringVar(&o.public, "public-url", "", "the `URL` under which clients reach the server, for links that it makes")
 	f.BoolVar(&o.tokens, "tokens", false, "require a token for every request, also from this machine")
 	f.Int64Var(&o.maxBody, "max-body", 8<<20, "the largest body of a request in `BYTES`")
 	return c
@@ -59,6 +62,9 @@ may end, and the runs can be resumed.`,
 func (p *cli) serve(ctx context.Context, paths []string, o *serveOptions) error {
 	if o.maxBody < 1 {
 		return usagef("--max-body: expected at least 1")
+	}
+	if u, err := url.Parse(o.public); err != nil || o.public != "" && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil) {
+		return usagef("--public-url: expected an address such as https://weir.example.org")
 	}
 	cfg, err := p.config()
 	if err != nil {
@@ -96,7 +102,7 @@ func (p *cli) serveOn(ctx context.Context, desk *application, l net.Listener, fl
 		}
 	}
 	s, err := server.New(ctx, server.Options{
-		App: desk.App, Flows: flows, RequireToken: tokens, Hosts: o.hosts, MaxBody: o.maxBody, Logger: p.logger(), Page: ui.Handler(),
+		App: desk.App, Flows: flows, RequireToken: tokens, Hosts: o.hosts, MaxBody: o.maxBody, PublicURL: o.public, Logger: p.logger(), Page: ui.Handler(),
 	})
 	if err != nil {
 		return err

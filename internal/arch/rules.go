@@ -100,13 +100,14 @@ func upperPackageRules() []PackageRule {
 	return []PackageRule{
 		{
 			"server",
-			[]string{".", "app", "audit", "history", "session", "store", "memory", "trajectory/draw", "runner", "flow", "flow/graph", "convo", "engine", "internal/excerpt", "internal/lru"},
+			[]string{".", "server/webhook", "app", "audit", "history", "session", "store", "memory", "trajectory/draw", "runner", "flow", "flow/graph", "convo", "engine", "internal/excerpt", "internal/lru"},
 			"the API calls the library and shows its reports; it knows neither flags nor terminals",
 		},
 		{"node/codegen/learned", []string{"node/codegen", "store", "engine"}, "learned code is listed and deleted in a store, without a run"},
 		{"server/openai", []string{"server", "server/livetext", "app", ".", "session", "store", "runner", "flow", "convo", "engine"}, "a protocol of others works through the server's Caller"},
 		{"server/livetext", []string{".", "flow", "engine"}, "which text is an answer does not depend on the protocol that sends it"},
 		{"server/servertest", []string{".", "app", "app/config", "convo", "llm", "llm/llmtest", "server"}, "it opens servers as the command does, for tests"},
+		{"server/webhook", []string{"store", "engine"}, "deliveries follow from notices of the store, whatever API shows them"},
 		{"server/...", nil, "a client knows the API by its description alone, and links nothing of the engine"},
 		{
 			"session",

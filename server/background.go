@@ -1,0 +1,49 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/store"
+)
+
+// workInBackground does what no request asks for until the server drains: it sends webhooks
+// and deletes links that have expired. Every process on the store does; they share the work.
+func (s *Server) workInBackground() (wait func()) {
+	if s.app.Store.Capabilities().Documents == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() {
+		<-s.draining
+		cancel()
+	})
+	all.Go(func() { s.hooks.Run(ctx) })
+	all.Go(func() { s.deleteExpired(ctx) })
+	return all.Wait
+}
+
+// deleteExpired deletes links that have expired, as long as ctx lasts.
+func (s *Server) deleteExpired(ctx context.Context) {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		list, err := s.app.Store.ClaimDocuments(ctx, linkKind, time.Hour, 100)
+		for i := range list {
+			if e := s.app.Store.DeleteDocument(ctx, linkKind, list[i].ID, 0); e != nil && !errors.Is(e, store.ErrNotFound) {
+				err = errors.Join(err, e)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			s.logger.WarnContext(ctx, "delete expired links", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

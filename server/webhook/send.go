@@ -1,0 +1,294 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+const (
+	// interval is how often the store is asked for work.
+	interval = 500 * time.Millisecond
+	// claimTime is how long a process has for the deliveries that it took, sendTime for one.
+	claimTime = time.Minute
+	sendTime  = 20 * time.Second
+	// atOnce is how many deliveries a process sends at the same time.
+	atOnce = 8
+	// keepTime is how long deliveries stay listed after they were delivered or given up.
+	keepTime = 7 * 24 * time.Hour
+	// maxAnswer is how much of an answer is read, so that the connection can be used again.
+	maxAnswer = 64 << 10
+	// maxKeptTries is how many tries of a delivery are listed.
+	maxKeptTries = 20
+)
+
+// pauses are the times between the tries of a delivery, each up to a fifth longer; after the last one it has
+// failed.
+func pauses() []time.Duration {
+	return []time.Duration{
+		5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+	}
+}
+
+// Run sends deliveries until ctx ends.
+func (s *Sender) Run(ctx context.Context) {
+	for {
+		if err := s.Step(ctx); err != nil && ctx.Err() == nil {
+			s.o.Logger.WarnContext(ctx, "webhooks", "error", err)
+		}
+		select {
+		case <-time.After(interval + rand.N(interval/5)):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Step turns the notices that there are into deliveries, and tries those that are due once.
+func (s *Sender) Step(ctx context.Context) error {
+	if err := s.takeNotices(ctx); err != nil {
+		return err
+	}
+	for {
+		list, err := s.o.Store.ClaimDocuments(ctx, deliveryKind, claimTime, atOnce)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		var all sync.WaitGroup
+		errs := make([]error, len(list))
+		for i := range list {
+			all.Go(func() { errs[i] = s.handle(ctx, &list[i]) })
+		}
+		all.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+	}
+}
+
+// takeNotices makes deliveries of notices. Their ids follow from the notice, so that two
+// processes that read the same one make the same deliveries.
+func (s *Sender) takeNotices(ctx context.Context) error {
+	for {
+		list, err := s.o.Store.Notices(ctx, 100)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		hooks, err := s.Hooks(ctx, "")
+		if err != nil {
+			return err
+		}
+		var done []int64
+		for i := range list {
+			if err := s.makeDeliveries(ctx, &list[i], hooks); err != nil {
+				return err
+			}
+			done = append(done, list[i].ID)
+		}
+		if err := s.o.Store.RemoveNotices(ctx, done); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Sender) makeDeliveries(ctx context.Context, n *store.Notice, hooks []*Hook) error {
+	run, err := s.o.Runs.Run(ctx, n.Run)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // it was deleted meanwhile
+	}
+	if err != nil || run.Parent != "" {
+		return err // the questions of a child run are also those of its root
+	}
+	event, keys := eventOf(n)
+	for _, h := range hooks {
+		if !slices.Contains(h.Events, event) || h.Flow != "" && h.Flow != run.Flow || !h.All && h.User != run.User {
+			continue
+		}
+		for _, key := range keys {
+			if err := s.makeDelivery(ctx, h, n, &run, event, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// eventOf returns the event of a notice, and a key for each delivery that it makes: one for
+// each question.
+func eventOf(n *store.Notice) (event string, keys []string) {
+	switch n.Status {
+	case engine.Completed:
+		return RunCompleted, []string{""}
+	case engine.Failed:
+		return RunFailed, []string{""}
+	case engine.Cancelled:
+		return RunCancelled, []string{""}
+	default:
+		return RunWaiting, n.Waiting
+	}
+}
+
+// payload is the body of a delivery.
+type payload struct {
+	Type      string      `json:"type"`
+	Timestamp time.Time   `json:"timestamp"`
+	Data      payloadData `json:"data"`
+}
+
+type payloadData struct {
+	Run      string `json:"run"`
+	Flow     string `json:"flow"`
+	Session  string `json:"session"`
+	Status   string `json:"status"`
+	Question string `json:"question"` // the id of the question that is open
+}
+
+func (s *Sender) makeDelivery(ctx context.Context, h *Hook, n *store.Notice, run *store.Run, event, question string) error {
+	at := n.At.UTC()
+	text, err := json.Marshal(payload{event, at, payloadData{run.ID, run.Flow, run.Session, n.Status.String(), question}})
+	if err != nil {
+		return err
+	}
+	// A question is told once, however often other questions come and go beside it; the end
+	// of a run once for each time that it ends.
+	identity := fmt.Sprint(n.Run, " ", event, " ", question)
+	if question == "" {
+		identity += fmt.Sprint(" ", n.Seq)
+	}
+	sum := sha256.Sum256([]byte(identity))
+	d := &Delivery{
+		// The time comes first, so that a listing by id is one by time.
+		ID: fmt.Sprintf("msg_%s%s", runTime(run), hex.EncodeToString(sum[:12])), Hook: h.ID, Event: event, Run: run.ID, At: at, State: pending, Tries: []Try{},
+		Payload: text, Next: s.o.Clock().UTC(),
+	}
+	if err := s.save(ctx, d, d.Next); err != nil && !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// runTime orders deliveries by the creation of their runs: it is the same for every process
+// that makes a delivery.
+func runTime(run *store.Run) string {
+	return fmt.Sprintf("%012x", run.Created.UnixMilli())
+}
+
+// handle tries a delivery that was claimed, or forgets an old one.
+func (s *Sender) handle(ctx context.Context, doc *store.Document) error {
+	d, err := deliveryOf(doc)
+	if err != nil {
+		return err
+	}
+	if d.State != pending {
+		err := s.o.Store.DeleteDocument(ctx, deliveryKind, doc.ID, doc.Version)
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrChanged) {
+			return nil
+		}
+		return err
+	}
+	h, err := s.Hook(ctx, d.Hook)
+	if errors.Is(err, store.ErrNotFound) {
+		return s.o.Store.DeleteDocument(ctx, deliveryKind, doc.ID, 0)
+	}
+	if err != nil {
+		return err
+	}
+	if h.Paused {
+		return ignoreChanged(s.save(ctx, d, s.o.Clock().Add(claimTime)))
+	}
+	try := s.send(ctx, h, d)
+	if ctx.Err() != nil {
+		return nil // another process, or the next one, tries again after claimTime
+	}
+	return ignoreChanged(s.record(ctx, d, try))
+}
+
+// record keeps the outcome of a try.
+func (s *Sender) record(ctx context.Context, d *Delivery, try Try) error {
+	d.Tries = append(d.Tries, try)
+	number := len(d.Tries)
+	if number > maxKeptTries {
+		d.Tries = d.Tries[number-maxKeptTries:]
+	}
+	now := s.o.Clock()
+	due := now.Add(keepTime)
+	switch waits := pauses(); {
+	case try.Status/100 == 2:
+		d.State, d.Next = delivered, time.Time{}
+	case number > len(waits):
+		d.State, d.Next = failed, time.Time{}
+	default:
+		wait := waits[number-1]
+		due = now.Add(wait + rand.N(wait/5)).Truncate(time.Millisecond).UTC()
+		d.Next = due
+	}
+	return s.save(ctx, d, due)
+}
+
+// ignoreChanged: the delivery was sent again by hand, taken by another process, or deleted.
+func ignoreChanged(err error) error {
+	if errors.Is(err, store.ErrChanged) || errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// send tries to deliver once.
+func (s *Sender) send(ctx context.Context, h *Hook, d *Delivery) (t Try) {
+	begin := s.o.Clock()
+	t.At = begin.UTC()
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(d.Payload))
+	if err != nil {
+		t.Error = err.Error()
+		return t
+	}
+	stamp := strconv.FormatInt(begin.Unix(), 10)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "weir")
+	r.Header.Set("Webhook-Id", d.ID)
+	r.Header.Set("Webhook-Timestamp", stamp)
+	r.Header.Set("Webhook-Signature", s.sign(h, begin, d.ID+"."+stamp+"."+string(d.Payload)))
+	a, err := s.http.Do(r)
+	if err != nil {
+		t.Error = err.Error()
+		return t
+	}
+	defer a.Body.Close() //nolint:errcheck // it was only read
+	_, _ = io.Copy(io.Discard, io.LimitReader(a.Body, maxAnswer))
+	t.Status, t.Micros = a.StatusCode, s.o.Clock().Sub(begin).Microseconds()
+	if a.StatusCode/100 != 2 {
+		t.Error = "the receiver answered " + a.Status
+	}
+	return t
+}
+
+// sign returns the signatures of a text, that with the newest secret first.
+func (s *Sender) sign(h *Hook, now time.Time, text string) string {
+	one := func(number int) string {
+		m := hmac.New(sha256.New, s.secret(h.ID, number))
+		m.Write([]byte(text))
+		return "v1," + base64.StdEncoding.EncodeToString(m.Sum(nil))
+	}
+	if h.Key > 0 && now.Before(h.RotatedUntil) {
+		return one(h.Key) + " " + one(h.Key-1)
+	}
+	return one(h.Key)
+}
