@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -24,13 +23,13 @@ import (
 	"github.com/weir-run/weir/node/builtin/safehttp"
 	"github.com/weir-run/weir/sandbox"
 	"github.com/weir-run/weir/store"
-	"github.com/weir-run/weir/store/sqlite"
 )
 
 // Options say what a process needs. Config and Database are required.
 type Options struct {
 	Config *config.Config
-	// Database is the path of the SQLite database. Open creates it unless ReadOnly is set.
+	// Database is the path of an SQLite file or the URL of a PostgreSQL database; see
+	// OpenDatabase. Open creates it unless ReadOnly is set.
 	Database string
 	// ReadOnly accepts a database that cannot be written; writes to it fail.
 	ReadOnly bool
@@ -157,7 +156,7 @@ func (a *App) openWeir(ctx context.Context, o *Options, w *weir.Options) (err er
 		}
 	}
 	if err := a.openStore(ctx, o); err != nil {
-		return fmt.Errorf("open %s: %w", o.Database, err)
+		return err
 	}
 	if o.Run != "" {
 		w.Tools, err = a.tools.toolsFor(ctx, recordedFlow(ctx, a.Store, o.Run))
@@ -180,16 +179,12 @@ func (a *App) openWeir(ctx context.Context, o *Options, w *weir.Options) (err er
 }
 
 func (a *App) openStore(ctx context.Context, o *Options) error {
-	open := sqlite.Open
-	if o.ReadOnly {
-		open = sqlite.OpenReadOnly
-	}
-	s, err := open(ctx, o.Database, sqlite.Options{})
+	d, err := OpenDatabase(ctx, o.Database, DatabaseOptions{ReadOnly: o.ReadOnly})
 	if err != nil {
 		return err
 	}
-	if a.Store = store.Complete(s); o.ReadOnly {
-		a.Note = s.Note()
+	if a.Store = d.Full; o.ReadOnly {
+		a.Note = d.Note
 	}
 	return nil
 }

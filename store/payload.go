@@ -14,8 +14,36 @@ import (
 // messages included, and with sorted keys. It is the same for events to be appended and for those that were read
 // back.
 func AppendPayload(b []byte, events []engine.Event) ([]byte, error) {
-	codec := engine.Codec{AppendValue: appendAnyValue, AppendBody: appendBody}
+	codec := engine.Codec{AppendValue: appendAnyValue, AppendBody: func(b []byte, ch *engine.ContextChange) ([]byte, error) {
+		return appendBody(b, ch, nil)
+	}}
 	return codec.Encode(b, events)
+}
+
+// PayloadMessage says where a payload has a message that a commit appends to a context.
+type PayloadMessage struct {
+	Context    string
+	Start, End int // bytes of the payload, the last excluded
+}
+
+// LocatePayload is AppendPayload to nothing. It also returns where the payload has the messages, in the order of the
+// events, so that a store can keep a message as a range of bytes of its commit.
+func LocatePayload(events []engine.Event) ([]byte, []PayloadMessage, error) {
+	var found []PayloadMessage
+	codec := engine.Codec{AppendValue: appendAnyValue, AppendBody: func(b []byte, ch *engine.ContextChange) ([]byte, error) {
+		return appendBody(b, ch, func(start, end int) { found = append(found, PayloadMessage{ch.ID, start, end}) })
+	}}
+	payload, err := codec.Encode(nil, events)
+	return payload, found, err
+}
+
+// DecodePayloadMessage decodes the bytes of a message that LocatePayload found.
+func DecodePayloadMessage(data []byte) (convo.Message, error) {
+	var p messageJSON
+	if err := decodeStored(data, &p); err != nil {
+		return convo.Message{}, fmt.Errorf("%w: a message: %w", ErrCorrupt, err)
+	}
+	return p.message(), nil
 }
 
 // appendAnyValue is engine.EncodeValue for values that may contain other Go types, which are read back as their JSON.
@@ -98,7 +126,8 @@ func ContextChangeOf(body any) (*convo.Change, error) {
 	return nil, nil
 }
 
-func appendBody(b []byte, ch *engine.ContextChange) ([]byte, error) {
+// appendBody calls located, unless it is nil, with the bytes of each message that the change appends.
+func appendBody(b []byte, ch *engine.ContextChange, located func(start, end int)) ([]byte, error) {
 	c, err := ContextChangeOf(ch.Body)
 	if err != nil {
 		return nil, err
@@ -113,8 +142,12 @@ func appendBody(b []byte, ch *engine.ContextChange) ([]byte, error) {
 			if i > 0 {
 				b = append(b, ',')
 			}
+			start := len(b)
 			if b, err = appendMessage(b, &c.Append[i]); err != nil {
 				return nil, err
+			}
+			if located != nil {
+				located(start, len(b))
 			}
 		}
 		b = append(b, `],`...)
@@ -181,19 +214,37 @@ func decodeBody(data []byte, _ *engine.ContextChange) (any, error) {
 		Append []messageJSON `json:"append"`
 		Change *convo.Change `json:"change"`
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&body); err != nil || body.Change == nil {
+	if err := decodeStored(data, &body); err != nil || body.Change == nil {
 		return json.RawMessage(bytes.Clone(data)), nil //nolint:nilerr // not a convo.Change
 	}
 	for i := range body.Append {
-		p := &body.Append[i]
-		m := p.Rest
-		m.ID, m.Role, m.Text = p.ID, p.Role, p.Text
-		if p.Native != nil {
-			m.Native = json.RawMessage(*p.Native)
-		}
-		body.Change.Append = append(body.Change.Append, m)
+		body.Change.Append = append(body.Change.Append, body.Append[i].message())
 	}
 	return body.Change, nil
+}
+
+// decodeStored decodes what appendJSON and its like encoded into x, a pointer to a struct that has every field. In the
+// encoding, an object with one key that begins with "$" is wrapped; see engine.EncodeValue.
+func decodeStored(data []byte, x any) error {
+	if bytes.Contains(data, []byte(`{"$":`)) {
+		v, err := engine.DecodeValue(data)
+		if err != nil {
+			return err
+		}
+		if data, err = engine.AppendValue(nil, v); err != nil {
+			return err
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	return d.Decode(x)
+}
+
+func (p *messageJSON) message() convo.Message {
+	m := p.Rest
+	m.ID, m.Role, m.Text = p.ID, p.Role, p.Text
+	if p.Native != nil {
+		m.Native = json.RawMessage(*p.Native)
+	}
+	return m
 }

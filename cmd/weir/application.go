@@ -3,15 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/weir-run/weir/app"
-	"github.com/weir-run/weir/store"
 )
 
 // application is an open Weir. Close it.
@@ -34,7 +29,7 @@ func (p *cli) open(ctx context.Context, o app.Options) (*application, error) {
 		return nil, err
 	}
 	if a.Note != "" {
-		p.notef("note: %s: %s", p.database(), a.Note)
+		p.notef("note: %s: %s", p.databaseName(), a.Note)
 	}
 	return &application{App: a, drain: func() time.Duration { return drainAfter(ctx, a.Drain) }}, nil
 }
@@ -74,10 +69,7 @@ func (d *application) find(ctx context.Context, prefix string) (string, error) {
 }
 
 func (p *cli) mustExist() error {
-	if _, err := os.Stat(p.database()); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no database at %s: %w", filepath.Clean(p.database()), store.ErrNotFound)
-	}
-	return nil
+	return app.CheckDatabaseExists(p.database())
 }
 
 // drainAfter returns how long effects in flight may take once ctx has ended: the given time

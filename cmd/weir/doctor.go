@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -55,7 +56,11 @@ func (p *cli) doctor(ctx context.Context, asJSON, offline bool) error {
 		list = append(list, checkResult{"configuration", "ok", strings.Join(cfg.Files, ", "), ""})
 	}
 	if err == nil {
-		list = append(list, p.checkDatabase(ctx))
+		if store.IsURL(p.database()) {
+			list = append(list, p.checkDatabaseServer(ctx, offline)...)
+		} else {
+			list = append(list, p.checkDatabase(ctx))
+		}
 		for _, f := range cfg.Findings() {
 			list = append(list, checkResult(f))
 		}
@@ -100,6 +105,42 @@ func (p *cli) checkDatabase(ctx context.Context) checkResult {
 		f.Detail += ", last run " + runs[0].ID + " (" + runs[0].Head.Status.String() + ")"
 	}
 	return f
+}
+
+// checkDatabaseServer checks the settings of a server and the rights of the user.
+func (p *cli) checkDatabaseServer(ctx context.Context, offline bool) []checkResult {
+	f := checkResult{About: "database", State: "ok", Detail: p.databaseName()}
+	if offline {
+		f.Detail += ": not asked"
+		return []checkResult{f}
+	}
+	d, err := app.OpenDatabase(ctx, p.database(), app.DatabaseOptions{ReadOnly: true})
+	if errors.Is(err, store.ErrNotFound) {
+		f.Detail += ": has no tables of Weir yet; the first run makes them"
+		return []checkResult{f}
+	}
+	if err != nil {
+		f.State, f.Detail, f.Remedy = "bad", err.Error(), hint(err)
+		return []checkResult{f}
+	}
+	defer d.Close() //nolint:errcheck // it only read
+	found, err := d.Settings(ctx)
+	if err != nil {
+		f.State, f.Detail, f.Remedy = "bad", err.Error(), hint(err)
+		return []checkResult{f}
+	}
+	if d.Note != "" {
+		f.State, f.Detail = "note", f.Detail+": "+d.Note
+	}
+	list := []checkResult{f}
+	for _, x := range found {
+		r := checkResult{"database: " + x.Name, "ok", x.Value, x.Problem}
+		if x.Problem != "" {
+			r.State = map[bool]string{true: "note", false: "bad"}[x.Warning]
+		}
+		list = append(list, r)
+	}
+	return list
 }
 
 func (p *cli) printFindings(list []checkResult) {

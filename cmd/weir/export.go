@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/audit"
-	"github.com/weir-run/weir/store/sqlite"
 )
 
 func (p *cli) exportCommand() *cobra.Command {
@@ -75,23 +75,18 @@ func (p *cli) export(ctx context.Context, prefix, to string) error {
 
 // openStore opens the database for reading where there is one, and nothing beside it;
 // untrusted also where another program changed it.
-func (p *cli) openStore(ctx context.Context, untrusted bool) (*sqlite.Store, error) {
+func (p *cli) openStore(ctx context.Context, untrusted bool) (*app.Database, error) {
 	if err := p.mustExist(); err != nil {
 		return nil, err
 	}
-	s, err := sqlite.OpenReadOnly(ctx, p.database(), sqlite.Options{Untrusted: untrusted})
+	d, err := app.OpenDatabase(ctx, p.database(), app.DatabaseOptions{ReadOnly: true, Untrusted: untrusted})
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", p.database(), err)
+		return nil, err
 	}
-	p.noteReadOnly(s)
-	return s, nil
-}
-
-// noteReadOnly says on stderr how a database was opened that cannot be written.
-func (p *cli) noteReadOnly(s *sqlite.Store) {
-	if note := s.Note(); note != "" {
-		p.notef("note: %s: %s", p.database(), note)
+	if d.Note != "" {
+		p.notef("note: %s: %s", p.databaseName(), d.Note)
 	}
+	return d, nil
 }
 
 func (p *cli) importCommand() *cobra.Command {
@@ -134,9 +129,9 @@ func (p *cli) importFile(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	s, err := sqlite.Open(ctx, p.database(), sqlite.Options{})
+	s, err := app.OpenDatabase(ctx, p.database(), app.DatabaseOptions{})
 	if err != nil {
-		return fmt.Errorf("open %s: %w", p.database(), err)
+		return err
 	}
 	defer s.Close() //nolint:errcheck // what was kept is kept
 	got, err := audit.Import(ctx, s, e)

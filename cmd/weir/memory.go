@@ -123,7 +123,7 @@ func (p *cli) withMemory(ctx context.Context, asJSON bool, do func(ctx context.C
 			writeJSON(p.out, []memoryRow{})
 			return nil
 		}
-		p.notef("nothing is remembered: there is no database at %s", p.database())
+		p.notef("nothing is remembered: there is no database at %s", p.databaseName())
 		return nil
 	}
 	if err != nil {

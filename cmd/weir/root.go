@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/sandbox"
+	"github.com/weir-run/weir/store"
 )
 
 // cli is one use of the command: where it reads and writes, and the flags
@@ -49,7 +50,7 @@ WEIR_CONFIG; see "weir doctor".`,
 		DisableSuggestions: true, // mistyped makes them
 	}
 	root.SetFlagErrorFunc(suggestFlag)
-	root.PersistentFlags().StringVar(&p.db, "db", "", "database `PATH` (default: $WEIR_DB, else .weir/weir.db)")
+	root.PersistentFlags().StringVar(&p.db, "db", "", "database: the `PATH` of a file, or postgres://USER@HOST/NAME (default: $WEIR_DB, else .weir/weir.db)")
 	root.PersistentFlags().StringVar(&p.configFile, "config", "", "read only this configuration `FILE` (default: $WEIR_CONFIG)")
 	root.PersistentFlags().BoolVarP(&p.verbose, "verbose", "v", false, "log internal events to stderr")
 	root.AddGroup(&cobra.Group{ID: "flows", Title: "Flows:"}, &cobra.Group{ID: "runs", Title: "Runs:"})
@@ -89,7 +90,7 @@ func (p *cli) trackStart(c *cobra.Command) {
 	}
 }
 
-// database is the path of the database, by flag, environment or default.
+// database is the path or the URL of the database, by flag, environment or default.
 func (p *cli) database() string {
 	if p.db != "" {
 		return p.db
@@ -99,6 +100,9 @@ func (p *cli) database() string {
 	}
 	return filepath.Join(".weir", "weir.db")
 }
+
+// databaseName is database for messages: without a password.
+func (p *cli) databaseName() string { return store.RedactURL(p.database()) }
 
 // logger writes to stderr: warnings, and everything with --verbose.
 func (p *cli) logger() *slog.Logger {
@@ -113,7 +117,7 @@ func (p *cli) logger() *slog.Logger {
 // a shell, in which all words are quoted that need it.
 func (p *cli) commandLine(args ...string) string {
 	if p.db != "" {
-		args = append(args, "--db", p.db)
+		args = append(args, "--db", store.RedactURL(p.db))
 	}
 	if p.configFile != "" {
 		args = append(args, "--config", p.configFile)

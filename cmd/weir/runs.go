@@ -69,7 +69,7 @@ func (p *cli) runs(ctx context.Context, o *runsOptions) error {
 			writeJSON(p.out, []app.RunRow{})
 			return nil
 		}
-		p.notef("no runs yet: there is no database at %s", p.database())
+		p.notef("no runs yet: there is no database at %s", p.databaseName())
 		return nil
 	}
 	if err != nil {

@@ -53,7 +53,7 @@ func (p *cli) sessions(ctx context.Context, o *sessionsOptions) error {
 			writeJSON(p.out, []app.SessionRow{})
 			return nil
 		}
-		p.notef("no sessions yet: there is no database at %s", p.database())
+		p.notef("no sessions yet: there is no database at %s", p.databaseName())
 		return nil
 	}
 	if err != nil {

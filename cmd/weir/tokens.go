@@ -12,7 +12,6 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/server"
 	"github.com/weir-run/weir/store"
-	"github.com/weir-run/weir/store/sqlite"
 )
 
 // tokenRow is a token as `weir tokens list --json` prints it.
@@ -73,7 +72,7 @@ func (p *cli) createTokenCommand() *cobra.Command {
 			if user == "" || len(scopes) == 0 || lifetime < 0 {
 				return usagef("expected --user NAME, --scope SCOPE and, with --for, a positive duration; see `weir tokens create --help`")
 			}
-			return p.withTokens(c.Context(), sqlite.Open, func(ctx context.Context, s store.AccessStore) error {
+			return p.withTokens(c.Context(), app.DatabaseOptions{}, func(ctx context.Context, s store.AccessStore) error {
 				secret, t, err := server.NewToken(ctx, s, user, name, scopes, lifetime)
 				if err != nil {
 					return err
@@ -107,7 +106,7 @@ func (p *cli) listTokensCommand() *cobra.Command {
 		Short: "List tokens, oldest first",
 		Args:  exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withTokens(c.Context(), sqlite.OpenReadOnly, func(ctx context.Context, s store.AccessStore) error {
+			return p.withTokens(c.Context(), app.DatabaseOptions{ReadOnly: true}, func(ctx context.Context, s store.AccessStore) error {
 				list, err := s.Tokens(ctx, user)
 				if err != nil {
 					return err
@@ -154,7 +153,7 @@ func (p *cli) revokeTokenCommand() *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withTokens(c.Context(), sqlite.Open, func(ctx context.Context, s store.AccessStore) error {
+			return p.withTokens(c.Context(), app.DatabaseOptions{}, func(ctx context.Context, s store.AccessStore) error {
 				for _, id := range args {
 					err := s.RevokeToken(ctx, id, time.Now())
 					if errors.Is(err, store.ErrNotFound) {
@@ -173,13 +172,10 @@ func (p *cli) revokeTokenCommand() *cobra.Command {
 }
 
 // withTokens opens the database alone: no provider, tool or configuration is needed.
-func (p *cli) withTokens(
-	ctx context.Context, open func(context.Context, string, sqlite.Options) (*sqlite.Store, error),
-	do func(ctx context.Context, s store.AccessStore) error,
-) error {
-	s, err := open(ctx, p.database(), sqlite.Options{})
+func (p *cli) withTokens(ctx context.Context, o app.DatabaseOptions, do func(ctx context.Context, s store.AccessStore) error) error {
+	s, err := app.OpenDatabase(ctx, p.database(), o)
 	if err != nil {
-		return fmt.Errorf("open %s: %w", p.database(), err)
+		return err
 	}
 	return errors.Join(do(ctx, s), s.Close())
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/audit"
 	"github.com/weir-run/weir/store"
-	"github.com/weir-run/weir/store/sqlite"
 )
 
 // verifyOptions are the flags of `weir verify`.
@@ -146,7 +145,7 @@ func (p *cli) showProgress(v *audit.Options) {
 }
 
 // onlyRun finds the run whose id begins with prefix.
-func onlyRun(ctx context.Context, s *sqlite.Store, prefix string) (string, error) {
+func onlyRun(ctx context.Context, s store.Store, prefix string) (string, error) {
 	ids, err := s.FindRunIDs(ctx, prefix)
 	switch {
 	case err != nil:

@@ -134,6 +134,7 @@ func internalPackageRules() []PackageRule {
 		{"internal/excerpt", nil, "a text is cut without knowing what it says"},
 		{"internal/httpcall", nil, "a request is sent without knowing for whom"},
 		{"internal/shareddata", nil, "it opens files for tests and reads none"},
+		{"internal/pgtest", nil, "it starts servers and knows nothing of their tables"},
 		{"internal/guard", nil, "it calls functions without knowing what they are for"},
 		{"internal/licenses", nil, "texts of others, which know nothing of ours"},
 		{"internal/bom", []string{"internal/licenses"}, "it reads what the linker wrote, and the licences"},

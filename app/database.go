@@ -1,0 +1,71 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/sqlite"
+)
+
+// Database is an open store with what a process says about it.
+type Database struct {
+	*store.Full
+	// Note says in what way a database that cannot be written was opened; "" for others.
+	Note string
+	// Settings returns what a server says of its settings and of the rights of the user;
+	// nil for a file.
+	Settings func(ctx context.Context) ([]ServerSetting, error)
+}
+
+// ServerSetting is a setting of a database server, or a right of its user.
+type ServerSetting struct {
+	Name, Value string
+	// Problem says what is wrong and what to do; "" if nothing is.
+	Problem string
+	// Warning says that Weir works nevertheless.
+	Warning bool
+}
+
+// DatabaseOptions say what OpenDatabase is to do; the zero value opens for writing.
+type DatabaseOptions struct {
+	// ReadOnly makes no database, and accepts one that cannot be written; writes to it
+	// fail.
+	ReadOnly bool
+	// Untrusted reads a file that another program may have changed.
+	Untrusted bool
+}
+
+// OpenDatabase opens the store that a string names: the URL of a PostgreSQL database, as
+// postgres://user@host:5432/name, or the path of an SQLite file. Without ReadOnly it makes
+// the tables, and the file.
+func OpenDatabase(ctx context.Context, name string, o DatabaseOptions) (*Database, error) {
+	if store.IsURL(name) {
+		return openServer(ctx, name, o)
+	}
+	open := sqlite.Open
+	if o.ReadOnly {
+		open = sqlite.OpenReadOnly
+	}
+	s, err := open(ctx, name, sqlite.Options{Untrusted: o.Untrusted})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	return &Database{Full: store.Complete(s), Note: s.Note()}, nil
+}
+
+// CheckDatabaseExists fails with store.ErrNotFound if there is no file of that name. It does
+// not ask a server; OpenDatabase does.
+func CheckDatabaseExists(database string) error {
+	if store.IsURL(database) {
+		return nil
+	}
+	if _, err := os.Stat(database); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no database at %s: %w", filepath.Clean(database), store.ErrNotFound)
+	}
+	return nil
+}

@@ -1,0 +1,230 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weir-run/weir/store"
+)
+
+// Every transaction locks rows in this order: sessions by number, then runs by id.
+// A deadlock or a serialization error repeats the transaction.
+const maxConflicts = 10
+
+// tx is a transaction. Statements without a result are queued, and sent together with the
+// next query or with the COMMIT, so that a group of commits takes two round trips.
+type tx struct {
+	s      *Store
+	ctx    context.Context //nolint:containedctx // lives as long as one call
+	cancel context.CancelFunc
+	pooled *pgxpool.Conn
+	conn   *pgx.Conn
+	batch  pgx.Batch
+	id     string // the server's id of the transaction, by which its outcome can be found out
+	now    int64  // the present time by the store's clock
+}
+
+var (
+	// errConnectionLost: the connection was lost before the commit.
+	errConnectionLost = errors.New("the connection to the database was lost")
+	// errUnknownOutcome: the connection was lost while the server committed.
+	errUnknownOutcome = errors.New("the connection was lost during the commit, whose outcome is unknown")
+)
+
+// write runs do in a transaction, which it repeats after a conflict with another, and after
+// the connection was lost before the commit. If it is lost during the commit, write finds
+// out what became of the transaction.
+func (s *Store) write(ctx context.Context, op string, do func(t *tx) error) error {
+	if s.opts.ReadOnly {
+		return s.wrap(op, store.ErrReadOnly)
+	}
+	return s.wrap(op, s.repeat(ctx, func(ctx context.Context) error {
+		t, err := s.begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer t.release()
+		if err := do(t); err != nil {
+			return err
+		}
+		if err = t.commit(); !errors.Is(err, errUnknownOutcome) {
+			return err
+		}
+		t.release() // settle needs a connection, and there may be no other
+		return s.settle(ctx, t.id, err)
+	}))
+}
+
+// repeat calls do until it succeeds or fails with an error that another attempt would not
+// change.
+func (s *Store) repeat(ctx context.Context, do func(ctx context.Context) error) error {
+	deadline := time.Now().Add(s.opts.ReconnectTimeout)
+	for attempt := 1; ; attempt++ {
+		if err := s.check(ctx); err != nil {
+			return err
+		}
+		err := do(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case isConflict(err) && attempt < maxConflicts:
+		case isDisconnected(err) && time.Now().Before(deadline):
+		default:
+			return err
+		}
+		if err := pause(ctx, attempt); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits before another attempt, for up to a second.
+func pause(ctx context.Context, attempt int) error {
+	limit := min(time.Second, 5*time.Millisecond<<min(attempt, 10))
+	t := time.NewTimer(limit/2 + rand.N(limit/2)) //nolint:gosec // it spreads attempts
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// transactionTimeout limits a transaction whose server does not answer at all.
+const transactionTimeout = 2 * time.Minute
+
+// begin starts a transaction. Once begun, it does not end early with the caller's context,
+// so that its outcome is known; timeouts of the server limit it.
+func (s *Store) begin(ctx context.Context) (*tx, error) {
+	pooled, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &tx{s: s, pooled: pooled, conn: pooled.Conn()}
+	t.ctx, t.cancel = context.WithTimeout(context.WithoutCancel(ctx), transactionTimeout)
+	t.queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+	t.batch.Queue("SELECT pg_current_xact_id()::text, coalesce($1::bigint, weir_now())", s.nowArg()).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&t.id, &t.now) })
+	return t, nil
+}
+
+// queue adds a statement to what is sent with the next query.
+func (t *tx) queue(query string, args ...any) { t.batch.Queue(query, args...) }
+
+// exec runs a statement and returns the number of its rows.
+func (t *tx) exec(query string, args ...any) (int64, error) {
+	var tag pgconn.CommandTag
+	t.batch.Queue(query, args...).Exec(func(c pgconn.CommandTag) error {
+		tag = c
+		return nil
+	})
+	err := t.flush()
+	return tag.RowsAffected(), err
+}
+
+// queryRow reads one row; pgx.ErrNoRows if there is none.
+func (t *tx) queryRow(dest []any, query string, args ...any) error {
+	var missing error
+	t.batch.Queue(query, args...).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(dest...)
+		if errors.Is(err, pgx.ErrNoRows) {
+			missing, err = err, nil
+		}
+		return err
+	})
+	return firstError(t.flush(), missing)
+}
+
+// query calls scan for each row.
+func (t *tx) query(scan func(row pgx.Row) error, query string, args ...any) error {
+	t.batch.Queue(query, args...).Query(func(rows pgx.Rows) error { return eachRow(rows, scan) })
+	return t.flush()
+}
+
+func eachRow(rows pgx.Rows, scan func(row pgx.Row) error) error {
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// flush sends what is queued.
+func (t *tx) flush() error {
+	if t.batch.Len() == 0 {
+		return nil
+	}
+	batch := t.batch
+	t.batch = pgx.Batch{}
+	err := t.conn.SendBatch(t.ctx, &batch).Close()
+	if err != nil && t.conn.IsClosed() && !isDisconnected(err) {
+		err = fmt.Errorf("%w: %w", errConnectionLost, err)
+	}
+	return err
+}
+
+// commit sends what is queued, and COMMIT with it. The error is errUnknownOutcome if the
+// connection was lost meanwhile.
+func (t *tx) commit() error {
+	var tag pgconn.CommandTag
+	t.batch.Queue("COMMIT").Exec(func(c pgconn.CommandTag) error {
+		tag = c
+		return nil
+	})
+	err := t.flush()
+	switch {
+	case err != nil && isDisconnected(err):
+		return fmt.Errorf("%w: %w", errUnknownOutcome, err)
+	case err == nil && tag.String() != "COMMIT": // the server answers ROLLBACK after a failed statement
+		return fmt.Errorf("the server answered %q to COMMIT", tag.String())
+	}
+	return err
+}
+
+// settle finds out what became of a transaction after its connection was lost. The error is
+// nil if it was committed, and errConnectionLost if it was not.
+func (s *Store) settle(ctx context.Context, id string, lost error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.ReconnectTimeout)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		var status *string
+		err := s.pool.QueryRow(ctx, "SELECT pg_xact_status($1::text::xid8)", id).Scan(&status)
+		switch {
+		case err == nil && status != nil && *status == "committed":
+			return nil
+		case err == nil && status != nil && *status == "aborted":
+			return fmt.Errorf("%w: %w", errConnectionLost, lost)
+		case err != nil && !isDisconnected(err):
+			return fmt.Errorf("%w, and its outcome cannot be found out: %w", errUnknownOutcome, err)
+		}
+		if e := pause(ctx, attempt); e != nil {
+			return fmt.Errorf("%w, and the server cannot be asked for its outcome: %w", errUnknownOutcome, firstError(err, e))
+		}
+	}
+}
+
+// release ends a transaction that was not committed, and gives the connection back. A second
+// call does nothing.
+func (t *tx) release() {
+	if t.pooled == nil {
+		return
+	}
+	defer func() {
+		t.cancel()
+		t.pooled = nil
+	}()
+	defer t.pooled.Release() // closes a connection that is still in a transaction
+	if !t.conn.IsClosed() && t.conn.PgConn().TxStatus() != 'I' {
+		_, _ = t.conn.Exec(t.ctx, "ROLLBACK") // Release does it otherwise
+	}
+}
