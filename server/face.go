@@ -63,6 +63,21 @@ func InvalidRequest(place, message string) *Problem { return invalidRequest(plac
 // Caller is who sends a request to a face, with what that caller may reach.
 type Caller struct{ call call }
 
+// Owner is the caller who owns the process, for a client that is connected to it directly.
+func (s *Server) Owner(ctx context.Context) *Caller { return &Caller{call{ctx, s, owner()}} }
+
+// ListedUser is the user whose objects a listing contains, "" for all.
+func (c *Caller) ListedUser() string { return c.call.userOr("") }
+
+// Chain is the chain of work of a run that the caller may see.
+func (c *Caller) Chain(run string) ([]app.WorkRow, error) {
+	out, err := getChain(&c.call, &chainInput{RunPath: RunPath{Run: run}})
+	if err != nil {
+		return nil, err
+	}
+	return out.Body.Work, nil
+}
+
 // Context is that of the request.
 func (c *Caller) Context() context.Context { return c.call }
 

@@ -83,6 +83,7 @@ func attacks(victim, own objects) map[string]attack {
 		"GET /v1/models/{model}":                        {},
 		"POST /v1/chat/completions":                     {body: `{"model":"talk","messages":[{"role":"user","content":"x"}]}`},
 		"POST /v1/responses":                            {body: `{"model":"talk","input":"x"}`},
+		"POST /mcp":                                     {body: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`},
 		"GET /v1/responses/{response}":                  {},
 		"DELETE /v1/responses/{response}":               {},
 		"POST /v1/responses/{response}/cancel":          {},

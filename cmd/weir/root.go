@@ -66,7 +66,7 @@ WEIR_CONFIG; see "weir doctor".`,
 	group("runs", p.chatCommand(), p.sendCommand(), p.sessionsCommand(), p.memoryCommand(), p.usersCommand(), p.codeCommand(), p.trajectoryCommand())
 	group("runs", p.verifyCommand(), p.exportCommand(), p.importCommand())
 	group("runs", p.forceCommands()...)
-	root.AddCommand(p.serveCommand(), p.tokensCommand(), p.toolsCommand(), p.doctorCommand(), p.versionCommand(), p.licensesCommand())
+	root.AddCommand(p.serveCommand(), p.mcpCommand(), p.tokensCommand(), p.toolsCommand(), p.doctorCommand(), p.versionCommand(), p.licensesCommand())
 	root.InitDefaultCompletionCmd("completion")
 	if c, _, err := root.Find([]string{"completion"}); err == nil && c != root {
 		c.Args = exactArgs()

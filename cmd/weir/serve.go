@@ -14,6 +14,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/server"
+	"github.com/weir-run/weir/server/mcp"
 	"github.com/weir-run/weir/server/openai"
 	"github.com/weir-run/weir/server/ui"
 )
@@ -22,6 +23,7 @@ type serveOptions struct {
 	addr    string
 	hosts   []string
 	tokens  bool
+	mcpFork bool
 	maxBody int64
 	public  string
 }
@@ -55,6 +57,7 @@ may end, and the runs can be resumed.`,
 	f.StringSliceVar(&o.hosts, "host", nil, "accept requests for this host `NAME` too; may be repeated")
 	f.StringVar(&o.public, "public-url", "", "the `URL` under which clients reach the server, for links that it makes")
 	f.BoolVar(&o.tokens, "tokens", false, "require a token for every request, also from this machine")
+	f.BoolVar(&o.mcpFork, "mcp-fork", false, "offer the tool weir_fork_run to MCP clients")
 	f.Int64Var(&o.maxBody, "max-body", 8<<20, "the largest body of a request in `BYTES`")
 	return c
 }
@@ -108,6 +111,7 @@ func (p *cli) serveOn(ctx context.Context, desk *application, l net.Listener, fl
 		return err
 	}
 	openai.Register(s)
+	mcp.Register(s, mcp.Options{Version: app.ThisBuild().Version, Fork: o.mcpFork})
 	stop := context.AfterFunc(ctx, s.Drain)
 	defer stop()
 	p.notef("weir: serving %s on http://%s", count(len(flows), "flow"), l.Addr())

@@ -105,6 +105,7 @@ func upperPackageRules() []PackageRule {
 		},
 		{"node/codegen/learned", []string{"node/codegen", "store", "engine"}, "learned code is listed and deleted in a store, without a run"},
 		{"server/openai", []string{"server", "server/livetext", "app", ".", "session", "store", "runner", "flow", "convo", "engine"}, "a protocol of others works through the server's Caller"},
+		{"server/mcp", []string{"server", "app", ".", "store", "node", "engine"}, "a protocol of others works through the server's Caller"},
 		{"server/livetext", []string{".", "flow", "engine"}, "which text is an answer does not depend on the protocol that sends it"},
 		{"server/servertest", []string{".", "app", "app/config", "convo", "llm", "llm/llmtest", "server"}, "it opens servers as the command does, for tests"},
 		{"server/webhook", []string{"store", "engine"}, "deliveries follow from notices of the store, whatever API shows them"},
@@ -172,9 +173,9 @@ func DependencyRules() []DependencyRule {
 		{"google.golang.org/grpc", nil, true, true, "what Weir sends is JSON over HTTP; gRPC would add megabytes to the binary"},
 		{
 			"github.com/modelcontextprotocol/go-sdk",
-			[]string{"tool/mcp", "cmd/weir"}, // whose tests have a server to call
+			[]string{"tool/mcp", "server/mcp", "cmd/weir"}, // whose tests have a server to call
 			true, true,
-			"the protocol's types stay behind tool/mcp, and the library must not link its SDK unasked",
+			"the protocol's types stay behind tool/mcp and server/mcp, and the library must not link its SDK unasked",
 		},
 		{"github.com/danielgtaylor/huma", []string{"server"}, true, true, "the router of the API stays behind its handlers, and the library must not link it unasked"},
 		{"github.com/google/jsonschema-go", []string{"tool"}, true, false, "schemas of structs are inferred in one place"},

@@ -39,19 +39,37 @@ func Node(t *testing.T, script string, env []string, packages ...string) string 
 		t.Fatal(err)
 	}
 	defer os.Remove(at) //nolint:errcheck // a leftover in a cache is harmless
-	ctx, cancel := context.WithTimeout(t.Context(), clientTime)
-	defer cancel()
-	node := filepath.Join(dir, "node_modules", ".bin", "node") // of the package node
-	if _, err := os.Stat(node); err != nil {
-		node = "node"
-	}
-	c := exec.CommandContext(ctx, node, at) //nolint:gosec // a script of this repository
-	c.Env = append(os.Environ(), env...)
-	out, err := c.CombinedOutput()
+	out, err := run(t, dir, env, at)
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", filepath.Base(script), err, out)
 	}
-	return string(out)
+	return out
+}
+
+// NodeCommand runs a file of an installed package, such as "node_modules/x/cli.js", with
+// arguments, and returns what it prints and how it ended. See Node.
+func NodeCommand(t *testing.T, file string, args, packages []string) (string, error) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("installs packages of npm")
+	}
+	dir := install(t, packages)
+	return run(t, dir, nil, append([]string{filepath.Join(dir, file)}, args...)...)
+}
+
+// run runs a script with the Node.js among the packages of a folder, else that of the machine.
+func run(t *testing.T, dir string, env []string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), clientTime)
+	defer cancel()
+	node := filepath.Join(dir, "node_modules", ".bin", "node")
+	if _, err := os.Stat(node); err != nil {
+		node = "node"
+	}
+	c := exec.CommandContext(ctx, node, args...) //nolint:gosec // scripts and packages that the tests name
+	c.Dir, c.Env = t.TempDir(), append(os.Environ(), env...)
+	out, err := c.CombinedOutput()
+	return string(out), err
 }
 
 // install installs packages into a folder of the user's cache and returns it.

@@ -1,0 +1,225 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"regexp"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/server"
+)
+
+// Options of the tools.
+type Options struct {
+	// Version is the version of the program that clients are told.
+	Version string
+	// Fork offers the tool weir_fork_run, which starts runs; without it the tools for runs only
+	// read.
+	Fork bool
+}
+
+// questionTime is how long the answer to a question is accepted.
+const questionTime = 24 * time.Hour
+
+// stateless is the first revision without sessions, in which a question is a result.
+const stateless = "2026-07-28"
+
+type callerKey struct{}
+
+// Register adds the endpoint /mcp to a server. Each request has a server of the protocol of
+// its own, with the tools that its caller may use.
+func Register(s *server.Server, o Options) {
+	cache := sdk.NewSchemaCache()
+	h := sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
+		c, ok := r.Context().Value(callerKey{}).(*server.Caller)
+		if !ok {
+			return nil
+		}
+		m, err := newServer(c, o, cache)
+		if err != nil {
+			return nil
+		}
+		return m
+	}, &sdk.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true,
+		DisableLocalhostProtection: true, // the server checks the host of every request
+		MaxRequestBodyBytes:        -1,   // and bounds its body
+	})
+	s.Handle("POST /mcp", server.Read, server.Face{}, func(w http.ResponseWriter, r *http.Request, c *server.Caller) {
+		c.Wait(w)
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
+	})
+}
+
+// ServeStdio answers one client on standard input and output until it ends the input.
+func ServeStdio(ctx context.Context, s *server.Server, o Options) error {
+	m, err := newServer(s.Owner(ctx), o, sdk.NewSchemaCache())
+	if err != nil {
+		return err
+	}
+	return m.Run(ctx, &sdk.StdioTransport{})
+}
+
+// newServer returns a server with the tools of a caller.
+func newServer(c *server.Caller, o Options, cache *sdk.SchemaCache) (*sdk.Server, error) {
+	m := sdk.NewServer(&sdk.Implementation{Name: "weir", Title: "Weir", Version: o.Version}, &sdk.ServerOptions{
+		Instructions: "Each flow is a tool that runs it. weir_* tools read the record of runs.", SchemaCache: cache,
+		// Prompts and resources are declared because the SDK answers their lists, with none.
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
+	})
+	flows, err := c.Flows()
+	if err != nil {
+		return nil, err
+	}
+	if c.Can(server.Start) {
+		for _, f := range flows {
+			m.AddTool(&sdk.Tool{
+				Name: toolName(f.Name), Title: f.Name, Description: describe(f), InputSchema: weir.FlowParameters(f.Flow),
+			}, (&flowTool{f, c}).call)
+		}
+	}
+	addRunTools(m, c, o)
+	return m, nil
+}
+
+func describe(f *app.ServedFlow) string {
+	if f.Description != "" {
+		return f.Description
+	}
+	return "Runs the flow " + f.Name + "."
+}
+
+// toolName returns the name of a flow as a tool: letters of tool names, and not one of the
+// tools for runs.
+func toolName(flow string) string {
+	name := regexp.MustCompile(`[^A-Za-z0-9_.-]`).ReplaceAllString(flow, "_")
+	if len(name) > 100 {
+		name = name[:100]
+	}
+	if len(name) >= len(runPrefix) && name[:len(runPrefix)] == runPrefix {
+		name = "flow_" + name
+	}
+	return name
+}
+
+// flowTool runs a flow for a caller.
+type flowTool struct {
+	flow *app.ServedFlow
+	c    *server.Caller
+}
+
+// call starts a run, or answers the questions of one that an earlier call started, and waits
+// until it rests.
+func (t *flowTool) call(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	var run string
+	var err error
+	if r.Params.RequestState != "" {
+		run, err = t.answer(r)
+	} else {
+		run, err = t.start(r.Params.Arguments)
+	}
+	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return nil, refused
+	}
+	if err != nil {
+		return failed(t.c, "", err), nil
+	}
+	result, err := t.wait(ctx, run)
+	if err != nil {
+		return failed(t.c, run, err), nil
+	}
+	return t.result(r, result)
+}
+
+// start starts a run with the arguments as its inputs.
+func (t *flowTool) start(arguments json.RawMessage) (string, error) {
+	start := weir.Start{ID: t.c.NewID(), User: t.c.User(), Origin: "mcp"}
+	if len(arguments) > 0 {
+		v, err := engine.ParseValue(arguments)
+		if err != nil {
+			return "", server.InvalidRequest("arguments", err.Error())
+		}
+		inputs, ok := v.(map[string]any)
+		if !ok && v != nil {
+			return "", server.InvalidRequest("arguments", "expected an object")
+		}
+		start.Inputs = inputs
+	}
+	var err error
+	if start.Model, err = t.c.Model(t.flow); err != nil {
+		return "", err
+	}
+	_, err = t.c.App().Start(context.WithoutCancel(t.c.Context()), t.flow.Flow, start)
+	return start.ID, err
+}
+
+// wait waits until a run rests.
+func (t *flowTool) wait(ctx context.Context, run string) (weir.Result, error) {
+	if x := t.c.App().ActiveRun(run); x != nil {
+		r, err := x.Wait(ctx)
+		if err == nil || ctx.Err() != nil {
+			return r, err
+		}
+	}
+	v, err := t.c.App().Inspect(ctx, run, 0)
+	if err != nil {
+		return weir.Result{}, err
+	}
+	return weir.Result{
+		Run: run, Status: v.Run.Status(), Outputs: v.Run.Outputs(), Interrupts: v.Run.Interrupts(), Error: v.Run.Failure(),
+	}, nil
+}
+
+// result is what a client gets of a run that rests.
+func (t *flowTool) result(r *sdk.CallToolRequest, x weir.Result) (*sdk.CallToolResult, error) {
+	out := &sdk.CallToolResult{Meta: sdk.Meta{"weir/run": x.Run, "weir/status": x.Status.String()}}
+	switch x.Status {
+	case engine.Completed:
+		out.StructuredContent = app.OrEmpty(x.Outputs)
+		text, err := json.Marshal(out.StructuredContent)
+		if err != nil {
+			return nil, err
+		}
+		out.Content = []sdk.Content{&sdk.TextContent{Text: string(text)}}
+		if len(x.Outputs) == 1 {
+			if s, ok := x.Outputs[0].Value.(string); ok {
+				out.Content = []sdk.Content{&sdk.TextContent{Text: s}}
+			}
+		}
+		return out, nil
+	case engine.Paused:
+		if questions, ids := questionsOf(x.Interrupts); len(questions) > 0 && canAsk(r) {
+			out.InputRequests, out.RequestState = questions, t.sign(r, x, ids)
+			return out, nil
+		}
+		out.Content = []sdk.Content{&sdk.TextContent{Text: waitingText(x)}}
+		return out, nil
+	}
+	var err error = x.Error
+	if x.Error == nil {
+		err = errors.New("the run was " + x.Status.String())
+	}
+	return failed(t.c, x.Run, err), nil
+}
+
+// failed is the result of a call that failed: a model reads it and may correct the call.
+func failed(c *server.Caller, run string, err error) *sdk.CallToolResult {
+	p := c.ProblemOf(err)
+	text := p.Code + ": " + p.Detail
+	if p.Hint != "" {
+		text += " (" + p.Hint + ")"
+	}
+	out := &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: text}}}
+	if run != "" {
+		out.Meta = sdk.Meta{"weir/run": run}
+	}
+	return out
+}
