@@ -12,9 +12,9 @@ import (
 )
 
 // FlowTool is a flow that models may call as a tool. A call is a run of its own,
-// with a history of its own, whose inputs are the arguments; of its outputs the
-// model is told. The run's id follows from the call's key, so that a call that
-// is repeated after a crash goes on with the run it began. A flow that asks a
+// with its own history. Its inputs are the arguments, and the model gets its
+// outputs. The run's id follows from the call's key, so that a call that
+// is repeated after a crash continues the run that it started. A flow that asks a
 // person something cannot be answered and is cancelled.
 type FlowTool struct {
 	// Name is what the model calls; "" is the flow's name.
@@ -67,7 +67,7 @@ func (w *Weir) flowTools(list []FlowTool) ([]*Tool, error) {
 	return out, nil
 }
 
-// FlowParameters is the JSON Schema of a flow's inputs, as a model is told of it
+// FlowParameters is the JSON Schema of a flow's inputs, as a model sees it
 // that may call the flow as a tool.
 func FlowParameters(f *Flow) map[string]any {
 	properties, required := map[string]any{}, []any{}
@@ -137,7 +137,7 @@ func (w *Weir) callFlow(f *Flow, model string) func(context.Context, tool.Call, 
 	}
 }
 
-// outputText is what a model is told of a flow's outputs: a single text as it
+// outputText is the result of a flow for a model: a single text as it
 // is, anything else as JSON.
 func outputText(outputs engine.Values) (string, error) {
 	if s, ok := onlyText(outputs); ok {

@@ -31,7 +31,7 @@ type ForkOptions struct {
 	Inputs map[string]any
 	// State is written where the past ends; it goes with From or At.
 	State map[string]any
-	// Flow is what the run goes on under; nil is what the other run runs under.
+	// Flow is the flow under which the run continues; nil is that of the other run.
 	Flow *Flow
 	// Model replaces the main context's from there on: "provider/model".
 	Model string
@@ -164,7 +164,7 @@ func hasNode(g *flow.Graph, id string) bool {
 }
 
 // forkInputs are the inputs of a fork: what the run was given, with what is
-// different; those that the flow does not declare any more are left out. One that
+// different; those that the flow no longer declares are left out. One that
 // was left to its default has the flow's default now.
 func forkInputs(from, to *Flow, was engine.Values, given map[string]any) (engine.Values, error) {
 	if from == to && len(given) == 0 {

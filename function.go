@@ -201,7 +201,7 @@ func scalar(t reflect.Type) bool {
 		reflect.TypeFor[Handle]():
 		return true
 	case reflect.TypeFor[convo.Context](), reflect.TypeFor[*convo.Context](), reflect.TypeFor[*convo.Manager]():
-		return true // refused by whoever runs the node: a context travels as its handle
+		return true // refused by the runner: a context is passed as its handle
 	}
 	return false
 }

@@ -46,7 +46,7 @@ func (w *Weir) ParseIn(files flow.Files, name string, data []byte) (*Flow, error
 }
 
 // program prepares a flow, once, and keeps it and all flows it uses, so that its
-// runs and their children can be gone on with.
+// runs and their children can continue.
 func (w *Weir) program(ctx context.Context, f *Flow) (*runner.Program, error) {
 	var p *runner.Program
 	if f.Recorded() {

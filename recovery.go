@@ -23,7 +23,7 @@ func (w *Weir) Blocked() []runner.Blocked {
 	return append(w.local.Blocked(), w.sessions.Blocked()...)
 }
 
-// Continue is Resume for whoever acts without a person who asks for it: a run that has
+// Continue is Resume for callers that act without a person's request: a run that has
 // brought down its processes is a runner.ErrPoisoned, and one for which this process
 // lacks something a *runner.Missing.
 func (w *Weir) Continue(ctx context.Context, id string) (*Run, error) {
@@ -170,7 +170,7 @@ func modelOfStart(s *engine.RunStarted) string {
 }
 
 // requirements are the providers and secrets that the nodes of flows name. What comes by a
-// value while a run goes on is not among them.
+// value during a run is not among them.
 type requirements struct{ providers, secrets map[string]bool }
 
 var secretName = regexp.MustCompile(`\bsecrets\.([A-Za-z_][A-Za-z0-9_]*)`)

@@ -80,7 +80,7 @@ func (w *Weir) Cursor(ctx context.Context, id string) (string, error) {
 }
 
 // Answer resolves an interrupt and returns when that is durable; a paused run
-// goes on.
+// continues.
 func (r *Run) Answer(ctx context.Context, interrupt string, v any) error {
 	return r.do(ctx, runner.Answer(interrupt, v, ""))
 }
@@ -92,13 +92,13 @@ func (r *Run) Signal(ctx context.Context, event string, v any) error {
 }
 
 // Cancel stops the run: when it returns, that is durable and no effect starts
-// any more. Wait for the end.
+// afterwards. Wait for the end.
 func (r *Run) Cancel(ctx context.Context, reason string) error {
 	return r.do(ctx, runner.Cancel("", reason))
 }
 
 // OverrideNode moves a stuck node: op is "retry", "skip" or "complete", the last with
-// the node's outputs. A failed run goes on. The path leads into child runs as
+// the node's outputs. A failed run continues. The path leads into child runs as
 // "PATH>NODE"; a run that a child failed continues once the child has completed,
 // which Force waits for.
 func (r *Run) OverrideNode(ctx context.Context, op, path string, outputs map[string]any) error {
@@ -106,7 +106,7 @@ func (r *Run) OverrideNode(ctx context.Context, op, path string, outputs map[str
 }
 
 // IncreaseBudget adds to the budget that a node of a failed run ran out of, maxTokens,
-// maxCalls or maxCost (US dollars), and tries the node again: the run goes on.
+// maxCalls or maxCost (US dollars), and tries the node again: the run continues.
 func (r *Run) IncreaseBudget(ctx context.Context, path string, more map[string]any) error {
 	return r.setExecution(r.w.IncreaseBudget(ctx, r.ID, path, more, ""))
 }

@@ -97,7 +97,7 @@ type Options struct {
 	// Secrets resolves secrets.NAME; nil looks for the environment variable
 	// WEIR_SECRET_NAME.
 	Secrets func(name string) (string, bool)
-	// Trajectories has the trajectories of all runs kept while they go on; nil keeps
+	// Trajectories keeps the trajectories of all runs while they execute; nil keeps
 	// none beside the journal, of which Trajectory makes them at any time.
 	Trajectories *TrajectoryOptions
 	// Grants returns what the runs of a flow may use outside the run, by the flow's
@@ -252,7 +252,7 @@ func (w *Weir) installTools(o *Options) error {
 // Close stops all runs where they can be resumed, then closes the store. When
 // ctx ends first, nodes that do not stop are abandoned.
 //
-// No effect starts any more; those in flight have Options.Drain to end by themselves,
+// No further effect starts; those in flight have Options.Drain to end by themselves,
 // then they are cancelled. What has ended by then is kept, and the runs are given back
 // at once, so that another process can continue them.
 func (w *Weir) Close(ctx context.Context) error {

@@ -40,7 +40,7 @@ func RunRowOf(r *store.Run) RunRow {
 	}
 }
 
-// IsInterrupted reports whether a run could go on and no process drives it: the one
+// IsInterrupted reports whether a run could continue and no process executes it: the one
 // that did was stopped, or died.
 func IsInterrupted(r *store.Run) bool {
 	if r.Head.Status != engine.Running && r.Head.Status != engine.Pending {

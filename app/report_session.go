@@ -21,7 +21,7 @@ type SessionRow struct {
 	Rounds      int       `json:"rounds"`
 	Messages    int       `json:"messages"`
 	Queued      int       `json:"queued"`
-	Holder      string    `json:"run"` // the round that is going on, "" for none
+	Holder      string    `json:"run"` // the round that has not ended, "" for none
 	Usage       Usage     `json:"usage"`
 	Created     time.Time `json:"created"`
 	Updated     time.Time `json:"updated"`

@@ -170,7 +170,7 @@ func (w *exporter) specs(events []engine.Event) {
 		}
 		data, err := w.s.Flow(w.ctx, digest)
 		if errors.Is(err, store.ErrNotFound) {
-			continue // it is read with the types of whoever reads it
+			continue // it is read with the types of the reader
 		}
 		if w.err = err; err == nil {
 			w.wrote[digest] = true
@@ -196,7 +196,7 @@ func (w *exporter) run(a *store.ArchivedRun) {
 		w.err = err
 		return
 	case !v.OK:
-		w.err = fmt.Errorf("run %s is not as it was written (%s); see weir verify", a.ID, v.Findings[0].Message)
+		w.err = fmt.Errorf("run %s differs from what was written (%s); see weir verify", a.ID, v.Findings[0].Message)
 		return
 	}
 	head = v.Runs[len(v.Runs)-1].KeptHead

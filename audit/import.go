@@ -22,7 +22,7 @@ type ImportResult struct {
 // Import brings the runs of an export into a store, as they were: they are shown,
 // forked and verified there as where they are from, with the same heads. The export is
 // verified first. A run of the same id that is there already must be the same,
-// store.ErrExists where it is another, or has gone on otherwise. All is kept or
+// store.ErrExists if it is another, or has continued differently. All is kept or
 // nothing.
 func Import(ctx context.Context, st store.Store, e *Export) (ImportResult, error) {
 	s := store.Complete(st)
@@ -32,7 +32,7 @@ func Import(ctx context.Context, st store.Store, e *Export) (ImportResult, error
 		return out, err
 	}
 	if !v.OK {
-		return out, fmt.Errorf("%w: it is not as it was written: %s", ErrExport, v.Findings[0].Message)
+		return out, fmt.Errorf("%w: it differs from what was written: %s", ErrExport, v.Findings[0].Message)
 	}
 	var restoring []store.RunToRestore
 	for i := range e.runs {

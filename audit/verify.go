@@ -145,7 +145,7 @@ type verifier struct {
 
 	chains        []store.Chain         // to verify
 	byNum         map[int64]store.Chain // all
-	neededCommits map[commitRef]bool    // where others go on from
+	neededCommits map[commitRef]bool    // from which others continue
 	chainStates   map[commitRef]chainState
 	users         map[int64]string     // by the number of the run
 	flows         map[string]string    // what was found of a flow, by fingerprint
@@ -414,7 +414,7 @@ func (x *verifier) summarize() {
 		digest := store.Hash(h.Sum(nil))
 		if x.out.Digest = &digest; x.v.Head != nil && *x.v.Head != digest {
 			x.addFindings(store.Finding{What: store.FoundChanged, Message: fmt.Sprintf(
-				"the digest of all heads is %s, and not %s: runs went on or were begun since it was kept, or the record was changed", digest, x.v.Head)})
+				"the digest of all heads is %s, and not %s: runs were continued or started since the digest was stored, or the record was changed", digest, x.v.Head)})
 		}
 	}
 	x.out.OK = len(x.out.Findings) == 0

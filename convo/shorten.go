@@ -51,7 +51,7 @@ func (s *selection) shortenedResult(m, stub Message, pos, tokens, limit int) Mes
 	return stub
 }
 
-// readHint tells a model how to read what was omitted.
+// readHint is the text that says to a model how to read what was omitted.
 func (s *selection) readHint(pos int) string {
 	if s.spec.Reader == "" {
 		return ""

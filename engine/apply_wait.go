@@ -30,7 +30,7 @@ func (r *Run) applyWaiting(e *NodeWaiting) error {
 	n.status = Waiting
 	answered := false
 	for _, i := range e.Interrupts {
-		if i.Kind == AwaitChild && n.scope.cancelled() { // it must not start any more
+		if i.Kind == AwaitChild && n.scope.cancelled() { // it must no longer start
 			continue
 		}
 		if n.ext != nil && n.ext.answers[i.ID] != nil {

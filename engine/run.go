@@ -281,7 +281,7 @@ func (n *nodeState) ensureExt() *nodeExt {
 	return n.ext
 }
 
-// node finds the node at a path, nil if it does not exist (any more).
+// node finds the node at a path, nil if it does not exist.
 func (r *Run) node(path string) *nodeState {
 	s, id := r.root, path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {

@@ -119,7 +119,7 @@ type Turn struct {
 	// Schema requests an answer that is JSON of this schema.
 	Schema map[string]any
 	// ParseAnswer reads the answer instead of the schema, nil for none. It must depend only
-	// on the text. Its error tells the model what to correct, in one more call.
+	// on the text. Its error says to the model what to correct, in one more call.
 	ParseAnswer func(text string) (engine.Value, error)
 	// Window and Reserve limit the input in tokens, instead of the context's settings; see
 	// Model.Room. View overrides the view settings in the fields that it sets.

@@ -51,7 +51,7 @@ func (t Timeouts) orDefaults() Timeouts {
 // aliveKey is the key of the function in a call's context that notes arriving bytes.
 type aliveKey struct{}
 
-// KeepAlive tells the service that bytes of an answer arrived which form no Chunk yet, such
+// KeepAlive reports to the service that bytes of an answer arrived which form no Chunk yet, such
 // as the arguments of a tool call: the answer is then not idle. A provider calls it with
 // the context of Generate.
 func KeepAlive(ctx context.Context) {

@@ -22,7 +22,7 @@ type DirectResult struct {
 	Text string
 	// Value is the result as a value, if the tool returned one; see tool.Call.Return.
 	Value engine.Value
-	// Approval tells who approved the call, nil if nobody was asked.
+	// Approval says who approved the call; it is nil if no approval was needed.
 	Approval convo.Metadata
 }
 

@@ -30,11 +30,11 @@ func (e *DependenciesChanged) Unwrap() error { return ErrDependenciesChanged }
 
 // Hint says what to do.
 func (e *DependenciesChanged) Hint() string {
-	fork := fmt.Sprintf("`%s` makes a run that continues from a node under what there is now", engine.CommandLine("fork", e.Run, "--from", "NODE"))
+	fork := fmt.Sprintf("`%s` makes a run that continues from a node under the present versions", engine.CommandLine("fork", e.Run, "--from", "NODE"))
 	if e.Breaks {
-		return "use what it was started with; or " + fork
+		return "use the versions that it was started with; or " + fork
 	}
-	return fmt.Sprintf("use what it was started with; `%s` continues it under what there is now; %s",
+	return fmt.Sprintf("use the versions that it was started with; `%s` continues it under the present versions; %s",
 		engine.CommandLine("resume", e.Run, "--accept-changes"), fork)
 }
 

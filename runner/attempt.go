@@ -74,7 +74,7 @@ type attempt struct {
 	enteredAt       time.Time    // when its function was called
 	abandoned       bool         // its function has not returned and is not waited for; guarded by mu
 	returned        bool         // its function has returned; guarded by mu
-	stopping        atomic.Bool  // no effect may start any more
+	stopping        atomic.Bool  // no further effect may start
 	effectsInFlight atomic.Int32 // effects in flight
 	total           *time.Timer
 	idle            *time.Timer
@@ -287,7 +287,7 @@ func (a *attempt) normalizeOutputs() error {
 			return &engine.Error{
 				Code: engine.CodeContext, Permanent: true,
 				Message: fmt.Sprintf("output %s is a conversation context", out[i].Name),
-				Hint:    "change the context through its manager, and put out its handle: engine.Handle{ID: m.ID()}",
+				Hint:    "change the context through its manager, and return its handle: engine.Handle{ID: m.ID()}",
 			}
 		}
 	}

@@ -135,7 +135,7 @@ func limitError(short *engine.Account, r *node.Reserve, text string) error {
 		branch: short.OnLimit == "branch",
 		failure: engine.Error{
 			Code: engine.CodeBudget, Message: text, Permanent: true, Budget: short.Path,
-			Hint: fmt.Sprintf("add to it and go on, as with: weir retry RUN NODE --add '%s'; or set onLimit: pause to be asked", suggestedIncrease(short, r)),
+			Hint: fmt.Sprintf("increase it and continue, for example: weir retry RUN NODE --add '%s'; or set onLimit: pause to be asked", suggestedIncrease(short, r)),
 		},
 		outputs: engine.Values{{Name: "limit", Value: map[string]any{
 			"budget": short.Path, "message": text,

@@ -41,7 +41,7 @@ func checkIncrease(r *engine.Run, raise *engine.BudgetIncrease, path string) err
 	i := slices.IndexFunc(accounts, func(a engine.Account) bool { return a.Path == raise.Budget })
 	if i < 0 {
 		return &Refusal{
-			What: fmt.Sprintf("run %s: nothing can be added to the budget %s", r.ID, budgetName(raise.Budget)), Why: "it is not there any more",
+			What: fmt.Sprintf("run %s: nothing can be added to the budget %s", r.ID, budgetName(raise.Budget)), Why: "it no longer exists",
 		}
 	}
 	most, more := accounts[i].Max, raise.More

@@ -46,7 +46,7 @@ func (l *ledgerLink) accountName(path string) string {
 	return l.run + "|" + path
 }
 
-// accountForCall returns the account as it applies to the call. An account above a tool call asks nobody.
+// accountForCall returns the account as it applies to the call. An account above a tool call does not ask.
 func (l *ledgerLink) accountForCall(a *engine.Account) *engine.Account {
 	a.Path = l.accountName(a.Path)
 	if l.byTool {

@@ -114,7 +114,7 @@ func (x *Execution) applyAnswer(a childrun.Answer, err error, below func()) (eng
 }
 
 // notAwaitedReason is the reason of a run that cancels itself because no node or tool call waits for it.
-const notAwaitedReason = "nothing waits for this run any more"
+const notAwaitedReason = "no run waits for this one"
 
 // findCaller lets a resumed run of a tool call continue. If its caller was cancelled, the run is cancelled too.
 func (x *Execution) findCaller() {

@@ -45,7 +45,7 @@ func (l *Local) DoAt(ctx context.Context, p *Program, id, path string, at func(p
 	}
 	what := fmt.Sprintf("run %s: node %s cannot be changed", id, path)
 	if i.Child == nil {
-		return nil, &Refusal{What: what, Why: fmt.Sprintf("node %s has begun no child run", above), Instead: "`" + engine.CommandLine("show", id) + "` lists them"}
+		return nil, &Refusal{What: what, Why: fmt.Sprintf("node %s has started no child run", above), Instead: "`" + engine.CommandLine("show", id) + "` lists them"}
 	}
 	v, err := l.Inspect(ctx, p, id, 0)
 	if err != nil {

@@ -264,7 +264,7 @@ func (a *attempt) appendSharedMessages(run string, e *engine.ChildReported) erro
 	}
 	ms, err := a.m.services.history(run).Load(engine.MainContext, e.Began, e.Length)
 	if err != nil {
-		return fmt.Errorf("read what child run %s said: %w", run, err)
+		return fmt.Errorf("read the report of child run %s: %w", run, err)
 	}
 	for _, m := range ms {
 		if !strings.HasPrefix(m.ID, run+"/") { // of a child whose message ids are not unique in the tree

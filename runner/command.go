@@ -12,7 +12,7 @@ import (
 
 // The errors of refused commands.
 var (
-	// ErrNoInterrupt: no interrupt with that id waits for an answer (any more).
+	// ErrNoInterrupt: no interrupt with that id waits for an answer.
 	ErrNoInterrupt = errors.New("no such open interrupt")
 	// ErrAnswer: the answer is invalid for the interrupt.
 	ErrAnswer = errors.New("the answer does not fit")
@@ -89,7 +89,7 @@ func (l *Local) passToChild(ctx context.Context, p *Program, id, fingerprint str
 	}
 	x, err := do(cp)
 	if errors.Is(err, store.ErrNotFound) {
-		err = fmt.Errorf("%w: it has not begun", ErrNoInterrupt)
+		err = fmt.Errorf("%w: it has not started", ErrNoInterrupt)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
@@ -222,7 +222,7 @@ func Signal(name string, v engine.Value, by string) Command {
 				return Answer(i.ID, v, by)(r)
 			}
 		}
-		return nil, fmt.Errorf("run %s: nobody waits for event %q: %w", r.ID, name, ErrNoInterrupt)
+		return nil, fmt.Errorf("run %s: no node waits for event %q: %w", r.ID, name, ErrNoInterrupt)
 	}
 }
 

@@ -160,7 +160,7 @@ func (h *descriptionHost) ask(model, subject string) (string, error) {
 		return "", err
 	}
 	if r.Text == "" {
-		return "", errors.New("the model said nothing")
+		return "", errors.New("the model's answer is empty")
 	}
 	return r.Text, nil
 }

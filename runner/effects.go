@@ -136,7 +136,7 @@ func (a *attempt) unknownOutcome(e node.Effect, key, digest string, spent engine
 		}
 		a.startedEffects[key] = nextStart(a.startedEffects[key], key, digest)
 		a.mu.Unlock()
-		v, _, err := a.resolveUnknown(e, key) // nobody has answered for this start yet
+		v, _, err := a.resolveUnknown(e, key) // this start has no answer yet
 		return v, err
 	}
 	failure := a.toError(err)

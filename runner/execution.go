@@ -34,7 +34,7 @@ type Execution struct {
 	appendBuf        [1]store.Append // what is being committed
 	done             chan struct{}   // any goroutine; closed when the execution has ended
 	startedAt        time.Time
-	closing          atomic.Bool // any goroutine: the Local closes, and nothing starts any more
+	closing          atomic.Bool // any goroutine: the Local closes, and nothing more starts
 	releasing        bool        // guarded by local.mu: the lease is being released
 	timer            *time.Timer
 	savingCheckpoint atomic.Bool // any goroutine: a checkpoint is being written
@@ -289,7 +289,7 @@ func (x *Execution) handle(m *driverMessage) error {
 }
 
 // stageForAttempt applies the events that an attempt needs durable before it continues. An attempt that was stopped
-// starts no effect any more.
+// starts no further effect.
 func (x *Execution) stageForAttempt(m *driverMessage) error {
 	refused := false
 	for _, e := range m.events {

@@ -146,7 +146,7 @@ func (s *forkScan) checkFound(row store.Run) error {
 		return forkError("", "run %s has no event that could be shared", s.id)
 	case s.stopped != "" && (s.options.From != "" && !s.found || s.options.At > s.last.at && !s.whole):
 		return forkError(fmt.Sprintf("leave --at and --from out, or give --at %d or one before it", s.last.at),
-			"node %s, which %s, had begun by then: the past can be shared up to event %d of %d", s.stopped, s.stale[s.stopped], s.last.at, row.Events)
+			"node %s, which %s, had started by then: the past can be shared up to event %d of %d", s.stopped, s.stale[s.stopped], s.last.at, row.Events)
 	}
 	return nil
 }

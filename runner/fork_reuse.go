@@ -213,7 +213,7 @@ func (e *forkEdits) changedTool(n *flow.Node) string {
 // toolChange describes the change of a tool.
 func (e *forkEdits) toolChange(name string) string {
 	if e.to.Pinned[ToolPin(name)] == "" {
-		return "names the tool " + name + ", which is not offered any more"
+		return "names the tool " + name + ", which is no longer offered"
 	}
 	return "names the tool " + name + ", which was changed"
 }

@@ -52,7 +52,7 @@ outputs: {text: "{{ after.text }}"}
 			ran(t, w, text)
 			for then, tools := range map[string][]*weir.Tool{
 				"which was changed":              {lookToolDescribed("Looks twice."), otherTool()},
-				"which is not offered any more":  {otherTool()},
+				"which is no longer offered":     {otherTool()},
 				"a fork of run run with nothing": {lookToolDescribed("Looks."), otherTool(), {Name: "third", Call: emptyTool}},
 			} {
 				w := openWithTools(t, path, tools)

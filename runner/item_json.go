@@ -60,7 +60,7 @@ type liveJSON struct {
 //	model.usage                   usage
 //	model.waiting                 ms, why, about: the call waits at least so long
 //	code.output                   stream (stdout or stderr), text
-//	live.snapshot                 text, reasoning, stdout, stderr: all that the effect has put out so far
+//	live.snapshot                 text, reasoning, stdout, stderr: the whole output of the effect so far
 //	live.retracted                what was seen of the effect is void
 //	live.interim                  the text of the effect is no answer of its node
 //	live.gap                      what was seen of effects that have not completed is void

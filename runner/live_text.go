@@ -117,8 +117,8 @@ func isFailure(e engine.Event) bool {
 	return false
 }
 
-// completeNode forgets what the function of a node put out, because that is final now, with
-// what was put out in its lanes. In a lane it is final when the outermost composite with lanes
+// completeNode forgets the output of a node's function, because it is final, with
+// the output of its lanes. In a lane it is final when the outermost composite with lanes
 // completes.
 func (l liveText) completeNode(run, path string) {
 	own := liveKey{run, path, ""}

@@ -294,7 +294,7 @@ func (l *Local) SetDrain(d time.Duration) { l.drain.Store(int64(d)) }
 
 func (l *Local) draining() time.Duration { return time.Duration(l.drain.Load()) }
 
-// Close stops all runs: no node and no effect starts any more, and effects in flight have Options.Drain to end by
+// Close stops all runs: no further node or effect starts, and effects in flight have Options.Drain to end by
 // themselves before they are cancelled. Their results are recorded, every run stays resumable, and its lease is
 // released when nothing of it is in flight. If ctx ends first, the rest is abandoned, which loses nothing that was
 // acknowledged.
@@ -327,7 +327,7 @@ func (l *Local) Close(ctx context.Context) error {
 	}
 }
 
-// awaitEffects returns when no effect of the executions is in flight any more, or when the time is over.
+// awaitEffects returns when no effect of the executions is in flight, or when the time is over.
 func (l *Local) awaitEffects(ctx context.Context, held []*Execution) {
 	d := l.draining()
 	if d <= 0 {

@@ -472,7 +472,7 @@ func (p *Program) missingDependencies(closure map[string]string, anyhow bool) []
 			diff = append(diff, fmt.Sprintf("%s was version %s and is %s", name, was, is))
 		case anyhow:
 		case is == "":
-			diff = append(diff, fmt.Sprintf("the tool %s is not offered any more", tool))
+			diff = append(diff, fmt.Sprintf("the tool %s is no longer offered", tool))
 		default:
 			diff = append(diff, fmt.Sprintf("the tool %s is defined otherwise (was %.8s, is %.8s)", tool, was, is))
 		}

@@ -62,7 +62,7 @@ func (m *machine) outcomeEvent(a *attempt, err error, micros int64) (e engine.Ev
 	if m.run.HasOpenChild(a.Path) {
 		return a.failedEvent(&engine.Error{
 			Code: engine.CodeNodeFailed, Permanent: true,
-			Message: "the node ended while a child run that it began goes on",
+			Message: "the node ended while a child run that it started is still running",
 			Hint:    "a node returns the error of ctx.Child as it is: it is run again once the child has ended",
 		}, micros)
 	}

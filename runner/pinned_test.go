@@ -68,7 +68,7 @@ func TestRunDoesNotContinueWithChangedTools(t *testing.T) {
 		"the same":              {"", []*weir.Tool{look("Looks."), other}, ""},
 		"one more":              {"", []*weir.Tool{look("Looks."), other, {Name: "third", Call: emptyTool}}, ""},
 		"one changed of all":    {"", []*weir.Tool{look("Looks twice."), other}, "the tool look is defined otherwise"},
-		"one gone of all":       {"", []*weir.Tool{other}, "the tool look is not offered any more"},
+		"one gone of all":       {"", []*weir.Tool{other}, "the tool look is no longer offered"},
 		"one changed, unnamed":  {", with: {tools: [other]}", []*weir.Tool{look("Looks twice."), other}, ""},
 		"one changed, named":    {", with: {tools: [look]}", []*weir.Tool{look("Looks twice."), other}, "the tool look is defined otherwise"},
 		"both changed and gone": {"", []*weir.Tool{look("Looks twice.")}, "the tool look is defined otherwise"},

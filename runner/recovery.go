@@ -33,7 +33,7 @@ func (e *Poisoned) Unwrap() []error { return []error{ErrPoisoned, ErrStatus} }
 
 // Hint says what to do.
 func (e *Poisoned) Hint() string {
-	return fmt.Sprintf("`%s` continues it all the same, `%s` ends it",
+	return fmt.Sprintf("`%s` continues it anyway, `%s` ends it",
 		engine.CommandLine("resume", e.Run), engine.CommandLine("cancel", e.Run))
 }
 
@@ -120,7 +120,7 @@ func (l *Local) quarantine(ctx context.Context, u *store.Unfinished) error {
 }
 
 // acquire acquires the lease of a run, at once if its owner is a process of this machine that is known to be dead:
-// such a process cannot commit any more. After it has begun it does not end with ctx: a store that stops waiting may
+// such a process can no longer commit. Once started, it does not end with ctx: a store that stops waiting may
 // have written the lease.
 func (l *Local) acquire(ctx context.Context, id string) (store.Lease, error) {
 	if err := ctx.Err(); err != nil {

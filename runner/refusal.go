@@ -22,7 +22,7 @@ func (e *Refusal) Unwrap() error { return ErrStatus }
 
 // endedHint returns what to do about a run that has ended.
 func endedHint(run string) string {
-	return fmt.Sprintf("`%s` makes a run that goes on from an earlier point of it, `%s` does all of it again",
+	return fmt.Sprintf("`%s` makes a run that continues from an earlier point of it, `%s` runs all of it again",
 		engine.CommandLine("fork", run, "--from", "NODE"), engine.CommandLine("rerun", run))
 }
 
@@ -56,7 +56,7 @@ func overrideError(r *engine.Run, path, what string) error {
 			e.Instead = "the node that failed is " + f.Node
 		}
 	default:
-		e.Why = fmt.Sprintf("it is %s; while a run goes on that can be done with nodes that wait", r.StatusOf(path))
+		e.Why = fmt.Sprintf("it is %s; while a run is running, this works only for waiting nodes", r.StatusOf(path))
 	}
 	return e
 }

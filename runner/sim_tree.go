@@ -263,7 +263,7 @@ func (t *simTree) crash() error {
 			open = append(open, x)
 		}
 	}
-	t.cancelRequested, t.idle = false, 0 // no caller waits any more
+	t.cancelRequested, t.idle = false, 0 // no caller waits
 	if t.Crashed != nil {
 		t.Crashed()
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // creation is a run that the next commit of its execution makes. Until then the execution
-// is not among those that are held: nobody can reach it.
+// is not among those that are held, so that no caller can reach it.
 type creation struct {
 	start   *store.RunStart
 	created func(*Execution) // called when the run is made, before its nodes start; nil for none

@@ -9,7 +9,7 @@ import (
 )
 
 // How an attempt is stopped when its run is cancelled or fails: no effect
-// starts any more; those in flight have drain to end by themselves, then their
+// starts; those in flight have drain to end by themselves, then their
 // context ends, and after grace they are given up as unknown. A function without an
 // effect in flight has drain to return. In a branch that has lost a race and may only read,
 // the context ends at once.
@@ -18,7 +18,7 @@ const (
 	stopGrace    = 10 * time.Second
 )
 
-// stopUnneeded stops the attempts that the run does not want any more.
+// stopUnneeded stops the attempts that the run no longer needs.
 func (x *Execution) stopUnneeded() {
 	if !x.m.run.Cancelling() {
 		return

@@ -263,7 +263,7 @@ func (r *reader) yieldEvent(it Item) bool {
 			f.ended = terminal(it.Event)
 		}
 	})
-	if reported && rep.Status != engine.Failed { // one that failed can be made to go on
+	if reported && rep.Status != engine.Failed { // a failed one can continue
 		r.dropRun(rep.Run)
 	}
 	if e, ok := it.Event.(*engine.NodeWaiting); ok {

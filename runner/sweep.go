@@ -46,7 +46,7 @@ type refusal struct {
 	pause time.Duration // how long that is
 }
 
-// unownedRun is an unfinished run that nobody executes, as one sweep sees it.
+// unownedRun is an unfinished run that no process executes, as one sweep sees it.
 type unownedRun struct {
 	store.Unfinished
 	crashes int // once it is taken
@@ -91,7 +91,7 @@ func (s *sweeper) sweep(ctx context.Context, now time.Time) (time.Duration, erro
 	return s.nextPause(ctx), nil
 }
 
-// list reads the unfinished runs that nobody executes, and the ids of all that are
+// list reads the unfinished runs that no process executes, and the ids of all that are
 // unfinished and not executed here.
 func (s *sweeper) list(ctx context.Context) (free []unownedRun, all map[string]bool, err error) {
 	all = make(map[string]bool)
@@ -191,7 +191,7 @@ func isSuspect(free []unownedRun, u *unownedRun) bool {
 func (s *sweeper) continueRun(ctx context.Context, u *unownedRun, free []unownedRun) {
 	p, err := s.l.o.Program(ctx, u.Run)
 	if err == nil && u.Status == engine.Pending {
-		return // a round without a commit: whoever drives its session starts it
+		return // a round without a commit: the driver of its session starts it
 	}
 	if err == nil && u.Posts && (u.Status == engine.Paused || u.Activity == engine.AwaitsTimers) {
 		s.deliver(ctx, p, u.Run)
@@ -217,7 +217,7 @@ func (s *sweeper) continueRun(ctx context.Context, u *unownedRun, free []unowned
 	}
 }
 
-// watch notes why a run that was continued cannot go on.
+// watch notes why a run that was continued stops.
 func (s *sweeper) watch(u store.Unfinished, x *Execution) {
 	select {
 	case <-x.done:
@@ -255,7 +255,7 @@ func (s *sweeper) clearRefusal(run string) {
 	delete(s.refused.runs, run)
 }
 
-// dropRefusals drops refusals of runs that are not unfinished any more.
+// dropRefusals drops refusals of runs that are no longer unfinished.
 func (s *sweeper) dropRefusals(all map[string]bool) {
 	s.refused.mu.Lock()
 	defer s.refused.mu.Unlock()
@@ -302,7 +302,7 @@ func (l *Local) Blocked() []Blocked {
 	return out
 }
 
-// deliver brings a run that nobody executes what waits in its inbox.
+// deliver applies the messages in the inbox of a run that no process executes.
 func (s *sweeper) deliver(ctx context.Context, p *Program, run string) {
 	l := s.l
 	posts, err := s.l.store.Inbox(ctx, run)
@@ -318,12 +318,12 @@ func (s *sweeper) deliver(ctx context.Context, p *Program, run string) {
 			_, err = l.Do(ctx, p, run, Answer(post.Name, post.Value, post.By))
 		case "event":
 			_, err = l.Do(ctx, p, run, Signal(post.Name, post.Value, post.By))
-		case "child": // whoever takes the run looks after its children
+		case "child": // the process that takes the run continues its children
 			_, err = l.Resume(ctx, p, run)
 		}
 		_, accepted := errors.AsType[*AcceptedByChild](err)
 		if !accepted && (errors.Is(err, store.ErrOwned) || errors.Is(err, ErrEnded)) || ctx.Err() != nil {
-			return // whoever holds it takes the rest
+			return // the process that holds it takes the rest
 		}
 		if err != nil && !accepted {
 			l.o.Logger.Warn("message refused", "run", run, "kind", post.Kind, "error", err)

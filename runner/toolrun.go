@@ -26,12 +26,12 @@ type toolRun struct {
 	run           string // what is called, in this attempt
 
 	ready     chan struct{} // closed once the run was started or joined, or never will be
-	cancelled atomic.Bool   // it is not to be started any more
+	cancelled atomic.Bool   // it must no longer start
 }
 
 // Call runs a flow for a tool call, as a run below the one that calls, and returns
 // how it ended. Key is the call's: a call that is repeated, after a crash or in
-// another attempt, goes on with the run it began, unless that was cancelled with
+// another attempt, continues the run that it started, unless that was cancelled with
 // the attempt. The run is the caller's user's, draws on the budgets of the node
 // that calls, and is cancelled with it; its usage is that of the call. Nobody can
 // be asked anything in it: one that pauses is cancelled, and returned as paused.
@@ -52,7 +52,7 @@ func (l *Local) Call(ctx context.Context, p *Program, key string, b StartOptions
 	return r, err
 }
 
-// admitToolRun notes a call that begins, unless its node is to begin nothing any more.
+// admitToolRun notes a call that starts, unless its node may start nothing more.
 func (x *Execution) admitToolRun(c *toolRun, p *Program, b *StartOptions) Command {
 	return func(r *engine.Run) (engine.Event, error) {
 		for path, a := range x.m.active {

@@ -111,7 +111,7 @@ func (x *Execution) cancelToolRunsAt(path string) {
 	}
 }
 
-// cancelToolRuns cancels what tool calls of a run have begun and what goes on.
+// cancelToolRuns cancels the runs that tool calls of a run have started and that have not ended.
 func (l *Local) cancelToolRuns(caller string) error {
 	f := store.Filter{Parent: caller, Limit: 1000}
 	for {
@@ -134,7 +134,7 @@ func (l *Local) cancelToolRuns(caller string) error {
 }
 
 // cancelAbandonedToolRuns cancels what tool calls of a run have begun and a process that died has
-// left, where the run was stopping: nobody looks for it any more once the nodes
+// left, where the run was stopping: nothing looks for it once the nodes
 // that called are noted as cancelled.
 func (l *Local) cancelAbandonedToolRuns(m *machine) error {
 	executing := m.run.Executing()
@@ -145,8 +145,8 @@ func (l *Local) cancelAbandonedToolRuns(m *machine) error {
 	return l.cancelToolRuns(m.run.ID)
 }
 
-// cancelToolRun cancels the run of a tool call, if there is one and it goes on. A
-// process that drives it is told.
+// cancelToolRun cancels the run of a tool call, if there is one and it has not ended. A
+// process that executes it gets a message.
 func (l *Local) cancelToolRun(run string) error {
 	_, err := l.drive(run, Cancel("", orphanReason))
 	switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/trajectory/follow"
 )
 
-// TrajectoryOptions say how the trajectories of runs are filled while they go on.
+// TrajectoryOptions say how the trajectories of runs are recorded during the runs.
 type TrajectoryOptions struct {
 	// Book hands out the recorders and keeps the rounds.
 	Book *trajectory.RecorderPool
@@ -30,11 +30,11 @@ type TrajectoryOptions struct {
 // recordTrajectory reads a durable commit into the run's trajectory, where it is followed.
 func (x *Execution) recordTrajectory(c engine.Commit) {
 	if t := x.local.o.Trajectories; t != nil && (t.All || x.follower != nil) && !x.trajectoryLost {
-		x.recordCommit(c) // apart, so that a commit that nobody follows stays on the stack
+		x.recordCommit(c) // a function of its own, so that a commit without a follower stays on the stack
 	}
 }
 
-// recordCommit reads a commit. A trajectory that cannot be kept is told to the logger and
+// recordCommit reads a commit. A trajectory that cannot be kept is logged and
 // holds up nothing.
 func (x *Execution) recordCommit(c engine.Commit) {
 	if x.follower == nil {
@@ -218,7 +218,7 @@ func (a *attempt) recordOperation(v engine.Value) (key string, err error) {
 	return key, nil
 }
 
-// noteKey tells a note of the attempt from its others: an attempt that says
+// noteKey identifies a note among those of the attempt: an attempt that says
 // something else at the same place makes another note. a.mu is held.
 func (a *attempt) noteKey(kind string, v engine.Value) (string, error) {
 	b, err := engine.AppendValue(nil, v)

@@ -66,8 +66,8 @@ func (j job) perform(a *attempt) (lead bool) {
 	return j.x.messages.put(driverMessage{attempt: a, ended: true, err: err, micros: micros})
 }
 
-// do runs the attempt. Where nobody drives the execution afterwards, it drives,
-// and goes on with the attempt that comes next.
+// do runs the attempt. If no other goroutine drives the execution afterwards, it drives,
+// and continues with the next attempt.
 func (j job) do() {
 	a := j.a
 	for {

@@ -116,7 +116,7 @@ func (c *call) once(route, key string, body any, do func(id string) (string, err
 	return made, c.app.Store.FinishRequest(context.WithoutCancel(c), stored, made)
 }
 
-// digest is a Keyed digest of texts, which nobody without the server's secret can compute.
+// digest is a Keyed digest of texts, which cannot be computed without the server's secret.
 func (s *Server) digest(texts ...string) []byte {
 	h := hmac.New(sha256.New, s.key)
 	list, _ := json.Marshal(texts) // texts can always be marshalled

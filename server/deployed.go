@@ -144,7 +144,7 @@ func (c *call) flow(name string) (*app.ServedFlow, error) {
 }
 
 // flowOf returns the flow with which a session or run of that flow name continues, nil if the
-// server does not offer it any more. A flow that was put must be one that the caller may start.
+// server no longer offers it. A flow that was put must be one that the caller may start.
 func (c *call) flowOf(name string) (*app.ServedFlow, error) {
 	if f := c.flows[name]; f != nil {
 		return f, nil

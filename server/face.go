@@ -84,7 +84,7 @@ func (c *Caller) Context() context.Context { return c.call }
 // App is the open process. What is read of it is checked with Run and Session first.
 func (c *Caller) App() *app.App { return c.call.app }
 
-// User is for whom the caller acts; "" is nobody in particular.
+// User is the user for whom the caller acts; "" is no particular user.
 func (c *Caller) User() string { return c.call.who.user }
 
 // Token is the id of the caller's token, "" without one.
@@ -158,7 +158,7 @@ func (c *Caller) Once(route, key string, body any, do func(id string) (string, e
 	return c.call.once(route, key, body, do)
 }
 
-// Digest is a keyed digest of texts, which nobody without the server's secret can compute.
+// Digest is a keyed digest of texts, which cannot be computed without the server's secret.
 func (c *Caller) Digest(texts ...string) []byte { return c.call.digest(texts...) }
 
 // NewID returns the id of a new object.

@@ -60,7 +60,7 @@ func invalidRequest(place, message string) *Problem {
 }
 
 // notFound is what a caller gets for an object that does not exist or is another user's:
-// the two cannot be told apart.
+// the two look the same.
 func notFound(kind, id string) *Problem {
 	p := newProblem(http.StatusNotFound, engine.CodeNotFound, "there is no "+kind+" "+quoted(id))
 	p.Hint = "check the id; a list of what there is contains only objects of your own user"

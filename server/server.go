@@ -157,7 +157,7 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Drain has Serve accept no more connections and return when all requests are answered.
-// Streams end at once, and tell their readers to connect again. /readyz fails from now on.
+// Streams end at once, and ask their readers to reconnect. /readyz fails from now on.
 // A second call does nothing.
 func (s *Server) Drain() { s.drainOnce.Do(func() { close(s.draining) }) }
 

@@ -69,7 +69,7 @@ type principal struct {
 
 type principalKey struct{}
 
-// owner is who acts without a token where none is required: whoever can reach a server that
+// owner is the user of requests without a token, if none is required: anyone who can reach a server that
 // listens on this machine alone.
 func owner() principal { return principal{scopes: Scopes(), all: true} }
 

@@ -49,7 +49,7 @@ type driver struct {
 	wake    chan struct{}
 }
 
-// idleSession is a session in which nothing went on and nothing waited when it was read, and
+// idleSession is a session without a round or a waiting message when it was read, and
 // the message that was then put into its queue. The commit that makes the round checks that
 // this is so still.
 type idleSession struct {
@@ -444,7 +444,7 @@ func (m *Manager) checkCanStartRound(f *flow.Flow, said *queuedInput) error {
 }
 
 // reject completes a reply with an error after its message was removed from the queue;
-// unqueued is the error of the removal. A message that is not in the queue any more was
+// unqueued is the error of the removal. A message that has left the queue was
 // taken by a round, whose result is the reply.
 func (c *driver) reject(t *Reply, why, unqueued error) error {
 	switch {

@@ -235,7 +235,7 @@ func (s *Session) resend(ctx context.Context, known *store.QueuedMessage, o Send
 }
 
 func busyError(row *store.Session) error {
-	return fmt.Errorf("session %s: round %d is going on: %w", row.ID, row.Rounds, store.ErrBusy)
+	return fmt.Errorf("session %s: round %d has not ended: %w", row.ID, row.Rounds, store.ErrBusy)
 }
 
 // sendToFork creates a fork of the session together with its first message, in one write.

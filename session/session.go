@@ -209,7 +209,7 @@ func (s *Session) Info(ctx context.Context) (store.Session, error) {
 }
 
 // Messages returns the messages of the history from position from to position to, which is
-// excluded. Messages that no view shows any more are included.
+// excluded. Messages that views no longer show are included.
 func (s *Session) Messages(ctx context.Context, from, to int) ([]store.SessionMessage, error) {
 	return s.m.store.SessionMessages(ctx, s.ID, from, to)
 }

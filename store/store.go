@@ -28,9 +28,9 @@ var (
 	// ErrBusy: the session has a round that has not ended, or messages wait before this one.
 	ErrBusy = errors.New("the session is busy")
 	// ErrSessionAdvanced: the session has advanced since the round ended, so that the round cannot continue.
-	ErrSessionAdvanced = errors.New("the session has gone on")
-	// ErrNotQueued: a message does not wait any more: a round has taken it, or its sender has withdrawn it.
-	ErrNotQueued = errors.New("the message does not wait any more")
+	ErrSessionAdvanced = errors.New("the session has continued since")
+	// ErrNotQueued: a message is no longer in the queue: a round has taken it, or its sender has withdrawn it.
+	ErrNotQueued = errors.New("the message is no longer in the queue")
 	// ErrNotRoot: the run is a round of a session, or a child of another run, and can only be deleted with it.
 	ErrNotRoot = errors.New("part of something larger")
 	// ErrRoundBase: a round must not have a base, because it continues its session.
@@ -190,7 +190,7 @@ type RunStart struct {
 	// takes it and holds the session. "" is a run that is no round.
 	Message string
 	// SessionFence is Session.Fence as the caller read it. Where it is another by now, so
-	// that the round would begin with what is not so any more, the error is ErrBusy.
+	// that the round would begin with an outdated state, the error is ErrBusy.
 	SessionFence int64
 }
 

@@ -294,7 +294,7 @@ type MemoryStore interface {
 type AccessStore interface {
 	// PutToken keeps a token. ErrExists if its id or digest is taken.
 	PutToken(ctx context.Context, t Token) error
-	// TokenByHash returns the token with a digest, also one that is not valid any more.
+	// TokenByHash returns the token with a digest, also one that is no longer valid.
 	// ErrNotFound.
 	TokenByHash(ctx context.Context, hash []byte) (Token, error)
 	// Tokens returns the tokens of a user, all if user is "", oldest first.

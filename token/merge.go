@@ -12,7 +12,7 @@ const stretchSize = 8192
 const memoBits = 12
 
 // merger does byte pair encoding of one piece at a time. It is scratch space:
-// it belongs to whoever took it from the pool, and
+// it belongs to the caller that took it from the pool, and
 // the garbage collector empties the pool.
 type merger struct {
 	words *vocabulary

@@ -37,7 +37,7 @@ type Tool struct {
 	// further and has the same answer.
 	Idempotent bool
 	// InOrder has the calls of one answer to such tools made one after another, in the
-	// order in which the model wrote them; calls of other tools go on beside them.
+	// order in which the model wrote them; calls of other tools run beside them.
 	InOrder bool
 	// OnUnknown says what happens to a call with an unknown outcome, for example because
 	// the process ended during it; "" is UnknownRetry for a ReadOnly or Idempotent tool,
@@ -60,7 +60,7 @@ type Tool struct {
 	Origin string
 	// Call runs the tool. Arguments is the JSON text the model wrote; Key is
 	// the call's idempotency key. The text returned is data for the model and
-	// nothing else; an error is told to the model as a failed result.
+	// nothing else; the model gets an error as a failed result.
 	Call func(ctx context.Context, call Call) (string, error)
 }
 
@@ -71,7 +71,7 @@ type Call struct {
 	Caller    Caller
 	// OnValue, where set, receives the result as a value; tools call Return.
 	OnValue func(value any)
-	// OnDeclare, where set, is told of the data that the tool found, used or made;
+	// OnDeclare, if set, is called with the data that the tool found, used or made;
 	// tools call Declare.
 	OnDeclare func(trajectory.Artifact)
 }
@@ -89,7 +89,7 @@ type Caller struct {
 }
 
 // Declare says that the tool found, used or made a piece of data, for the
-// trajectory of the run; the model is told nothing of it. It may be called until
+// trajectory of the run; the model does not see it. It may be called until
 // the tool returns. An artifact that cannot be declared is an error, and nothing
 // is noted.
 func (c Call) Declare(a trajectory.Artifact) error {
@@ -110,7 +110,7 @@ func (c Call) Return(value any) {
 	}
 }
 
-// Hash identifies what a model and a person are told about a tool, and so what
+// Hash identifies what a model and a person see of a tool, and so what
 // was approved or pinned: SHA-256, in hex, over name, description, parameters,
 // origin and ReadOnly.
 func (t *Tool) Hash() string {

@@ -84,7 +84,7 @@ func (d *document) checkNames(path ...string) {
 	seen := make(map[any]bool, len(items))
 	for i, item := range items {
 		if name := nameOf(item); seen[name] {
-			d.report(append(slices.Clone(path), strconv.Itoa(i)), "this name is there already", "")
+			d.report(append(slices.Clone(path), strconv.Itoa(i)), "this name is already in the list", "")
 		}
 		seen[nameOf(item)] = true
 	}
@@ -95,7 +95,7 @@ func (d *document) checkUnique(path ...string) {
 	items, _ := mapAt(d.values, path[:len(path)-1]...)[path[len(path)-1]].([]any)
 	for i, item := range items {
 		if slices.Contains(items[:i], item) {
-			d.report(append(slices.Clone(path), strconv.Itoa(i)), "this name is there already", "")
+			d.report(append(slices.Clone(path), strconv.Itoa(i)), "this name is already in the list", "")
 		}
 	}
 }

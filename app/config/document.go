@@ -106,7 +106,7 @@ func parse(path string, data []byte, s *jsonschema.Schema, reserved []string) *d
 }
 
 // aliases reports each reference to another part of the file: what it stands
-// for could not be told from its place.
+// for could not be distinguished from its place.
 func (d *document) aliases(n *yaml.Node) {
 	if n.Kind == yaml.AliasNode {
 		d.problems = append(d.problems, Problem{

@@ -89,7 +89,7 @@ func (d *document) checkExecutors() {
 	}
 }
 
-// executorFindings say what of the executors can be told without asking them.
+// executorFindings checks the executors as far as that is possible without calling them.
 func (c *Config) executorFindings() []Finding {
 	e := c.Executors.E2B
 	offered := slices.Contains(c.Executors.Order, ExecutorE2B)

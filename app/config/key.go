@@ -14,7 +14,7 @@ type Key struct {
 	Env  string `json:"env"`  // the name of an environment variable
 	File string `json:"file"` // a file with the key and nothing else
 
-	// assumed: nobody named the variable; it is where the vendor's key usually is.
+	// assumed: no configuration names the variable; it is where the vendor's key usually is.
 	assumed bool
 	getenv  func(string) (string, bool)
 }
@@ -24,7 +24,7 @@ type Key struct {
 var ErrNoKey = errors.New("no key")
 
 // Optional reports whether a server other than the vendor's may do without the
-// key: nobody asked for it by name.
+// key: no setting names it.
 func (k Key) Optional() bool { return k.assumed }
 
 // Set reports whether the key is said to be somewhere.

@@ -11,7 +11,7 @@ type shape struct {
 	into [][]int
 	// depth is how many nodes the longest path has: the value at the sink.
 	depth int
-	// runs is how many runs go on at once; only durable shapes have several.
+	// runs is the number of concurrent runs; only durable shapes have several.
 	runs int
 }
 

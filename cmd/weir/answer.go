@@ -134,7 +134,7 @@ func interruptIDs(list []engine.Interrupt) string {
 	return strings.Join(ids, ", ")
 }
 
-// driveAfter opens a run, does something to it that makes it go on here, and drives
+// driveAfter opens a run, applies a command that continues it here, and drives
 // it.
 func (p *cli) driveAfter(ctx context.Context, prefix string, d *runDriver,
 	do func(desk *application, id string, v *runner.RunView) (*weir.Run, error),

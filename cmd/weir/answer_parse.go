@@ -17,9 +17,9 @@ import (
 func promptOf(i engine.Interrupt) (prompt, help string) {
 	switch i.Kind {
 	case engine.AwaitBreak:
-		return i.Prompt + "; press Enter to go on", ""
+		return i.Prompt + "; press Enter to continue", ""
 	case engine.AwaitApproval:
-		return beforeLast(i.Prompt, " Answer "+approveAnswer), "y to allow it, n to refuse it, n and a reason to tell the model why"
+		return beforeLast(i.Prompt, " Answer "+approveAnswer), "y to allow it, n to refuse it, n and a reason for the model"
 	case engine.AwaitBudget:
 		return beforeLast(i.Prompt, " Answer with what to add"), "what to add to it, as 10000 tokens, 3 calls or $0.50, several with commas between; or stop"
 	default:

@@ -50,13 +50,13 @@ func (p *cli) cancel(ctx context.Context, prefix, reason string) error {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return fmt.Errorf("run %s has been told to stop and has not yet: %w", id, context.Cause(ctx))
+			return fmt.Errorf("run %s was cancelled and has not stopped yet: %w", id, context.Cause(ctx))
 		}
 	}
 }
 
 // cancelRun cancels a run that no process executes, and otherwise notifies the process that executes it,
-// unless they have been told. done says that the run has ended, and how.
+// unless that has been printed. done says that the run has ended, and how.
 func (p *cli) cancelRun(ctx context.Context, desk *application, id, reason string, told bool) (s engine.Status, done bool, err error) {
 	r, err := desk.Store.Run(ctx, id)
 	if err != nil {

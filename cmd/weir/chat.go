@@ -199,7 +199,7 @@ func (p *cli) otherInputs(f *weir.Flow, o *chatOptions) (map[string]any, error) 
 	return p.inputs(f, o.file, o.inputs)
 }
 
-// lastRound is the newest round of the session that is gone on with without a
+// lastRound is the newest round of the session that continues without a
 // flow, and the model that it had.
 func (p *cli) lastRound(ctx context.Context, o *chatOptions) (run, model string, err error) {
 	err = p.withSession(ctx, o.session, func(ctx context.Context, desk *application, s *store.Session) error {
@@ -272,7 +272,7 @@ func (c *chat) loop(ctx context.Context) error {
 	}
 }
 
-// read reads one message: lines that end with \ go on.
+// read reads one message: lines that end with \ continue on the next.
 func (c *chat) read(ctx context.Context) (string, error) {
 	prompt := "> "
 	if len(c.interrupts) > 0 {
@@ -311,7 +311,7 @@ func (c *chat) handleLine(ctx context.Context, text string) (quit bool, err erro
 	return false, c.reportError(ctx, err)
 }
 
-// reportError tells of an error, which ends the turn and not the chat, unless the chat
+// reportError prints an error, which ends the turn and not the chat, unless the chat
 // is to end.
 func (c *chat) reportError(ctx context.Context, err error) error {
 	if err == nil {
@@ -362,7 +362,7 @@ func (c *chat) sendLine(ctx context.Context, text string) (*weir.Reply, error) {
 }
 
 // showReply shows a turn as it goes, and what has come of it. Ctrl-C cancels it; the
-// second time nobody waits for its end.
+// second time the command does not wait for its end.
 func (c *chat) showReply(ctx context.Context, turn *weir.Reply) error {
 	wait, leave := context.WithCancel(ctx)
 	defer leave()
@@ -373,7 +373,7 @@ func (c *chat) showReply(ctx context.Context, turn *weir.Reply) error {
 			return
 		}
 		c.view.notice("cancelling the round; press Ctrl-C again to stop waiting for it")
-		go turn.Cancel(context.WithoutCancel(ctx), "Ctrl-C") //nolint:errcheck // the turn tells what became of it
+		go turn.Cancel(context.WithoutCancel(ctx), "Ctrl-C") //nolint:errcheck // the turn prints the result
 	})
 	defer off()
 	if turn.Session.ID != c.session.ID {

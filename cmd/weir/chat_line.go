@@ -121,7 +121,7 @@ func readPasted(t *term.Terminal) (string, error) {
 const ctrlC = 3
 
 // keyboard reads a byte at a time, so that what is typed ahead is there for who
-// reads next, and notes the last, which tells Ctrl-C from Ctrl-D.
+// reads next, and notes the last, which distinguishes Ctrl-C from Ctrl-D.
 type keyboard struct {
 	in   io.Reader
 	last byte

@@ -299,9 +299,9 @@ func (v *replyView) printStatus(s *weir.ReplyState) {
 			v.p.notef("  %s", st.dim.Render("retry it with: "+v.p.commandLine("retry", s.Run, s.Error.Node)))
 		}
 	case engine.Cancelled:
-		left := "what was said stays"
+		left := "the messages so far stay"
 		if len(s.Messages) == 0 {
-			left = "nothing had been said yet, and the message is not in the history"
+			left = "no answer had begun, and the message is not in the history"
 		}
 		v.p.notef("%s", st.dim.Render("the round was cancelled; "+left))
 		if v.cut != "" {

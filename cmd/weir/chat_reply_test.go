@@ -15,7 +15,7 @@ import (
 
 func TestCancelledReplySaysWhatHistoryKeeps(t *testing.T) {
 	t.Parallel()
-	for n, want := range []string{"the message is not in the history", "what was said stays"} {
+	for n, want := range []string{"the message is not in the history", "the messages so far stay"} {
 		p, screen := newTypingCLI("")
 		v := &replyView{p: p}
 		v.printStatus(&weir.ReplyState{Result: weir.Result{Status: engine.Cancelled}, Messages: make([]store.SessionMessage, n)})

@@ -23,7 +23,7 @@ import (
 func (p *cli) startInputs(f *weir.Flow, file string, flags []string) (map[string]any, error) {
 	given, err := p.inputs(f, file, flags)
 	if _, ok := errors.AsType[*unknownInputs](err); !ok {
-		return given, err // what is missing is told when the run starts, with all that does not fit
+		return given, err // missing inputs are reported when the run starts, with all that do not fit
 	}
 	lines := []string{err.Error()}
 	for _, in := range f.Inputs {

@@ -89,7 +89,7 @@ func (a *interruptHandler) handle() bool {
 	return true
 }
 
-// onInterrupt has Ctrl-C call tell until the function it returns is called.
+// onInterrupt calls tell at each Ctrl-C until the returned function is called.
 func onInterrupt(ctx context.Context, tell func()) (off func()) {
 	a, ok := ctx.Value(interruptHandlerKey{}).(*interruptHandler)
 	if !ok {

@@ -22,7 +22,7 @@ type runDriver struct {
 	replay       string
 	accept       bool         // what has changed since the run was started
 	forked       *forkDetails // of a run that shares the past of another
-	runningNodes []string     // nodes that were when the run was opened, and go on
+	runningNodes []string     // that were executing when the run was opened, and still are
 }
 
 // flags adds the flags that all commands share that drive a run.
@@ -85,7 +85,7 @@ type position struct {
 	number int64
 }
 
-// follow hands the run's events, and those of its children, to whoever watches until the
+// follow passes the run's events, and those of its children, to the watcher until the
 // execution ends, and returns what it has seen.
 func (d *runDriver) follow(ctx context.Context, run *weir.Run, from position, w watcher) (position, error) {
 	if w == nil {
@@ -114,7 +114,7 @@ func (d *runDriver) follow(ctx context.Context, run *weir.Run, from position, w 
 }
 
 // askAndAnswer puts the run's questions to the person at the terminal, if there is one.
-// It returns the run that goes on because one was answered, nil where none was.
+// It returns the run that continues because one was answered, nil if none was.
 func (d *runDriver) askAndAnswer(ctx context.Context, desk *application, r weir.Result) (*weir.Run, error) {
 	if r.Status != engine.Paused || !d.interactive() {
 		return nil, nil

@@ -38,7 +38,7 @@ type progress struct {
 type runningNode struct {
 	path string
 	from time.Time
-	// effect is what puts out text, which is what it has put out: an earlier effect's
+	// effect is the effect whose text is shown, and text what it has emitted: an earlier effect's
 	// words, before the calls of tools, are no part of the answer.
 	effect string
 	text   strings.Builder
@@ -52,7 +52,7 @@ const frameInterval = 100 * time.Millisecond
 // maxRunningLines bounds how many running nodes are drawn.
 const maxRunningLines = 8
 
-// newProgress makes one. atWork are the nodes that go on where another process
+// newProgress makes one. atWork are the nodes that are executing where another process
 // has left them, and do not start again.
 func newProgress(p *cli, atWork []string) *progress {
 	w := &progress{p: p, st: p.style(), start: time.Now(), screen: p.screen(), suspended: map[string]int64{}}
@@ -145,7 +145,7 @@ func (w *progress) startNode(path string, at int64) {
 	}
 }
 
-// waitNode takes a node that cannot go on by itself off the board; one that waits
+// waitNode removes a node that cannot continue by itself from the board; one that waits
 // for a timer says so.
 func (w *progress) waitNode(e engine.Event, above string, at int64) {
 	switch e := e.(type) {
@@ -388,7 +388,7 @@ func (w *progress) complete(r weir.Result) {
 		mark = w.st.bad.Render("✗")
 	case engine.Paused:
 		mark = w.st.ask.Render("‖")
-	default: // it runs as far as its journal knows, and nobody drives it
+	default: // its journal says that it runs, and no process executes it
 		mark, word = w.st.ask.Render("‖"), "stopped"
 	}
 	w.line("%s %s %s", mark, w.st.bold.Render(word), w.st.dim.Render(w.summary()+" · "+r.Run))

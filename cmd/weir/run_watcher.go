@@ -17,7 +17,7 @@ type watcher interface {
 	complete(r weir.Result)
 }
 
-// watcher is who watches the run with these flags, nil for nobody.
+// watcher returns the watcher of the run for these flags, nil for none.
 func (d *runDriver) watcher() watcher {
 	switch {
 	case d.events:

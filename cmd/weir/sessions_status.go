@@ -34,7 +34,7 @@ func (d *application) holdersOf(ctx context.Context, list []store.Session) (map[
 }
 
 // sessionStatus says how it stands with a session: what its round does, and how many
-// messages wait; "" where nothing goes on.
+// messages wait; "" if the session is idle.
 func sessionStatus(s *store.Session, holder *store.Run) string {
 	var parts []string
 	if holder != nil {

@@ -142,7 +142,7 @@ func (p *cli) showStateDiff(run string, w history.Work, o *showOptions) error {
 }
 
 // differences appends where two values differ, as deep as both are objects, or
-// lists of one length or of which one goes on from the other.
+// lists of the same length, or of which one continues the other.
 func differences(out []stateChange, path string, a, b engine.Value) []stateChange {
 	if reflect.DeepEqual(a, b) {
 		return out

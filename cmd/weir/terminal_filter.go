@@ -14,7 +14,7 @@ import (
 // terminalFilter is a terminal that shows texts and obeys none: of what is written to it, it
 // passes on printable characters, newlines, tabs and the colours that the program
 // itself uses. Texts come from models, tools, people and files of others, and every
-// command prints some. It belongs to whoever writes; writes do not overlap.
+// command prints some. Only the writer uses it; writes do not overlap.
 type terminalFilter struct {
 	// File is the terminal. What moves the cursor on purpose is written to it directly.
 	*os.File

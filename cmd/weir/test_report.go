@@ -10,14 +10,14 @@ import (
 	"github.com/weir-run/weir/flowtest"
 )
 
-// testPrinter tells people how tests went, file by file.
+// testPrinter prints the results of tests, file by file.
 type testPrinter struct {
 	w     io.Writer
 	style style
 	all   bool // say also which passed
 }
 
-// file tells of one file: a line, and below it the tests that did not pass.
+// file prints the result of one file: a line, and below it the tests that did not pass.
 func (t *testPrinter) file(f flowtest.FileResult) {
 	switch f.Status {
 	case flowtest.Invalid:
@@ -44,7 +44,7 @@ func (t *testPrinter) file(f flowtest.FileResult) {
 	}
 }
 
-// test tells of one test.
+// test prints the result of one test.
 func (t *testPrinter) test(r *flowtest.Result) {
 	switch r.Status {
 	case flowtest.Failed:
@@ -67,7 +67,7 @@ func (t *testPrinter) test(r *flowtest.Result) {
 	}
 }
 
-// failure tells what is not as the test says: the place, what, and the
+// failure prints what differs from the test: the place, what, and the
 // difference.
 func (t *testPrinter) failure(f *flowtest.Failure, r *flowtest.Result) {
 	pos := f.Pos
@@ -91,7 +91,7 @@ func (t *testPrinter) failure(f *flowtest.Failure, r *flowtest.Result) {
 	}
 }
 
-// summary tells how it went as a whole.
+// summary prints the totals.
 func (t *testPrinter) summary(r *flowtest.Report) {
 	var parts []string
 	add := func(n int, what string) {

@@ -126,10 +126,10 @@ func (p *cli) verifyWhere(ctx context.Context, args []string, o *verifyOptions, 
 	return audit.Verify(ctx, s, *v)
 }
 
-// verifySteps is after how many runs the progress of a verification is told.
+// verifySteps is the number of runs between two reports of progress.
 const verifySteps = 100
 
-// showProgress has people at a terminal told how far a verification is.
+// showProgress prints the progress of a verification on a terminal.
 func (p *cli) showProgress(v *audit.Options) {
 	if p.json || !isTerminal(p.err) {
 		return
@@ -215,7 +215,7 @@ func (p *cli) printVerified(v *audit.Options, out *audit.Report, proves bool) {
 			passOrFail(st, out.OK, "intact", "not as written: "+count(len(out.Findings), "finding")))
 		line("head %s", r.Head)
 		if v.Head != nil && r.At > 0 {
-			line("as it was up to commit %d when the head was kept", r.At)
+			line("unchanged up to commit %d, where the head was stored", r.At)
 		}
 	}
 	if !proves && out.OK {

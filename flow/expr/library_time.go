@@ -178,7 +178,7 @@ func parseTime(a ...ref.Val) ref.Val {
 		case p.isLayout && p.text == "000" && !strings.HasSuffix(layout, ".") && !strings.HasSuffix(layout, ","):
 			return types.NewErr("parseTime: %%L must follow a point or a comma")
 		case !p.isLayout && hasLayout(p.text):
-			return types.NewErr("parseTime: the format has the text %q, which cannot be told from a part of the time", excerpt.Bytes(p.text, maxQuoted))
+			return types.NewErr("parseTime: the format has the text %q, which looks like a part of the time", excerpt.Bytes(p.text, maxQuoted))
 		}
 		layout += p.text
 	}

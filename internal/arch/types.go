@@ -42,7 +42,7 @@ func (l *loader) Import(imp string) (*types.Package, error) {
 	return nil, fmt.Errorf("%s is not ours", imp)
 }
 
-// check type-checks the non-test files of a folder, going on past errors.
+// check type-checks the non-test files of a folder and continues after errors.
 func (l *loader) check(dir string, info *types.Info) *types.Package {
 	if p := l.done[dir]; p != nil {
 		return p

@@ -156,7 +156,7 @@ func (t *tracer) handle(thread int, ws syscall.WaitStatus) error {
 	return nil
 }
 
-// resume lets a thread go on to its next system call. One that has just been
+// resume lets a thread run until its next system call. One that has just been
 // killed cannot, which shows in the next wait.
 func (t *tracer) resume(thread, signal int) {
 	_ = syscall.PtraceSyscall(thread, signal)

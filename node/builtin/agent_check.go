@@ -99,7 +99,7 @@ func agentFlows(with map[string]any) []flow.FlowRef {
 	return refs
 }
 
-// checkFlowInputs reports inputs of a flow that nobody can give.
+// checkFlowInputs reports required inputs of a flow that no caller can give.
 func checkFlowInputs(at string, child *flow.Flow) []flow.Problem {
 	out := checkFlow(nil, child)
 	for i := range out {

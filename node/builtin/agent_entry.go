@@ -14,7 +14,7 @@ import (
 )
 
 // runEntry works on one entry of a queue. With insist a tool or a flow that fails is the
-// error; otherwise the model is told of it, and the work goes on.
+// error; otherwise the model gets the error, and the work continues.
 func (w *agentWorker) runEntry(name string, t *queuedTask, insist bool) (over bool, err error) {
 	switch {
 	case t.tool != nil:
@@ -93,7 +93,7 @@ func (w *agentWorker) runChild(name string, t *queuedTask, insist bool) error {
 	return r.Error
 }
 
-// childOutputText is what a child put out, as a model is told: a single text as it is,
+// childOutputText is the output of a child for a model: a single text as it is,
 // several outputs as JSON, and where there are none what was said last.
 func childOutputText(r node.ChildResult) string {
 	text := r.Answer
@@ -165,7 +165,7 @@ func (w *agentWorker) runPost(worked error) error {
 	if err := w.limits.start(); err != nil {
 		return err
 	}
-	after := worked != nil // what came of it is not what another attempt goes on with
+	after := worked != nil // another attempt does not continue with its result
 	var first error
 	for i := range w.post {
 		w.setEffectPrefix(w.postPrefix(i, after))

@@ -170,7 +170,7 @@ func withQueueSettings(properties map[string]any) map[string]any {
 	return properties
 }
 
-// maxCapacity bounds what a queue may be told to take.
+// maxCapacity is the largest capacity of a queue that may be set.
 const maxCapacity = 10_000
 
 // literalOf is a setting that holds no template.

@@ -185,7 +185,7 @@ func (w *agentWorker) findFlows() error {
 	return nil
 }
 
-// String is a flow as a model is told of it.
+// String describes a flow to a model.
 func (r queueableFlow) String() string {
 	var b strings.Builder
 	b.WriteString(r.name)

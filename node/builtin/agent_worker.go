@@ -29,7 +29,7 @@ type agentWorker struct {
 
 	pre, post  []queuedTask
 	todo       *queue.Queue[queuedTask]
-	closed     bool // nothing is added any more
+	closed     bool // no more is added
 	notStarted int  // entries that were taken out and not begun
 
 	counter     *countingHost
@@ -161,7 +161,7 @@ func (n *agentNode) runQueued(ctx *node.Ctx, m *convo.Manager) error {
 	before := w.lane.Get().History.Len()
 	err = w.runQueues(message)
 	if !w.isOver(err) {
-		return err // it waits, is cancelled, or nothing can be done any more
+		return err // it waits, is cancelled, or no work is left
 	}
 	if err = w.runPost(err); err == nil || w.isOver(err) {
 		ctx.Meta("agent", w.summary())
@@ -187,7 +187,7 @@ func (n *agentNode) runQueued(ctx *node.Ctx, m *convo.Manager) error {
 
 // isOver reports whether the work is over with err, well or not, so that what comes
 // after it may be done: not where the attempt waits or is to end, or its record
-// cannot be gone on with.
+// cannot continue.
 func (w *agentWorker) isOver(err error) bool {
 	if err == nil {
 		return true

@@ -87,7 +87,7 @@ func (n *approvalGateNode) Run(ctx *node.Ctx) error {
 		return err
 	}
 	if !a.Given {
-		return withHint(permanentError(CodeAnswerTimeout, "nobody answered within %v", n.Timeout.Duration),
+		return withHint(permanentError(CodeAnswerTimeout, "no answer arrived within %v", n.Timeout.Duration),
 			"set a longer timeout, or wire the node's error port to continue without an answer")
 	}
 	approved, reason := node.ReadApproval(a.Value)

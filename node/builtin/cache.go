@@ -108,7 +108,7 @@ func (n *cacheNode) Run(ctx *node.Ctx) error {
 	return outputCached(ctx, v, false)
 }
 
-// lookUp is an effect, so that a run that goes on later finds what it found
+// lookUp is an effect, so that a run that continues later finds what it found
 // before: a list with the value, or an empty one.
 func (n *cacheNode) lookUp(ctx *node.Ctx, key string) ([]any, error) {
 	v, err := ctx.Do(node.Effect{Name: "lookup", Request: key, ReadOnly: true, Do: func(c context.Context, _ string) (node.Outcome, error) {

@@ -279,7 +279,7 @@ func (n *categorizerNode) categorize(ctx *node.Ctx, m *convo.Manager, about conv
 	return name, nil
 }
 
-// instructions tell the model the categories.
+// instructions describe the categories to the model.
 func (n *categorizerNode) instructions() string {
 	var b strings.Builder
 	b.WriteString("You sort messages. Say which category the message belongs to, as JSON: {\"category\": NAME}. " +

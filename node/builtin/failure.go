@@ -14,7 +14,7 @@ const (
 	CodeExpression = engine.CodeExpression
 	// CodeAnswer: an answer or event does not fit the schema that asks for it.
 	CodeAnswer = engine.CodeAnswer
-	// CodeAnswerTimeout: nobody answered in time.
+	// CodeAnswerTimeout: no answer arrived in time.
 	CodeAnswerTimeout = engine.CodeAnswerTimeout
 	// CodeEventTimeout: the event did not come in time.
 	CodeEventTimeout = engine.CodeEventTimeout

@@ -225,7 +225,7 @@ func (n *flowNode) inputs(ctx *node.Ctx, m *convo.Manager) (engine.Values, error
 			return nil, err
 		}
 		if text == "" {
-			return nil, withHint(permanentError(CodeInput, "nothing has been said in the context %s that the input %s could be given", m.ID(), n.LastMessage),
+			return nil, withHint(permanentError(CodeInput, "the context %s has no message for the input %s", m.ID(), n.LastMessage),
 				"run the node after one that says something there, or wire the input")
 		}
 		given[n.LastMessage] = text

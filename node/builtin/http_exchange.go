@@ -221,7 +221,7 @@ func (n *httpRequestNode) noResponseError(c context.Context, err *httpcall.NoRes
 	case c.Err() != nil: // the run's, not the request's own limit
 		return context.Cause(c)
 	case errors.Is(err, safehttp.ErrBlocked):
-		return withHint(permanentError(CodeHTTPBlocked, "%v", err), "whoever runs Weir can allow private addresses")
+		return withHint(permanentError(CodeHTTPBlocked, "%v", err), "the operator of Weir can allow private addresses")
 	case err.Sent && n.OnUnknown != "retry":
 		return withHint(permanentError(CodeHTTPUnknown, "no answer came, and the request may have been acted on: %v", err),
 			"see on the other side what became of it; onUnknown: retry makes it again with the same Idempotency-Key")

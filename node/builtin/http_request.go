@@ -67,7 +67,7 @@ outputs: {body: "{{ get.body }}"}
 `,
 			Error: CodeHTTPBlocked,
 		}, {
-			Name: "go on without an answer",
+			Name: "continue without an answer",
 			Flow: `
 weir: 1
 name: fallback
@@ -230,7 +230,7 @@ func (n *httpRequestNode) Run(ctx *node.Ctx) error {
 	return outputResponse(ctx, answer)
 }
 
-// declareFile tells the trajectory of a recorded answer that is a file.
+// declareFile adds a recorded answer that is a file to the trajectory.
 func (n *httpRequestNode) declareFile(ctx *node.Ctx, url string, answer engine.Value) error {
 	a, _ := answer.(map[string]any)
 	status, _ := a["status"].(int64)

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// identifyUserNode tells who the user is and which facts are known.
+// identifyUserNode returns the user and the known facts.
 type identifyUserNode struct{}
 
 func identifyUserType() node.Type {

@@ -173,7 +173,7 @@ func (n *loopNode) ended(ctx *node.Ctx, last engine.Values, count int) (bool, er
 		return true, nil
 	}
 	return false, withHint(permanentError(CodeLoopLimit, "until does not hold after %d iterations", count),
-		"raise max, or set atMax: stop to go on with the last iteration's outputs")
+		"raise max, or set atMax: stop to continue with the last iteration's outputs")
 }
 
 // next is what iteration number index, from 0, is given: the loop's inputs,

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// sayNode tells the person something in the middle of a flow.
+// sayNode shows a text to the person in the middle of a flow.
 type sayNode struct {
 	Text    template `json:"text"`
 	History bool     `json:"history"`

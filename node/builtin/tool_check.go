@@ -19,11 +19,11 @@ type toolCaller struct {
 	calls func(g *flow.Graph, n *flow.Node) directCall
 }
 
-// directCall is the call of a node as far as the flow tells it.
+// directCall is the call of a node as far as the flow determines it.
 type directCall struct {
 	tool    string
 	setting string // the setting with the name of the tool; "" if the type determines it
-	// arguments may hold templates, and are nil if only the run tells their names; at is the
+	// arguments may hold templates, and are nil if their names are known only in the run; at is the
 	// setting that holds them, "" for the ports.
 	arguments map[string]any
 	at        string

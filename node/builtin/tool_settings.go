@@ -39,7 +39,7 @@ const approveDoc = "| `approve` | `{TOOL: always}` or `{TOOL: once}`: a person h
 // approvalDoc says how a person's leave is got.
 const approvalDoc = `Where a person has to allow a call, those of the same answer that need no leave are made first;
 then the run pauses, with a question for each call that does (of a tool with ` + "`once`" + ` one at a time). The answers are ` + "`approve`" + `,
-` + "`reject`" + `, or ` + "`{\"approve\": false, \"reason\": \"...\"}`" + `, whose reason the model is told. ` + "`once`" + ` means once
+` + "`reject`" + `, or ` + "`{\"approve\": false, \"reason\": \"...\"}`" + `, and the model gets the reason. ` + "`once`" + ` means once
 in the run: what was allowed in one node is asked in no other. Who answered is kept with the result.`
 
 // offeredTools are the tools that came in on the port tools, under what the settings

@@ -120,8 +120,8 @@ func (n *userInputNode) Run(ctx *node.Ctx) error {
 		return err
 	}
 	if !ok {
-		return withHint(permanentError(CodeAnswerTimeout, "nobody answered within %v", n.Timeout.Duration),
-			"set a longer timeout, or wire the node's error port to go on without an answer")
+		return withHint(permanentError(CodeAnswerTimeout, "no answer arrived within %v", n.Timeout.Duration),
+			"set a longer timeout, or wire the node's error port to continue without an answer")
 	}
 	if err := n.accepts.Check(answer); err != nil {
 		return permanentError(CodeAnswer, "the answer %s does not fit the schema: %v", describeValue(answer), err)

@@ -95,7 +95,7 @@ func (n *waitEventNode) Run(ctx *node.Ctx) error {
 	}
 	if !ok {
 		return withHint(permanentError(CodeEventTimeout, "the event %q did not come within %v", name, n.Timeout.Duration),
-			"set a longer timeout, or wire the node's error port to go on without the event")
+			"set a longer timeout, or wire the node's error port to continue without the event")
 	}
 	if err := n.accepts.Check(v); err != nil {
 		return permanentError(CodeAnswer, "the event's value %s does not fit the schema: %v", describeValue(v), err)

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// Job describes the code that a node runs, whoever wrote it.
+// Job describes the code that a node runs, written by a person or a model.
 type Job struct {
 	// Language is the language of the code. Executor runs it; "" means the first executor
 	// of the process for the language.

@@ -41,7 +41,7 @@ type Request uint8
 const (
 	// NoRequest: the child was asked for already, or is attached.
 	NoRequest Request = iota
-	// LaunchAtOnce: nobody needs to be asked.
+	// LaunchAtOnce: no permission is needed.
 	LaunchAtOnce
 	// AskParent: bring the report Sent to the parent and call Answered.
 	AskParent
@@ -74,7 +74,7 @@ type Permission uint8
 const (
 	// NoPermission: the answer changes nothing.
 	NoPermission Permission = iota
-	// Launch: what waited for the parent may start. No parent is involved any more.
+	// Launch: what waited for the parent may start. The parent is no longer involved.
 	Launch
 	// LaunchBelow: as Launch. The parent is executed here: the run draws on the parent's
 	// budgets, and readers of the parent see the run.

@@ -103,7 +103,7 @@ func (e *Executor) Examine(ctx context.Context) []Fact {
 	}
 	user := "mapped to this user"
 	if os.Geteuid() == 0 {
-		user = "mapped to a user that nobody is"
+		user = "mapped to a user that does not exist"
 	}
 	return append(list,
 		Fact{Subject: "namespaces", State: StateGood, Detail: "user (" + user + "), mount, PID, network, IPC, UTS and cgroup; a root of its own, read-only"},

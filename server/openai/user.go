@@ -15,7 +15,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 type endUser struct {
 	// caller reaches the objects of that person.
 	caller *server.Caller
-	// known: nobody else sends requests with this token and these names.
+	// known: only they send requests with this token and these names.
 	known bool
 	// names narrow the search for a session: what the client says of the person and of the
 	// conversation, believed or not.
@@ -41,7 +41,7 @@ func endUserOf(c *server.Caller, r *http.Request, b caller) (endUser, error) {
 	case c.MayActAs() && named != "":
 		u.caller, u.known = c.As(named), true
 	case c.MayActAs():
-		// The token serves several people, and nobody says which of them this is.
+		// The token serves several people, and the request does not say which of them it is from.
 	default:
 		u.known = c.User() != ""
 	}

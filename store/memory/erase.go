@@ -177,7 +177,7 @@ func (s *Store) removeTrees(f treeSet, doomed map[tree]bool) (out store.DeleteRe
 		out.Messages += r.messagesAdded()
 		users[r.row.User] = true
 		r.mu.Lock()
-		r.release() // a process that still has it cannot commit any more
+		r.release() // a process that still has it can no longer commit
 		r.mu.Unlock()
 		delete(s.runs, r.row.ID)
 		s.inboxMu.Lock()

@@ -157,7 +157,7 @@ func (s *Store) newRound(x *session, q *store.QueuedMessage, n store.NewRun) (*r
 	case q.TakenBy != "":
 		return nil, fmt.Errorf("run %s took message %s: %w", q.TakenBy, q.ID, store.ErrExists)
 	case x.row.Holder != "":
-		return nil, fmt.Errorf("round %s is going on: %w", x.row.Holder, store.ErrBusy)
+		return nil, fmt.Errorf("round %s has not ended: %w", x.row.Holder, store.ErrBusy)
 	case n.StateChanges != nil && *n.StateChanges != x.row.StateChanges:
 		return nil, fmt.Errorf("its state has had %d changes, not %d: %w", x.row.StateChanges, *n.StateChanges, store.ErrSessionAdvanced)
 	case t.queue[head] != q:

@@ -27,7 +27,7 @@ type userValue struct {
 }
 
 // appendUserState commits with the operations on the state of a user, which it checks before
-// and applies after: nobody else changes the state meanwhile.
+// and applies after: nothing else changes the state in between.
 func (s *Store) appendUserState(a *store.Append, commit func() error) error {
 	w := engine.CompletedUserState(a.Commit.Events)
 	if w == nil {

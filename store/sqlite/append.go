@@ -16,7 +16,7 @@ import (
 const rowsPerParent = 1 << 32
 
 // insertCommit holds the checks that make it append or do nothing: the run is
-// still under the fence, nobody owns it where it is to be taken, and the commit
+// still under the fence, the run has no owner if it is to be acquired, and the commit
 // before is there and ends where this one begins. That a commit of this number is
 // not there yet, the key sees to.
 const insertCommit = `INSERT INTO run_commit (id, at, last, base, messages, events, tag)
@@ -55,7 +55,7 @@ func (s *Store) Append(ctx context.Context, appends []store.Append) []error {
 }
 
 // writeTx is a transaction of appends. It gives out the ids of rows itself:
-// nobody else can insert while it lasts.
+// no other process can insert before it ends.
 type writeTx struct {
 	s   *Store
 	ctx context.Context //nolint:containedctx // lives as long as one call
@@ -103,7 +103,7 @@ func (w *writeTx) appendNext(a *store.Append) (refused, failed error) {
 		return nil, err
 	case r == nil:
 		return store.ErrNotFound, nil
-	case a.Fence <= 0: // nobody ever acquired it
+	case a.Fence <= 0: // no process ever acquired it
 		return store.ErrFenced, nil
 	case !r.base.allows(c):
 		return w.refusalReason(r.num, before, a.Acquire != nil)
@@ -218,7 +218,7 @@ func unpackBase(num, base int64) int64 {
 }
 
 // setOwner has the commit take the run, give it back, or both. What is
-// remembered of the run holds on, since nobody else was between.
+// remembered of the run is still true, since no other process wrote in between.
 func (w *writeTx) setOwner(r *runState, a *store.Append) error {
 	if a.Acquire == nil && !a.Release {
 		return nil

@@ -201,7 +201,7 @@ func (w *writeTx) restore(a *store.RunToRestore) error {
 		if err != nil {
 			return err
 		}
-		// What began it, as it was while nobody had taken it.
+		// The message that started it, as it was before a round took it.
 		_, err = w.s.conn.ExecContext(w.ctx, "INSERT INTO queue (id, session, value, sender, at, run) VALUES (?, ?, 'null', ?, ?, ?)",
 			a.ID, r.session, nullText(a.User), a.Created.UnixMilli(), num)
 		if err != nil {

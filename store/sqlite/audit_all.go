@@ -169,7 +169,7 @@ func (a *databaseAudit) findUnreferencedValues() error {
 		if by, ok := known[id]; err == nil && !ok {
 			a.addFinding(store.FoundAdded, "nothing refers to value %d", id)
 		} else if err == nil && by != root {
-			a.addFinding(store.FoundChanged, "value %d is said to be of another tree of runs (root %d) than what refers to it (root %d)", id, root, by)
+			a.addFinding(store.FoundChanged, "value %d is recorded under another tree of runs (root %d) than what refers to it (root %d)", id, root, by)
 		}
 		return err
 	}, "SELECT id, root FROM value")
@@ -184,7 +184,7 @@ func collectReferences(known map[int64]int64, text []byte, root int64) {
 }
 
 // referencesInDiffs notes what commits refer to that are kept as differences; whole is
-// false where some cannot be read, which their runs' chains tell.
+// false if some cannot be read, which the chains of their runs report.
 func (a *databaseAudit) referencesInDiffs(known map[int64]int64) (whole bool, err error) {
 	roots := map[int64]int64{} // by run
 	err = a.query(func(row scanner) error {

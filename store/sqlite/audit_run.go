@@ -183,7 +183,7 @@ func (a *runAudit) checkContexts() error {
 		}
 		delete(kept, name)
 		if row.start != c.expected.start || row.source != c.expected.source || row.kind != c.expected.kind {
-			a.addFinding(store.FoundChanged, "context %s goes on from another place than its journal says", name)
+			a.addFinding(store.FoundChanged, "context %s continues from another place than its journal says", name)
 			continue
 		}
 		if err := a.checkMessages(name, row, c); err != nil {
@@ -304,7 +304,7 @@ func (a *runAudit) checkMessages(name string, row contextRef, c *contextAudit) e
 		case len(spans) == 0:
 			a.addFinding(store.FoundAdded, "message %d of context %s is in no commit", at, name)
 		case seq != spans[0][2]:
-			a.addFinding(store.FoundChanged, "message %d of context %s is said to be of commit %d, and is of commit %d", at, name, seq, spans[0][2])
+			a.addFinding(store.FoundChanged, "message %d of context %s is recorded under commit %d, and belongs to commit %d", at, name, seq, spans[0][2])
 		}
 		return nil
 	}, "SELECT id & 0xffffffff, coalesce(seq, 0) FROM message WHERE id >= ? AND id < ? ORDER BY id",

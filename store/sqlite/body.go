@@ -287,7 +287,7 @@ func messageID(context, position int64) int64 { return context*rowsPerParent + p
 const messagesPerTurn = 2
 
 // parseSpans reads the column that says which messages a commit appended; main is
-// what two numbers alone go on from, and one, which has as many messages as a turn.
+// what two numbers alone follow, and one, which has as many messages as a turn.
 func parseSpans(s string, main [2]int64) ([]int64, error) {
 	var spans []int64
 	if s == "" {

@@ -55,7 +55,7 @@ func (s *Store) secret(ctx context.Context, num int64) (secret []byte, err error
 }
 
 // Links iterates over the links of a chain. What cannot be read of one is its Err,
-// and the iteration goes on.
+// and the iteration continues.
 func (s *Store) Links(ctx context.Context, c store.Chain) iter.Seq2[store.ChainLink, error] {
 	return s.links(ctx, c, true)
 }

@@ -85,7 +85,7 @@ func firstError(a, b error) error {
 	return b
 }
 
-// newContextRow says what a new context goes on with.
+// newContextRow returns the row of a new context: what it continues.
 func (p *packer) newContextRow(ch *engine.ContextChange) (row contextRow, refused, failed error) {
 	row = contextRow{name: ch.ID, start: int64(ch.At)}
 	switch {
@@ -111,7 +111,7 @@ func (p *packer) newContextRow(ch *engine.ContextChange) (row contextRow, refuse
 	return row, refused, failed
 }
 
-// checkSessionContext checks that a context goes on with the session that the run is a round
+// checkSessionContext checks that a context continues the session of which the run is a round
 // of, and where that session is.
 func (p *packer) checkSessionContext(ch *engine.ContextChange) (refused, failed error) {
 	var id string

@@ -64,7 +64,7 @@ func (s *Store) DeleteUser(ctx context.Context, user string, e store.DeleteOptio
 }
 
 // deleteTrees deletes trees with what depends on them and the trajectories and memory of a
-// user, "" for nobody's, and then every trace.
+// user, "" for those without a user, and then every trace.
 func (s *Store) deleteTrees(ctx context.Context, op string, e store.DeleteOptions, user string, find func(ctx context.Context) ([]int64, error)) (store.DeleteResult, error) {
 	var out store.DeleteResult
 	err := s.secureDelete(ctx, op, func(ctx context.Context) error {
@@ -245,11 +245,11 @@ type deleter struct {
 	s    *Store
 	conn *sql.Conn
 	now  time.Time
-	user string // whose trajectories go too, "" for nobody's
+	user string // whose trajectories are deleted too, "" for none
 }
 
 // dependents reads what depends on what: forks of runs, of sessions, and contexts
-// that go on with those of other trees.
+// that continue those of other trees.
 func (x deleter) dependents() (dependents, error) {
 	d := dependents{}
 	err := x.query(func(row scanner) error {

@@ -66,7 +66,7 @@ func (s *Store) Flow(ctx context.Context, fingerprint string) ([]byte, error) {
 	return normal, s.wrap("flow "+fingerprint, err)
 }
 
-// Post puts a message into a run's inbox, whoever owns the run; its ID is
+// Post puts a message into a run's inbox, whichever process owns the run; its ID is
 // given by the store. store.ErrNotFound where there is no such run.
 func (s *Store) Post(ctx context.Context, p store.Post) error {
 	num, err := s.number(ctx, p.Run)

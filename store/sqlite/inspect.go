@@ -61,7 +61,7 @@ func checkVersion(version, target int64) error {
 		store.ErrNewerVersion, version, target)
 }
 
-// readHeader checks what can be told without SQLite and returns the size, and
+// readHeader checks what can be checked without SQLite and returns the size, and
 // the size that the header says, which holds where there is no log beside it.
 func readHeader(path string) (size, says int64, err error) {
 	f, err := os.Open(path)

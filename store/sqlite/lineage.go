@@ -58,7 +58,7 @@ func (l lineage) query(scan func(row scanner) error, query string, args ...any) 
 	if err != nil {
 		return err
 	}
-	defer rows.Close() // Err tells what went wrong
+	defer rows.Close() // Err says what failed
 	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return err
@@ -67,7 +67,7 @@ func (l lineage) query(scan func(row scanner) error, query string, args ...any) 
 	return rows.Err()
 }
 
-// How a context goes on with another's messages, in the column kind.
+// How a context continues the messages of another, in the column kind.
 const (
 	fromLane    = "lane"    // forked inside its run
 	fromBase    = "base"    // the same one, of the run that its run is based on
@@ -76,7 +76,7 @@ const (
 )
 
 // contextRef is a row of context, or minus the num of a round whose context main has
-// none, and how many of its messages belong to whoever
+// none, and how many of its messages belong to the context
 // asked; run is the one that the row is of.
 type contextRef struct {
 	id, run, start, source int64
@@ -249,6 +249,6 @@ type roundInfo struct {
 
 // What a round has no row of its own for, as bits.
 const (
-	foldedMain    = 1 // the context main, which goes on with the session's history
+	foldedMain    = 1 // the context main, which continues the session's history
 	foldedMessage = 2 // the message that began it
 )

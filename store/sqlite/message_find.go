@@ -139,7 +139,7 @@ func (s *Store) candidateSpans(ctx context.Context, p stretch, key string) ([]sp
 		}
 		upper = from
 		return nil
-	}, // Most pages are told apart without being handed over. A match may be of parts
+	}, // Most pages are distinguished without being returned. A match may be of parts
 		// of two hashes.
 		"SELECT id & 0xffffffff, iif(instr(hashes, ?), hashes, NULL) FROM message_page WHERE id >= ? AND id < ? ORDER BY id DESC",
 		want[:], p.context*rowsPerParent+p.from/pagePositions, p.context*rowsPerParent+(p.to+pagePositions-1)/pagePositions)

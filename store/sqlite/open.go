@@ -110,7 +110,7 @@ func newestVersion(migrations fs.FS) (int64, error) {
 }
 
 // create makes a database beside path and links it into place when it is
-// complete, so that nobody ever sees half of one. Where another process was
+// complete, so that no process ever sees half of one. Where another process was
 // faster, its database stays.
 func create(ctx context.Context, path string, opts Options, migrations fs.FS) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
@@ -136,7 +136,7 @@ func create(ctx context.Context, path string, opts Options, migrations fs.FS) er
 }
 
 // fillFile makes an empty file a database in WAL mode and syncs it. It keeps no journal
-// meanwhile: nobody uses a file that is not complete.
+// meanwhile: no process uses an incomplete file.
 func fillFile(ctx context.Context, path string, opts Options, migrations fs.FS) error {
 	size := cmp.Or(opts.pageSize, defaultPageSize)
 	db, err := sql.Open("sqlite", dsn(path, []string{"page_size(" + strconv.Itoa(size) + ")", "journal_mode(OFF)", "synchronous(OFF)", "foreign_keys(1)"}))

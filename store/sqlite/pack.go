@@ -151,7 +151,7 @@ func utf8Text(quoted []byte, s string) string {
 	return t
 }
 
-// countTokens is how many tokens a message of a session has, nil where nobody counts.
+// countTokens is the number of tokens of a session's message, nil if no counter is set.
 func (p *packer) countTokens(m *convo.Message) any {
 	count := p.w.s.tokens.Load()
 	if p.run.round.session == 0 || count == nil {

@@ -50,7 +50,7 @@ func (s *Store) Commits(ctx context.Context, id string, afterSeq int64) iter.Seq
 }
 
 // read yields the commits after one, and returns the number of the last; more is
-// false where nobody wants any more.
+// false if the reader wants no more.
 func (r *commitReader) read(ctx context.Context, seq int64, yield func(engine.Commit, error) bool) (last int64, more bool, err error) {
 	for seq < r.upto && err == nil {
 		var commits []engine.Commit

@@ -16,7 +16,7 @@ import (
 const maxRuns = 1024
 
 // runCache is what the writer remembers of runs it appends to. A run's entry
-// holds as long as its fence: nobody else can have appended meanwhile. What was
+// is valid as long as its fence: no other process can have appended in between. What was
 // kept under an earlier one can still be referred to, since rows do not change.
 type runCache struct {
 	byID      map[string]*runState

@@ -13,7 +13,7 @@ import (
 
 // Some columns of record repeat nothing that is in the journal: when a run was made,
 // the thread of a session. A row has a seal of them, the first 4 bytes of SHA-256 over
-// their JSON. Like the tag of a commit it finds what was changed by hand; whoever
+// their JSON. Like the tag of a commit it finds what was changed by hand; someone who
 // computes it anew is found by a head that was kept elsewhere (store.KeptRow).
 
 // sealVersion is the version of the schema that has seals.

@@ -64,7 +64,7 @@ func (w *writeTx) checkStateRead(x *sessionState, read *int64) error {
 }
 
 // checkHoldsSession checks that a run that is a round may append: it holds its session, or
-// takes it back because it has ended and nobody went on. Then again is what it
+// takes it back because it has ended and no other round has started. Then again is what it
 // had cost when it ended.
 func (w *writeTx) checkHoldsSession(r *runState) (again *engine.Usage, refused, failed error) {
 	var x sessionState
@@ -125,7 +125,7 @@ func (w *writeTx) updateSession(r *runState, a *store.Append, again *engine.Usag
 	if ended {
 		delta, holder = delta.Add(a.Head.Usage), 0
 	}
-	var reclaimed int64 // who has read the session since then has read what is not so any more
+	var reclaimed int64 // a process that has read the session since then has read an outdated state
 	if again != nil {
 		reclaimed = 1
 	}

@@ -29,14 +29,14 @@ type Options struct {
 	// BusyTimeout bounds how long a write waits for another process; 0 is 10
 	// seconds.
 	BusyTimeout time.Duration
-	// Readers is how many reads may go on at once; 0 is 4.
+	// Readers is the number of concurrent reads; 0 is 4.
 	Readers int
 
 	// Untrusted opens a database also where another program has put triggers or views
 	// into it, or changed Weir's: to verify it, and for nothing else.
 	Untrusted bool
 
-	// Clock tells the time by which leases expire and timers are due; nil is the clock of
+	// Clock returns the time by which leases expire and timers are due; nil is the clock of
 	// this machine.
 	Clock func() time.Time
 
@@ -55,9 +55,9 @@ type Store struct {
 	closed atomic.Bool
 	// compactionDeferred: a deletion of this process has left its traces to a later Compact.
 	compactionDeferred atomic.Bool
-	tokens             atomic.Pointer[func(convo.Message) int] // tokens; nil where nobody counts
+	tokens             atomic.Pointer[func(convo.Message) int] // tokens; nil if no counter is set
 
-	mu               sync.Mutex // held by whoever writes; guards what follows
+	mu               sync.Mutex // held by the writer; guards the fields below
 	writer           *sql.DB
 	conn             *sql.Conn // the one connection of writer
 	stmts            preparedStatements
@@ -145,7 +145,7 @@ func (s *Store) query(ctx context.Context, scan func(row scanner) error, query s
 	if err != nil {
 		return err
 	}
-	defer rows.Close() // Err tells what went wrong
+	defer rows.Close() // Err says what failed
 	for rows.Next() {
 		if err := scan(rows); errors.Is(err, errStopScan) {
 			return nil

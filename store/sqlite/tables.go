@@ -86,7 +86,7 @@ func Tables() []Table {
 		operational("access_token", "says who may use a server now; tokens are made and revoked on purpose"),
 		operational("access_request", "lets a client send a request again for a day"),
 		operational("document", "holds what a server keeps beside runs, which is edited on purpose"),
-		operational("notice", "says which commits the server has to tell others of"),
+		operational("notice", "lists the commits that the server has to announce"),
 		operational("access_key", "holds secrets of a server, which name nothing in the record"),
 		operational("user_value", "changes with the runs of a user and is erased with the user; the operations are in the journals, and each row is sealed"),
 		operational("recall_scope", "memory, which is edited on purpose and is in no run"),

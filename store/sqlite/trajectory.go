@@ -104,7 +104,7 @@ func (t trajectories) Delete(ctx context.Context, f trajectory.Filter) (n int, e
 }
 
 // trajectoriesToDelete are the rounds that go with trees, whose roots are the first
-// argument, a JSON list, and with a user, who is the second, NULL for nobody. A run
+// argument, a JSON list, and with a user, who is the second, NULL for none. A run
 // that is of no session has its trajectory under its own id.
 const trajectoriesToDelete = ` WHERE user = ?2 OR session IN (
 	SELECT id FROM session WHERE num IN (SELECT -value FROM json_each(?1))

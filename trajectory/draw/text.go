@@ -97,7 +97,7 @@ func shorten(s string, room float64) string {
 	return strings.TrimRight(s[:at], " ") + "\u2026"
 }
 
-// shortenMiddle cuts text to a width and keeps its end, which tells files apart.
+// shortenMiddle cuts text to a width and keeps its end, which distinguishes files.
 func shortenMiddle(s string, room float64) string {
 	if width(s) <= room {
 		return s
