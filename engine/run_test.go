@@ -42,7 +42,7 @@ nodes:
 outputs: {out: "{{ left.value }}"}
 `
 
-func TestRunDescribesWhatItsNodesAreDoing(t *testing.T) {
+func TestRunReportsActivityOfItsNodes(t *testing.T) {
 	t.Parallel()
 	g := newGolden(t, "chat.yaml", chatFlow)
 	r := g.run

@@ -22,7 +22,7 @@ nodes:
   a: {type: llmRequest%s}
 `
 
-func TestBadBudgetsAndViewsAreToldAtTheirPlace(t *testing.T) {
+func TestInvalidBudgetsAndViewsAreReportedWithPosition(t *testing.T) {
 	t.Parallel()
 	schema := schemaOf(t)
 	for _, c := range []struct{ context, flow, node string }{

@@ -45,7 +45,7 @@ func TestTheSessionKeyIsReadAndKeptByTheNormalForm(t *testing.T) {
 	}
 }
 
-func TestWhatASessionKeyMustNotSayIsToldAtItsPlace(t *testing.T) {
+func TestInvalidSessionKeysAreReportedWithPosition(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"5", "[1]", "queue", "{busy: wait}", "{busy: null}", "{maxMessages: 0}", "{maxMessages: -1}", "{maxMessages: 1.5}",

@@ -94,7 +94,7 @@ func TestTheFingerprintCoversWhatAFlowUses(t *testing.T) {
 	}
 }
 
-func TestTheNormalFormFindsWhatItPinsByFingerprint(t *testing.T) {
+func TestNormalFormResolvesPinnedFlowsByFingerprint(t *testing.T) {
 	f := parseUsing(t, flow.Source{Files: sharedState()}, "at/parent.yaml", parent)
 	kept := map[string]string{}
 	for _, c := range f.Dependencies() {

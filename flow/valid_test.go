@@ -257,7 +257,7 @@ z.value->reply.message data`,
 	}
 }
 
-func TestAFlowKeepsWhatItsFileSays(t *testing.T) {
+func TestFlowKeepsAllSettingsOfItsFile(t *testing.T) {
 	files := validFiles(t)
 	f := parse(t, "yaml12.yaml", files["yaml12.yaml"])
 	in := map[string]any{}

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-func FuzzAFileIsReadOrSaysWhatIsWrong(f *testing.F) {
+func FuzzConfigurationIsReadOrReportsItsErrors(f *testing.F) {
 	seeds, err := filepath.Glob("../examples/*/*.test.yaml")
 	if err != nil || len(seeds) == 0 {
 		f.Fatalf("%d seeds, %v", len(seeds), err)

@@ -13,7 +13,7 @@ import (
 
 // A journal keeps the digest of the whole form: what goes on from an earlier
 // request must give the same.
-func TestADigestThatGoesOnIsThatOfTheWholeRequest(t *testing.T) {
+func TestContinuedDigestEqualsDigestOfWholeRequest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kept := new(digestCache)
 		req := Request{Provider: "p", Model: "m", digests: kept, digestKey: digestKey{"r", "main"}}

@@ -163,7 +163,7 @@ func TestPauseAppliesToOneModelForAllRuns(t *testing.T) {
 	})
 }
 
-func TestAPauseOfMoreThanAMinuteIsNotWaitedForInsideACall(t *testing.T) {
+func TestRetryAfterOverAMinuteFailsTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := llm.NewLimits(map[string]llm.Limit{"p/m": {Concurrent: 1}})
 		release := acquire(t, l, claimOf("a", "m-mini", 0))
@@ -286,7 +286,7 @@ func TestActualTokensReplaceTheEstimate(t *testing.T) {
 	})
 }
 
-func TestAContextThatHasEndedGetsNothing(t *testing.T) {
+func TestEndedContextStartsNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := llm.NewLimits(nil)
 		cause := errors.New("enough")

@@ -51,7 +51,7 @@ func TestAModelIsFoundByTheLongestPrefixThatEndsWhereAVersionDoes(t *testing.T) 
 	}
 }
 
-func TestAnUnknownModelIsToldOfOnceAtDebug(t *testing.T) {
+func TestUnknownModelIsLoggedOnceAtDebug(t *testing.T) {
 	var log bytes.Buffer
 	c := llm.NewCatalogue()
 	c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -66,7 +66,7 @@ func TestAnUnknownModelIsToldOfOnceAtDebug(t *testing.T) {
 	}
 }
 
-func TestAnOverrideKeepsWhatItDoesNotSay(t *testing.T) {
+func TestOverrideKeepsUnmentionedValues(t *testing.T) {
 	c := llm.NewCatalogue(
 		llm.Model{Name: "openai/gpt-5-mini", Price: llm.Price{Output: 3}},
 		llm.Model{Name: "openai/gpt-4o-2024-08-06", Window: 64_000},
@@ -122,7 +122,7 @@ func TestAProviderWithANameOfItsOwnServesTheModelsOfItsVendor(t *testing.T) {
 	}
 }
 
-func TestAPriceOfNothingIsAPriceOnlyWhereItIsSaid(t *testing.T) {
+func TestPriceOfZeroMustBeExplicit(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{}`: false, `{"input": 0}`: false, `{"input": 0, "output": 0}`: true, `{"input": 0, "output": 2}`: true,
 		`{"input": 0.5}`: true, `{"cached": 1}`: false,

@@ -94,7 +94,7 @@ func TestAKeptConversationIsNotUsedAfterAMessageOfItWasChanged(t *testing.T) {
 	}
 }
 
-func TestAKeptConversationHoldsNoAnswerThatWasRepaired(t *testing.T) {
+func TestRepairedAnswerIsNotInTheVendorsSession(t *testing.T) {
 	t.Parallel()
 	k := &keeper{t: t, answers: []llm.Response{says("no JSON"), says(`{"a":1}`), says("fine")}}
 	m := conversation(t)
@@ -147,7 +147,7 @@ func (c *caller) Generate(context.Context, *llm.Request, func(llm.Chunk)) (*llm.
 	return &llm.Response{Message: m}, nil
 }
 
-func TestTheReaderReadsTheNewestVersionOfAResult(t *testing.T) {
+func TestReaderToolReadsTheNewestVersionOfAResult(t *testing.T) {
 	t.Parallel()
 	m := conversation(t, *said("u", "go"),
 		convo.Message{ID: "a", Role: convo.Assistant, Calls: []convo.Call{calls("c", "look", "{}")}},

@@ -150,7 +150,7 @@ func TestCallsOfOneAnswerRunAtTheSameTimeAndKeepTheirOrder(t *testing.T) {
 	})
 }
 
-func TestIndexesGoOnFromEarlierTurnsOfTheAttempt(t *testing.T) {
+func TestIndexesContinueFromEarlierTurnsOfTheAttempt(t *testing.T) {
 	t.Parallel()
 	p := answers{says("", calls("a", "look", "1")), says("ok"), says("", calls("a", "look", "2")), says("ok")}
 	m, h := conversation(t), newAttempt(t.Context())
@@ -168,7 +168,7 @@ func TestIndexesGoOnFromEarlierTurnsOfTheAttempt(t *testing.T) {
 	}
 }
 
-func TestAToolThatEndsTheTurnHasTheLastWord(t *testing.T) {
+func TestToolThatEndsTheTurnIsTheLastMessage(t *testing.T) {
 	t.Parallel()
 	end := echo("finish")
 	end.EndsTurn = true

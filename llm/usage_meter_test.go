@@ -113,7 +113,7 @@ func TestEachTryOfACallIsChargedAsItIsReportedOrEstimated(t *testing.T) {
 	}
 }
 
-func TestACancelledCallIsChargedForWhatCame(t *testing.T) {
+func TestCancelledCallIsChargedForReceivedOutput(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &tried{tries: []try{func(ctx context.Context, emit func(llm.Chunk)) (*llm.Response, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-func TestWhatCodePrintedOrLeftIsReadAsTheProtocolSays(t *testing.T) {
+func TestOutputOfCodeFollowsTheUpdateProtocol(t *testing.T) {
 	before := map[string]any{"a": int64(1), "gone": "x", "deep": map[string]any{"l": []any{int64(1)}}, "branch_decision": "stale"}
 	for _, tt := range []struct {
 		name    string
@@ -62,7 +62,7 @@ func TestWhatCodePrintedOrLeftIsReadAsTheProtocolSays(t *testing.T) {
 	}
 }
 
-func TestAnUpdateThatCannotBeIsAnErrorThatNamesTheKey(t *testing.T) {
+func TestImpossibleUpdateNamesItsKey(t *testing.T) {
 	deep := strings.Repeat("[", 300) + strings.Repeat("]", 300)
 	for _, tt := range []struct{ name, stdout, code, key, says string }{
 		{"NaN inside", `{"context_updates":{"a":[1,{"b":NaN}]}}`, engine.CodeCodeValue, "a", `context["a"][1]["b"] is NaN`},
@@ -83,7 +83,7 @@ func TestAnUpdateThatCannotBeIsAnErrorThatNamesTheKey(t *testing.T) {
 	}
 }
 
-func TestADecisionIsReadFromItsOwnResult(t *testing.T) {
+func TestDecisionUsesItsOwnResult(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		ended sandbox.Outcome

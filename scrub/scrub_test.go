@@ -109,7 +109,7 @@ func TestEverySecretIsTakenOutOfEveryEncoding(t *testing.T) {
 	}
 }
 
-func TestATextWithoutASecretStaysAsItIs(t *testing.T) {
+func TestTextWithoutSecretIsUnchanged(t *testing.T) {
 	var s scrub.Set
 	for _, secret := range secrets() {
 		s.Add(secret, "[gone]")
@@ -128,7 +128,7 @@ func TestATextWithoutASecretStaysAsItIs(t *testing.T) {
 	}
 }
 
-func TestTheBeginningOfASecretIsTakenOffTheEndOfATextThatWasCut(t *testing.T) {
+func TestTruncatedSecretAtTheEndOfTextIsRemoved(t *testing.T) {
 	const secret = `correct "horse" battery`
 	var s scrub.Set
 	s.Add(secret, "[gone]")

@@ -141,7 +141,7 @@ func TestWithinIsTheLargestEstimateThatFits(t *testing.T) {
 	})
 }
 
-func TestACounterCutsByWhatItCounts(t *testing.T) {
+func TestTextIsCutByTheGivenCounter(t *testing.T) {
 	text := strings.Repeat("flight 1234567890 on 20240522, ", 300)
 	for _, vendor := range []string{"openai", "gemini"} {
 		c := counter(t, "", vendor)

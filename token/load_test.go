@@ -30,7 +30,7 @@ func TestBase64IsReadAsTheLibraryReadsIt(t *testing.T) {
 	}
 }
 
-func TestALineWhoseRankIsNotTheNextIsRefused(t *testing.T) {
+func TestVocabularyLineOutOfOrderIsRefused(t *testing.T) {
 	digits := newBase64Table()
 	v := &vocabulary{}
 	if err := v.add([]byte("IQ== 0"), digits); err != nil {

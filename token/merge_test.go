@@ -50,7 +50,7 @@ func unbroken() *rapid.Generator[string] {
 	})
 }
 
-func TestTheQueueMergesAsLookingForTheLeastDoes(t *testing.T) {
+func TestHeapMergesLikeLinearSearch(t *testing.T) {
 	all := encodings(t)
 	rapid.Check(t, func(t *rapid.T) {
 		piece := unbroken().Draw(t, "piece")
@@ -140,7 +140,7 @@ func TestSplittingLooksAtNoPartOfATextAgainAndAgain(t *testing.T) {
 	}
 }
 
-func TestTheQueueGivesOutByRankThenPosition(t *testing.T) {
+func TestQueueIsOrderedByRankThenPosition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := newQueue(5000)
 		type entry struct {

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// TestATextIsSplitAsThePublishedPatternsSay has a line for each alternative of
+// TestTextIsSplitByThePublishedPatterns has a line for each alternative of
 // the patterns and for where one gives back what it took; "|" is where pieces
 // meet.
-func TestATextIsSplitAsThePublishedPatternsSay(t *testing.T) {
+func TestTextIsSplitByThePublishedPatterns(t *testing.T) {
 	cl100k, o200k := splitCl100k, splitO200k
 	for _, c := range []struct {
 		split splitter

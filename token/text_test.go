@@ -92,7 +92,7 @@ func TestAHeadAndATailFitAndAreValid(t *testing.T) {
 	})
 }
 
-func TestAHeadAndATailOfPlainTextUseWhatTheyMay(t *testing.T) {
+func TestHeadAndTailOfPlainTextUseTheWholeLimit(t *testing.T) {
 	text := strings.Repeat("The customer's flight HAT170 leaves at 10:35 on 2024-05-22. ", 200)
 	for _, e := range both(t) {
 		for _, n := range []int{1, 2, 3, 10, 100, 1001, 2500} {
@@ -106,7 +106,7 @@ func TestAHeadAndATailOfPlainTextUseWhatTheyMay(t *testing.T) {
 	}
 }
 
-func TestACutCountsWhatIsLeft(t *testing.T) {
+func TestCutCountsRemainingMessages(t *testing.T) {
 	// The first token of 亚洲AVa is 亚洲AV, which alone is two; the last two of
 	// " =.don't" are three when nothing is before them.
 	e := encoding(t, token.O200k)

@@ -49,7 +49,7 @@ func TestAResponseIsAFileByItsNameOrItsMediaType(t *testing.T) {
 	}
 }
 
-func TestNamesOfDataAreCleanedBoundedAndTellApart(t *testing.T) {
+func TestNamesOfDataAreCleanedBoundedAndDistinct(t *testing.T) {
 	if got := tool.DataName("a\x1b\xff/é"); got != "a␛/é" {
 		t.Errorf("got %q", got)
 	}

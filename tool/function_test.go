@@ -58,7 +58,7 @@ func TestTheSchemaFollowsFromTheStruct(t *testing.T) {
 	}
 }
 
-func TestTheFunctionIsGivenWhatTheModelWrote(t *testing.T) {
+func TestFunctionGetsTheModelsArguments(t *testing.T) {
 	t.Parallel()
 	got, err := forecastTool(t).Run(t.Context(), tool.Call{
 		Arguments: `{"city":"Zürich","days":3,"unit":null,"country":null,"via":[{"city":"<Bern>"}],"tags":{"a":9007199254740993}}`,
@@ -109,7 +109,7 @@ func TestAFunctionWithoutFieldsTakesNoArguments(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeAToolIsRefusedWhenItIsMade(t *testing.T) {
+func TestInvalidToolIsRefusedAtConstruction(t *testing.T) {
 	t.Parallel()
 	_, text := tool.FromFunc("f", "", func(context.Context, string) (string, error) { return "", nil })
 	_, channel := tool.FromFunc("f", "", func(context.Context, struct{ C chan int }) (string, error) { return "", nil })

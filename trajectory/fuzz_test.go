@@ -61,7 +61,7 @@ func rewritten(t *testing.T, r trajectory.Record) (trajectory.Record, []byte) {
 	return again, links
 }
 
-func TestWhatARecorderMadeIsReadAsItWasWritten(t *testing.T) {
+func TestRecordingRoundTrips(t *testing.T) {
 	t.Parallel()
 	r := trajectorytest.Sample(t, round(1), 3)
 	if again, _ := rewritten(t, r); !reflect.DeepEqual(again, r) {

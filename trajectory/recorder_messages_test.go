@@ -66,7 +66,7 @@ func TestMessagesBecomeNodes(t *testing.T) {
 	}
 }
 
-func TestAResultOfNoCallIsRefusedAndChangesNothing(t *testing.T) {
+func TestResultWithoutCallIsRefused(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	say(t, r, user("Go."), said("", "1 look"), result("1", "look", "x"))
@@ -84,7 +84,7 @@ func TestAResultOfNoCallIsRefusedAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAMessageIsSaidOnceAndItsNewVersionKeepsTheOldText(t *testing.T) {
+func TestMessageVersionsAreKeptAndShownOnce(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	ask, answer := user("Ready?"), said("Yes.")

@@ -87,7 +87,7 @@ func TestRoundBeginsWithItsOnlyQuery(t *testing.T) {
 	}
 }
 
-func TestPointersAdvanceForStepsAndAppendWhereSaid(t *testing.T) {
+func TestPointersAdvanceForStepsAndAppendIfRequested(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	at := func(want ...trajectory.ID) {

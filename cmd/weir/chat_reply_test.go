@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-func TestCancelledReplySaysWhatHistoryKeeps(t *testing.T) {
+func TestCancelledReplySaysWhichMessagesStay(t *testing.T) {
 	t.Parallel()
 	for n, want := range []string{"the message is not in the history", "the messages so far stay"} {
 		p, screen := newTypingCLI("")

@@ -309,7 +309,7 @@ var evaluationErrors = map[string]string{
 	"regex.replace('x', '(', '')":                        "13 error parsing regexp",
 }
 
-func TestWhatDoesNotResolveIsAnErrorThatNamesItAndItsPlace(t *testing.T) {
+func TestUnresolvedReferenceIsReportedWithPosition(t *testing.T) {
 	for src, want := range evaluationErrors {
 		_, err := eval(t, src)
 		e := new(expr.EvalError)

@@ -51,7 +51,7 @@ func holds(t *rapid.T, src string, vars expr.Map) {
 	}
 }
 
-func TestWhatIsEncodedIsDecoded(t *testing.T) {
+func TestEncodedTextIsDecoded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		vars := expr.Map{"v": drawValue(t, 3), "s": rapid.String().Draw(t, "s")}
 		for _, law := range []string{

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/flow/schema"
 )
 
-func TestWhatIsRefusedIsSaidWithItsPlaceAndWhatWasExpected(t *testing.T) {
+func TestRefusedAnswerIsReportedWithPlaceAndExpectation(t *testing.T) {
 	t.Parallel()
 	s, err := schema.Compile(map[string]any{
 		"type": "object", "required": []string{"city"}, "additionalProperties": false,
@@ -52,7 +52,7 @@ func TestWhatIsRefusedIsSaidWithItsPlaceAndWhatWasExpected(t *testing.T) {
 	}
 }
 
-func TestASchemaThatCannotBeUsedSaysWhyAndReadsNothing(t *testing.T) {
+func TestUnusableSchemaIsAnError(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]map[string]any{
 		"only references inside the schema are allowed": {"$ref": "file:///etc/hostname"},
@@ -66,7 +66,7 @@ func TestASchemaThatCannotBeUsedSaysWhyAndReadsNothing(t *testing.T) {
 	}
 }
 
-func TestAMemberThatMayBeLeftOutAndNotBeNullIsOptional(t *testing.T) {
+func TestOmissibleMemberIsOptionalAndNotNull(t *testing.T) {
 	t.Parallel()
 	s, err := schema.Compile(map[string]any{"required": []any{"a"}, "properties": map[string]any{
 		"a": map[string]any{"type": "string"}, "d": map[string]any{"type": "string"}, "b": map[string]any{"type": "string"},

@@ -125,9 +125,9 @@ func (f *faulty) Release(ctx context.Context, l store.Lease) error {
 	return err
 }
 
-// TestASenderInAProcessOfItsOwn is what the test of messages sent ahead starts: it
+// TestSenderProcess is what the test of messages sent ahead starts: it
 // sends all its messages, prints each that was acknowledged, then waits for all turns.
-func TestASenderInAProcessOfItsOwn(t *testing.T) {
+func TestSenderProcess(t *testing.T) {
 	path, who := os.Getenv("WEIR_SENDER_DB"), os.Getenv("WEIR_SENDER")
 	if path == "" {
 		t.Skip("started by the test of messages sent ahead")
@@ -206,7 +206,7 @@ func (a *sendAhead) sender(t *testing.T, who string, kills int) {
 // killed after so many lines.
 func (a *sendAhead) start(t *testing.T, who string, kill bool) (string, error) {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestASenderInAProcessOfItsOwn$", "-test.v")
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestSenderProcess$", "-test.v")
 	c.Env = append(os.Environ(), "WEIR_SENDER_DB="+a.path, "WEIR_SENDER="+who, fmt.Sprint("WEIR_SENDER_N=", a.n), "WEIR_SENDER_FAULTS=0.01")
 	out, err := c.StdoutPipe()
 	if err == nil {

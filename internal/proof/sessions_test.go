@@ -82,9 +82,9 @@ func openSessionOn(t *testing.T, s weir.Store) *weir.Session {
 	return talk
 }
 
-// TestASpeakerInAProcessOfItsOwn is what the other tests start: it says messages
+// TestSpeakerProcess is what the other tests start: it says messages
 // in a session and prints each that was acknowledged.
-func TestASpeakerInAProcessOfItsOwn(t *testing.T) {
+func TestSpeakerProcess(t *testing.T) {
 	path, who := os.Getenv("WEIR_SPEAKER_DB"), os.Getenv("WEIR_SPEAKER")
 	if path == "" {
 		t.Skip("started by the tests of sessions")
@@ -116,7 +116,7 @@ func sendRounds(t *testing.T, path, who string, from, to, kill int) int {
 // sendRoundsIn is sendRounds in the session of a thread.
 func sendRoundsIn(t *testing.T, path, who, thread string, from, to, kill int) int {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestASpeakerInAProcessOfItsOwn$", "-test.v")
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestSpeakerProcess$", "-test.v")
 	c.Env = append(os.Environ(), "WEIR_SPEAKER_DB="+path, "WEIR_SPEAKER="+who, "WEIR_SPEAKER_THREAD="+thread,
 		fmt.Sprint("WEIR_SPEAKER_FROM=", from), fmt.Sprint("WEIR_SPEAKER_TO=", to))
 	out, err := c.StdoutPipe()

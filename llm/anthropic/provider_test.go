@@ -81,7 +81,7 @@ func mute(t *testing.T, v any) {
 	}
 }
 
-func TestNothingIsTakenFromTheEnvironment(t *testing.T) {
+func TestEnvironmentIsNotRead(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", canary)
 	t.Setenv("ANTHROPIC_AUTH_TOKEN", canary)
 	t.Setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1/env")
@@ -106,7 +106,7 @@ func TestABaseURLMayEndInV1(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotWorkAreToldByTheCall(t *testing.T) {
+func TestUnusableOptionsFailTheCall(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		options    anthropic.Options

@@ -161,7 +161,7 @@ func TestHistoriesWithoutTheirResultsAreRefused(t *testing.T) {
 	}
 }
 
-func TestIdsAreMadeWhatTheWireTakesAndTheSameEachTime(t *testing.T) {
+func TestCallIDsAreValidForTheVendorAndStable(t *testing.T) {
 	t.Parallel()
 	long, odd := strings.Repeat("x", 80), "call:1/é"
 	req := ask(
@@ -218,7 +218,7 @@ func TestToolsOfTheHistoryAreDefinedWhereThereAreNone(t *testing.T) {
 	}
 }
 
-func TestAFailedResultHasWordsAndItsImagesFollow(t *testing.T) {
+func TestFailedToolResultHasTextBeforeItsImages(t *testing.T) {
 	t.Parallel()
 	failed := convo.Message{Role: convo.Tool, CallID: "x", Failed: true, Parts: []convo.Part{{Kind: "image", URL: "https://example.com/a.png"}}}
 	w := built(t, ask(sonnet, user("a"), said("", call("x"), call("y")), failed, result("y", "ok")))
@@ -252,7 +252,7 @@ func TestFilesArePDFsOrText(t *testing.T) {
 	}
 }
 
-func TestTheBodyIsWhatIsSent(t *testing.T) {
+func TestRequestBodyMatchesGolden(t *testing.T) {
 	t.Parallel()
 	s := llmtest.New(t, llmtest.Text("Yes."))
 	p := anthropic.New(anthropic.Options{BaseURL: s.Root})

@@ -104,7 +104,7 @@ func (w wire) marked() string {
 	return strings.Join(out, ", ")
 }
 
-func TestMarksOfTheCacheStandBehindWhatStays(t *testing.T) {
+func TestCacheMarksFollowTheStablePrefix(t *testing.T) {
 	t.Parallel()
 	history := []convo.Message{
 		user("a"), said("b"), user("c"), said("", call("x"), call("y")), result("x", "1"), result("y", "2"), user("d"),
@@ -148,7 +148,7 @@ func TestTheSameRequestIsTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestASchemaIsClosedAndWhatItCannotSayIsTold(t *testing.T) {
+func TestUnsupportedSchemaPartsAreInThePrompt(t *testing.T) {
 	t.Parallel()
 	text := map[string]any{"type": "string", "minLength": 2, "format": "email", "description": "A name."}
 	address := map[string]any{"type": "object", "properties": map[string]any{"street": text}}

@@ -231,7 +231,7 @@ func TestCallsWithoutIDsGetTheSameOnesAgain(t *testing.T) {
 	}
 }
 
-func TestUsageIsTheSumOfWhatWasReadWrittenAndNew(t *testing.T) {
+func TestInputUsageIncludesCacheReadsAndWrites(t *testing.T) {
 	t.Parallel()
 	from := strings.Replace(start, `"input_tokens":9`, `"input_tokens":9,"cache_read_input_tokens":100,"cache_creation_input_tokens":20`, 1)
 	res, _, err := answerTo(t, raw(from, textOn, textHe, blockOff, ended, stopped))
@@ -245,7 +245,7 @@ func TestUsageIsTheSumOfWhatWasReadWrittenAndNew(t *testing.T) {
 	}
 }
 
-func TestATurnThatTheVendorPausesGoesOn(t *testing.T) {
+func TestTurnPausedByTheVendorContinues(t *testing.T) {
 	t.Parallel()
 	search := `{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}}`
 	s := llmtest.New(t,
@@ -275,7 +275,7 @@ func TestATurnThatTheVendorPausesGoesOn(t *testing.T) {
 	}
 }
 
-func TestATurnThatIsPausedForEverEnds(t *testing.T) {
+func TestTurnPausedForeverEnds(t *testing.T) {
 	t.Parallel()
 	s := llmtest.New(t)
 	s.Answer(func(*llmtest.Request) llmtest.Turn {

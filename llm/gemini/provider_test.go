@@ -50,7 +50,7 @@ func failureOf(t *testing.T, err error, code, says string, retry bool) *llm.Erro
 	return e
 }
 
-func TestTheKeyIsSentAndNeverTold(t *testing.T) {
+func TestKeyIsSentAndNeverShown(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []bool{false, true} {
 		s := llmtest.New(t,
@@ -113,7 +113,7 @@ func mute(t *testing.T, v any) {
 	}
 }
 
-func TestNothingIsTakenFromTheEnvironment(t *testing.T) {
+func TestEnvironmentIsNotRead(t *testing.T) {
 	for _, name := range []string{"GOOGLE_API_KEY", "GEMINI_API_KEY"} {
 		t.Setenv(name, canary)
 	}
@@ -133,7 +133,7 @@ func TestNothingIsTakenFromTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestTheVersionIsTakenFromTheAddressOrTheDefault(t *testing.T) {
+func TestVersionComesFromAddressOrDefault(t *testing.T) {
 	t.Parallel()
 	for base, want := range map[string]string{
 		"":              "/v1beta/models/m:streamGenerateContent",
@@ -158,7 +158,7 @@ func TestTheVersionIsTakenFromTheAddressOrTheDefault(t *testing.T) {
 	}
 }
 
-func TestOptionsAndRequestsThatCannotWorkAreToldByTheCall(t *testing.T) {
+func TestUnusableOptionsAndRequestsFailTheCall(t *testing.T) {
 	t.Parallel()
 	hot := func(r *llm.Request) { nan := 0.0; nan /= nan; r.Temperature = &nan }
 	for name, c := range map[string]struct {
@@ -284,7 +284,7 @@ func (r refusing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-func TestTheBodyIsWhatIsSent(t *testing.T) {
+func TestRequestBodyMatchesGolden(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []bool{false, true} {
 		s := llmtest.New(t, llmtest.Text("Yes."))

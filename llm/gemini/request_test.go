@@ -142,7 +142,7 @@ func TestReasoningIsALevelOrABudgetByTheModel(t *testing.T) {
 	}
 }
 
-func TestASchemaBesideToolsIsToldToModelsThatRefuseIt(t *testing.T) {
+func TestSchemaBesideToolsIsInThePromptIfTheModelRefusesIt(t *testing.T) {
 	t.Parallel()
 	req := hello()
 	req.Tools = []llm.Tool{{Name: "ping"}}
@@ -300,7 +300,7 @@ func TestASessionTakesFilesAsWhatTheyAre(t *testing.T) {
 	wantError(t, err, "model_invalid_request", "history: client", false)
 }
 
-func TestASignatureOfATextGoesBackWithIt(t *testing.T) {
+func TestThoughtSignatureOfTextIsSentBack(t *testing.T) {
 	t.Parallel()
 	s := llmtest.New(t)
 	s.Script(llmtest.Turn{Raw: []string{

@@ -224,7 +224,7 @@ func TestAnthropicsStreamHasTheVendorsEventsInOrder(t *testing.T) {
 	}
 }
 
-func TestAnthropicsServerWantsAVersionAndAKey(t *testing.T) {
+func TestAnthropicServerRequiresVersionAndKey(t *testing.T) {
 	t.Parallel()
 	s := New(t)
 	s.APIKey = "k"

@@ -30,7 +30,7 @@ func with(fields string) string { return `{"contents":[` + geminiHello + `],` + 
 // saying is a body with one part of the user's.
 func saying(part string) string { return asked(`{"role":"user","parts":[` + part + `]}`) }
 
-func TestWhatGeminiTakesIsTaken(t *testing.T) {
+func TestValidGeminiRequestsAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
 		asked(geminiHello),
@@ -145,7 +145,7 @@ func geminiPost(t *testing.T, s *Server, call, body string) (int, string) {
 	return res.StatusCode, string(answer)
 }
 
-func TestWhatOnlySomeGeminiModelsTake(t *testing.T) {
+func TestSettingsOfSomeGeminiModels(t *testing.T) {
 	t.Parallel()
 	sealed := `{"contents":[` + geminiHello + `],` + geminiTools + `,` + geminiSealed + `}`
 	level := with(`"generationConfig":{"thinkingConfig":{"thinkingLevel":"LOW"}}`)
@@ -196,7 +196,7 @@ func stepped(steps ...string) string {
 
 func configured(fields string) string { return `{"model":"m","input":"hi",` + fields + `}` }
 
-func TestWhatInteractionsTakeIsTaken(t *testing.T) {
+func TestValidInteractionsRequestsAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
 		`{"model":"m","input":"hi","store":true,"stream":true}`,

@@ -59,7 +59,7 @@ const (
 	itemHello  = `{"role":"user","content":"hi"}`
 )
 
-func TestWhatTheVendorTakesIsTaken(t *testing.T) {
+func TestValidRequestsAreAccepted(t *testing.T) {
 	t.Parallel()
 	for api, bodies := range map[string][]string{
 		"chat": {
@@ -85,7 +85,7 @@ func TestWhatTheVendorTakesIsTaken(t *testing.T) {
 	}
 }
 
-func TestWhatTheVendorRefusesIsRefused(t *testing.T) {
+func TestInvalidRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	strict := `"schema":{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`
 	for api, bodies := range map[string]map[string]string{
@@ -152,7 +152,7 @@ func TestWhatTheVendorRefusesIsRefused(t *testing.T) {
 	}
 }
 
-func TestReasoningAndWhatFollowedItComeBackTogether(t *testing.T) {
+func TestReasoningIsSentBackWithItsCalls(t *testing.T) {
 	t.Parallel()
 	s := New(t,
 		Turn{Usage: llm.Usage{Reasoning: 5}, Calls: []convo.Call{{ID: "a", Name: "ping", Arguments: "{}"}}}, Text("Good."),
@@ -241,7 +241,7 @@ func TestTurnsAreTakenInOrderAndThenTheFunctionAnswers(t *testing.T) {
 	}
 }
 
-func TestAKeyIsDemandedWhereOneIsSet(t *testing.T) {
+func TestServerWithKeyRequiresIt(t *testing.T) {
 	t.Parallel()
 	s := New(t, Text("one"))
 	s.APIKey = "k"

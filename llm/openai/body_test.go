@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/llm/openai"
 )
 
-func TestTheBodyIsWhatIsSent(t *testing.T) {
+func TestRequestBodyMatchesGolden(t *testing.T) {
 	t.Parallel()
 	warm := 0.5
 	req := &llm.Request{

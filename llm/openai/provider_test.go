@@ -22,7 +22,7 @@ func hello() *llm.Request {
 	return &llm.Request{Model: "gpt-5-mini", Messages: []convo.Message{{Role: convo.User, Text: "Hello."}}}
 }
 
-func TestTheKeyIsSentAndNeverTold(t *testing.T) {
+func TestKeyIsSentAndNeverShown(t *testing.T) {
 	t.Parallel()
 	s := llmtest.New(t)
 	s.APIKey = canary
@@ -84,7 +84,7 @@ func mute(t *testing.T, v any) {
 	}
 }
 
-func TestNothingIsTakenFromTheEnvironment(t *testing.T) {
+func TestEnvironmentIsNotRead(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", canary)
 	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/env")
 	t.Setenv("OPENAI_ORG_ID", "org-env")
@@ -146,7 +146,7 @@ func TestTheAPIIsChosenByTheHost(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotWorkAreToldByTheCall(t *testing.T) {
+func TestUnusableOptionsFailTheCall(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		options    openai.Options

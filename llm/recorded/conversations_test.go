@@ -91,7 +91,7 @@ func TestAChangedWordOfARealConversationIsReportedWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotRecordedIsAnErrorThatSaysHowFarItGoes(t *testing.T) {
+func TestUnrecordedRequestReportsHowFarItMatches(t *testing.T) {
 	t.Parallel()
 	const file = `
 {"id":"one","messages":[{"role":"system","content":"be kind"},{"role":"user","content":"hi"},{"role":"assistant","content":"hello"},{"role":"user","content":"bye"}]}

@@ -67,7 +67,7 @@ func (m *model) Generate(_ context.Context, r *llm.Request, emit func(llm.Chunk)
 	}, nil
 }
 
-func TestWhatIsRecordedIsReplayedInAnotherRun(t *testing.T) {
+func TestRecordingIsReplayedInAnotherRun(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "calls.jsonl")
 	rec, err := recorded.NewFileRecorder(path)
@@ -212,7 +212,7 @@ func TestFailedCallsAreRecordedAndTheLastOutcomeCounts(t *testing.T) {
 	}
 }
 
-func TestACallThatWasGivenUpIsNotRecorded(t *testing.T) {
+func TestAbandonedCallIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	ctx, cancel := context.WithCancel(t.Context())
@@ -308,7 +308,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no room") }
 
-func TestACallSucceedsThoughItsRecordingFailsAndCloseTells(t *testing.T) {
+func TestFailedRecordingIsReportedByCloseAndNotByTheCall(t *testing.T) {
 	t.Parallel()
 	rec := recorded.NewRecorder(full{})
 	if _, _, err := generate(t, rec.Wrap(&model{}), request("r/a#1", "hi")); err != nil {
@@ -319,7 +319,7 @@ func TestACallSucceedsThoughItsRecordingFailsAndCloseTells(t *testing.T) {
 	}
 }
 
-func TestAScriptAnswersByHowFarTheConversationIs(t *testing.T) {
+func TestScriptAnswersByLengthOfConversation(t *testing.T) {
 	t.Parallel()
 	s := recorded.NewScripted("a first answer of some length, in pieces", "second")
 	for range 2 { // asking again gives the same
@@ -342,7 +342,7 @@ func TestAScriptAnswersByHowFarTheConversationIs(t *testing.T) {
 	wantDivergence(t, err, "the script has 2 turns, but the model was called for turn 3")
 }
 
-func TestAScriptInAFileSaysItsTurnsByTheNumberOfTheCall(t *testing.T) {
+func TestScriptFileAnswersByNumberOfCall(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "script.yaml")
 	script := `

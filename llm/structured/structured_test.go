@@ -21,7 +21,7 @@ func dataSchema() map[string]any {
 	}
 }
 
-func TestAStructuredAnswerIsReadWhereItHasOneMeaningAndRefusedElsewhere(t *testing.T) {
+func TestStructuredAnswerIsReadOnlyIfUnambiguous(t *testing.T) {
 	const fence = "```"
 	form, err := structured.Compile(dataSchema())
 	if err != nil {
@@ -122,7 +122,7 @@ func TestAValueWithoutBracketsIsReadAsItsSchemaSays(t *testing.T) {
 	}
 }
 
-func TestACategoryIsReadInAnyLettersAndNeverOutOfASentence(t *testing.T) {
+func TestCategoryIsReadInAnyCaseButNotFromASentence(t *testing.T) {
 	names := []string{"Billing", "fault", "tech_support"}
 	const none, refused = "(none)", "(refused)"
 	for text, want := range map[string]string{
@@ -199,7 +199,7 @@ func TestPlainTextIsWithoutTheReasoningBeforeIt(t *testing.T) {
 	}
 }
 
-func FuzzReadingNeverPanicsAndReturnsWhatFits(f *testing.F) {
+func FuzzReadValueFitsItsSchema(f *testing.F) {
 	form, err := structured.Compile(dataSchema())
 	if err != nil {
 		f.Fatal(err)

@@ -18,7 +18,7 @@ func speaker() wire.ErrorFormatter {
 	return wire.ErrorFormatter{Name: "acme", Scrub: wire.Scrubber(key)}
 }
 
-func TestAnErrorSaysWhoWhatAndWhy(t *testing.T) {
+func TestErrorNamesProviderRequestAndCause(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		status     int
@@ -38,7 +38,7 @@ func TestAnErrorSaysWhoWhatAndWhy(t *testing.T) {
 	}
 }
 
-func TestAFailureIsACodedErrorOrTheContexts(t *testing.T) {
+func TestFailureHasACodeOrIsTheErrorOfTheContext(t *testing.T) {
 	t.Parallel()
 	ended, end := context.WithCancel(t.Context())
 	end()

@@ -216,7 +216,7 @@ func (a *again) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-func TestAStreamThatBreaksEndsWithWhy(t *testing.T) {
+func TestBrokenStreamEndsWithItsCause(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("connection reset")
 	for _, body := range []string{"data: 1\n\n", "data: 1\n\ndata: {}"} {
@@ -246,7 +246,7 @@ func TestAnAnswerIsReadByItsType(t *testing.T) {
 	}
 }
 
-func TestARefusalNamesTheRequestAsTheVendorDoes(t *testing.T) {
+func TestRefusalUsesTheVendorsNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"X-Request-Id": "no (request req_1)", "Request-Id": "no (request req_1)", "X-Other": "no",
@@ -271,7 +271,7 @@ func TestARedirectIsARefusal(t *testing.T) {
 	}
 }
 
-func TestABodyIsWrittenAsItIs(t *testing.T) {
+func TestRequestBodyIsSentUnchanged(t *testing.T) {
 	t.Parallel()
 	body, err := wire.Encode(map[string]any{"a": "<b> & é", "n": json.Number("9007199254740993"), "r": json.RawMessage(`{"b": "<", "a":1e2}`)})
 	if want := `{"a":"<b> & é","n":9007199254740993,"r":{"b":"<","a":1e2}}`; err != nil || string(body) != want {

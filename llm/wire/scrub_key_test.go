@@ -15,7 +15,7 @@ import (
 
 const key = "sk-proj-Ab12Cd34/Ef56+Gh78=Ij90"
 
-func TestAKeyIsTakenOutOfATextAndTheRestIsKept(t *testing.T) {
+func TestSecretIsRemovedFromTextAndTheRestStays(t *testing.T) {
 	t.Parallel()
 	scrub := wire.Scrubber(key)
 	for text, want := range map[string]string{

@@ -161,7 +161,7 @@ outputs: {aside: "{{ aside.text }}"}
 	}
 }
 
-func TestSkipHistoryMayRepeatWhatWasSaidEarlier(t *testing.T) {
+func TestSkipHistoryMayRepeatEarlierText(t *testing.T) {
 	model := &orderedModel{turns: []string{"b", "x"}}
 	play(t, weir.Options{Providers: models(model)}, `
 weir: 1

@@ -90,7 +90,7 @@ func TestAJobThatIsCancelledHasItsSandboxDeleted(t *testing.T) {
 	}
 }
 
-func TestASandboxThatComesAfterTheCallerLeftIsDeleted(t *testing.T) {
+func TestSandboxCreatedAfterCancellationIsDeleted(t *testing.T) {
 	s := e2btest.Serve(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	deleted := make(chan string, 1)
@@ -105,7 +105,7 @@ func TestASandboxThatComesAfterTheCallerLeftIsDeleted(t *testing.T) {
 	}
 }
 
-func TestABusyServerIsAskedAgainWhenItSays(t *testing.T) {
+func TestBusyServerIsRetriedAfterItsRetryAfter(t *testing.T) {
 	s := e2btest.Serve(t)
 	busy := e2btest.Refusal{Status: http.StatusTooManyRequests, RetryAfter: "0"}
 	s.Refuse(busy, busy, busy)
@@ -154,7 +154,7 @@ func TestPermanentErrorsAreReported(t *testing.T) {
 	}
 }
 
-func TestASandboxThatIsLostFailsTheJobForAnotherTry(t *testing.T) {
+func TestLostSandboxFailsTheJobRetryably(t *testing.T) {
 	s := e2btest.Serve(t)
 	s.OnExecute(func(id string) { s.Expire(id) })
 	_, fault := run(t, executor(s), &sandbox.Job{Code: "while True: pass"})
@@ -221,7 +221,7 @@ func TestFilesKeepWhatTheyAreAndCannotBeWritten(t *testing.T) {
 	}
 }
 
-func TestAStreamIsReadAsItComes(t *testing.T) {
+func TestStreamIsReadIncrementally(t *testing.T) {
 	end := `{"type": "end_of_execution"}` + "\n"
 	for _, tt := range []struct {
 		name, stream string

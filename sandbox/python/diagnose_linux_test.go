@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-func TestWhatIsMissingIsSaidWithItsRemedy(t *testing.T) {
+func TestMissingFeaturesAreReportedWithRemedy(t *testing.T) {
 	for _, tt := range []struct {
 		step     string
 		err      error
@@ -38,7 +38,7 @@ func TestWhatIsMissingIsSaidWithItsRemedy(t *testing.T) {
 	}
 }
 
-func TestAMachineThatIsShortOfSomethingIsTriedAgain(t *testing.T) {
+func TestShortageOfResourcesIsRetried(t *testing.T) {
 	for err, code := range map[error]string{
 		syscall.EAGAIN: engine.CodeSandboxFailed, syscall.ENOMEM: engine.CodeSandboxFailed, syscall.EPERM: engine.CodeSandboxUnavailable,
 	} {

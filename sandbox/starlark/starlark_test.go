@@ -47,7 +47,7 @@ func TestStepsAreLimited(t *testing.T) {
 	}
 }
 
-func TestMemoryIsRefusedBeforeItIsThere(t *testing.T) {
+func TestAllocationsAreRefusedAtTheLimit(t *testing.T) {
 	if starlark.RaceEnabled {
 		t.Skip("a program that finds data races is not held to its memory by the kernel")
 	}
@@ -78,7 +78,7 @@ func TestMemoryIsRefusedBeforeItIsThere(t *testing.T) {
 	}
 }
 
-func TestWhatIsNestedDeepEndsTheChildAndNotTheProgram(t *testing.T) {
+func TestDeepNestingEndsOnlyTheChildProcess(t *testing.T) {
 	for name, code := range map[string]string{
 		"brackets":    strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000),
 		"parentheses": "x = " + strings.Repeat("(", 1_000_000),

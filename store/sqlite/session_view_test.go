@@ -86,7 +86,7 @@ func sameInView(t *testing.T, s *Store, run string) {
 	}
 }
 
-func TestTheTokensOfAMessageAreShownWhereItsMetadataSaysThem(t *testing.T) {
+func TestViewShowsTokensFromMessageMetadata(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
 	if err := s.CreateSession(t.Context(), store.NewSession{ID: "s", Now: time.UnixMilli(1)}); err != nil {
 		t.Fatal(err)

@@ -189,7 +189,7 @@ func TestDeclarationsThatCannotBeUsedAreRefusedWhenTheToolIsMade(t *testing.T) {
 	}
 }
 
-func TestAFailureTellsTheStatusAndTheBeginningOfTheAnswer(t *testing.T) {
+func TestFailureContainsStatusAndStartOfResponse(t *testing.T) {
 	t.Parallel()
 	url, options := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "7")
@@ -268,7 +268,7 @@ func TestTheOwnNetworkIsOutOfReach(t *testing.T) {
 	}
 }
 
-func TestAMissingSecretIsToldByItsName(t *testing.T) {
+func TestMissingSecretIsReportedByName(t *testing.T) {
 	t.Parallel()
 	url, options := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("a request came in: %s", r.RequestURI) })
 	tl, err := httptool.New(httptool.Spec{Name: "ask", URL: url, Headers: map[string]string{"X": "{{ secrets.OTHER }}"}}, options)
@@ -280,7 +280,7 @@ func TestAMissingSecretIsToldByItsName(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatDoesNotComeLeavesTheOutcomeOfAWriteUnknown(t *testing.T) {
+func TestMissingResponseLeavesOutcomeOfAWriteUnknown(t *testing.T) {
 	t.Parallel()
 	url, options := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/cut" {
@@ -313,7 +313,7 @@ func TestAnAnswerThatDoesNotComeLeavesTheOutcomeOfAWriteUnknown(t *testing.T) {
 	}
 }
 
-func TestTheHashChangesWithWhereARequestGoes(t *testing.T) {
+func TestHashDependsOnTheAddress(t *testing.T) {
 	t.Parallel()
 	_, options := serve(t, echo)
 	seen := map[string]bool{}

@@ -73,7 +73,7 @@ func TestResourcesOfAResultAreDeclared(t *testing.T) {
 	}
 }
 
-func TestWhatAServerSaysOfItsResourcesIsCleanedAndBounded(t *testing.T) {
+func TestResourceDescriptionsAreCleanedAndBounded(t *testing.T) {
 	t.Parallel()
 	set := accepted(t, client(t, overHTTP(t), lock(t)))
 	got, err := declaredBy(t, set, "list")

@@ -213,7 +213,7 @@ func TestAServerThatDiesIsStartedAgain(t *testing.T) {
 	}
 }
 
-func TestAServerOfHTTPThatWasRestartedIsConnectedAgain(t *testing.T) {
+func TestRestartedHTTPServerIsReconnected(t *testing.T) {
 	t.Parallel()
 	var now atomic.Pointer[http.Handler]
 	restart := func() {

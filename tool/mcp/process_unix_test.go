@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func TestNothingOfAServerIsLeftAfterClose(t *testing.T) {
+func TestCloseEndsServerProcesses(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"yes", "deaf"} {
 		s := stdio(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/tool/template"
 )
 
-func TestReferencesAreLookedUpAndWhatTheyStandForIsNotReadAgain(t *testing.T) {
+func TestReferencesAreReplacedOnce(t *testing.T) {
 	t.Parallel()
 	args := map[string]any{
 		"a": "{{ secrets.KEY }}", "n": json.Number("1.50"), "o": map[string]any{"p": map[string]any{"q": true}}, "null": nil,

@@ -284,7 +284,7 @@ func TestLongRoundSpansSeveralPanels(t *testing.T) {
 	}
 }
 
-func TestCardsSayWhatFailedWhatIsActiveAndWhatIsNot(t *testing.T) {
+func TestCardsShowFailedActiveAndInactiveNodes(t *testing.T) {
 	t.Parallel()
 	svg := string(draw.SVG(everyKind(t)))
 	for class, want := range map[string]int{"t-state active": 1, "t-action active": 1, "t-action failed": 2, "t-state failed": 1, "t-state off": 1, " off": 1, "t-action open": 1} {
@@ -346,7 +346,7 @@ func TestParallelItemsAreStacked(t *testing.T) {
 	}
 }
 
-func TestAnOutlineSaysWhereANodeBelongs(t *testing.T) {
+func TestOutlineShowsParentsOfNodes(t *testing.T) {
 	t.Parallel()
 	byID := map[trajectory.ID]draw.OutlineLine{}
 	for _, l := range draw.Outline(everyKind(t)) {

@@ -9,7 +9,7 @@ import (
 
 const family = "\U0001F468\u200d\U0001F469\u200d\U0001F467"
 
-func TestCutTextKeepsWhatIsSeenAsOneCharacterWhole(t *testing.T) {
+func TestCutTextKeepsGraphemesWhole(t *testing.T) {
 	t.Parallel()
 	flags := "\U0001F1EB\U0001F1F7\U0001F1EF\U0001F1F5"
 	if got := clusters("ae\u0301" + family + flags + "\U0001F44D\U0001F3FD"); !slices.Equal(got, []string{

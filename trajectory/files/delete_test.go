@@ -260,7 +260,7 @@ func TestSavesAndDeletionsAtTheSameTimeFailNoSave(t *testing.T) {
 	}
 }
 
-func TestAFolderThatSomebodyCopiedIsNotListedAndADamagedFileHidesNoOther(t *testing.T) {
+func TestCopiedFoldersAndDamagedFilesDoNotDisturbListings(t *testing.T) {
 	t.Parallel()
 	s, graph, meta := saved(t)
 	save(t, s, trajectory.Key{User: "ann", Session: "s1", Round: 1})

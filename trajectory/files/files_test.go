@@ -82,7 +82,7 @@ func TestTheFilesHaveTheNamesAndKeysThatAreDocumented(t *testing.T) {
 	}
 }
 
-func TestNothingIsLeftBesideTheFilesAndOnlyTheirUserReadsThem(t *testing.T) {
+func TestFilesArePrivateAndLeaveNothingBeside(t *testing.T) {
 	t.Parallel()
 	_, graph, _ := saved(t)
 	entries, err := os.ReadDir(filepath.Dir(graph))
@@ -110,7 +110,7 @@ func TestANameThatJSONCannotHoldIsRefused(t *testing.T) {
 	}
 }
 
-func TestARoundWithoutItsMetadataWasNeverSaved(t *testing.T) {
+func TestRoundWithoutMetadataIsIgnored(t *testing.T) {
 	t.Parallel()
 	s, _, meta := saved(t)
 	if err := os.Remove(meta); err != nil {
@@ -122,7 +122,7 @@ func TestARoundWithoutItsMetadataWasNeverSaved(t *testing.T) {
 	}
 }
 
-func TestAGraphThatIsOneSaveAheadOfItsMetadataLoads(t *testing.T) {
+func TestGraphNewerThanItsMetadataLoads(t *testing.T) {
 	t.Parallel()
 	s, _, meta := saved(t)
 	old := read(t, meta)
@@ -139,7 +139,7 @@ func TestAGraphThatIsOneSaveAheadOfItsMetadataLoads(t *testing.T) {
 	}
 }
 
-func TestDamagedFilesAreToldWithTheirPath(t *testing.T) {
+func TestDamagedFilesAreReportedWithTheirPath(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(string) string{
 		"cut off":      func(s string) string { return s[:len(s)/2] },
