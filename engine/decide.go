@@ -213,34 +213,48 @@ func backoff(first time.Duration, attempt int32) time.Duration {
 // decideScopeCancel ends a cancelled scope once nothing executes in it.
 func (r *Run) decideScopeCancel() Event {
 	for _, s := range r.cancelling {
-		if s.owner == nil {
-			if r.executing > 0 || r.children > 0 {
-				continue
-			}
-			if s.cancel.err == nil {
-				return &RunCancelled{}
-			}
-			return &RunFailed{Error: s.cancel.err}
+		var e Event
+		switch {
+		case s.owner == nil:
+			e = r.decideRunEnd(s)
+		case !s.owner.scope.cancelled():
+			e = r.decideIterationCancel(s)
 		}
-		if s.owner.scope.cancelled() {
-			continue
+		if e != nil {
+			return e
 		}
-		if x := s.owner.ext.expansion; x.separate != nil && x.separate.failure == nil {
-			if s.live == 0 {
-				return &IterationCancelled{Path: s.name(), Error: s.cancel.err}
-			}
-			continue
-		}
-		if r.hasLiveWork(s.owner) {
-			continue
-		}
-		cause := s.cancel.err
-		if x := s.owner.ext.expansion.separate; x != nil {
-			cause = x.failure
-		}
-		return &NodeFailed{Path: s.owner.path(), Error: cause}
 	}
 	return nil
+}
+
+// decideRunEnd ends a run whose outermost scope is cancelled; nil while anything executes.
+func (r *Run) decideRunEnd(s *scope) Event {
+	switch {
+	case r.executing > 0 || r.children > 0:
+		return nil
+	case s.cancel.err == nil:
+		return &RunCancelled{}
+	}
+	return &RunFailed{Error: s.cancel.err}
+}
+
+// decideIterationCancel ends a cancelled iteration: alone where iterations fail separately,
+// otherwise with its composite; nil while anything executes in it.
+func (r *Run) decideIterationCancel(s *scope) Event {
+	cause, separate := s.cancel.err, s.owner.ext.expansion.separate
+	if separate != nil && separate.failure == nil {
+		if s.live > 0 {
+			return nil
+		}
+		return &IterationCancelled{Path: s.name(), Error: cause}
+	}
+	if r.hasLiveWork(s.owner) {
+		return nil
+	}
+	if separate != nil {
+		cause = separate.failure
+	}
+	return &NodeFailed{Path: s.owner.path(), Error: cause}
 }
 
 func (r *Run) hasLiveWork(n *nodeState) bool {

@@ -14,26 +14,7 @@ func TestUsedFlowsAreReadOnlyFromTheFolderOfTheFlowOrAllowedFolders(t *testing.T
 	parent := func(ref string) string {
 		return "weir: 1\nname: parent\nnodes:\n  c: {type: flow, with: {flow: " + ref + "}}\n"
 	}
-	root := t.TempDir()
-	for name, text := range map[string]string{
-		"shared/child.yaml": child, "project/child.yaml": child, "project/below/child.yaml": child,
-		"projectx/child.yaml": child,
-	} {
-		file := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for link, to := range map[string]string{
-		"project/out.yaml": "../shared/child.yaml", "project/in.yaml": "below/child.yaml", "project/folder": "../shared",
-	} {
-		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
-			t.Skip("no symbolic links: ", err)
-		}
-	}
+	root := foldersWithLinks(t, child)
 	shared := filepath.Join(root, "shared")
 	for _, c := range []struct {
 		name, ref string
@@ -68,4 +49,27 @@ func TestUsedFlowsAreReadOnlyFromTheFolderOfTheFlowOrAllowedFolders(t *testing.T
 			}
 		})
 	}
+}
+
+// foldersWithLinks returns a folder with folders that hold the flow child.yaml, and links
+// between them.
+func foldersWithLinks(t *testing.T, child string) string {
+	t.Helper()
+	root := t.TempDir()
+	for _, folder := range []string{"shared", "project", "project/below", "projectx"} {
+		if err := os.MkdirAll(filepath.Join(root, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, folder, "child.yaml"), []byte(child), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{
+		"project/out.yaml": "../shared/child.yaml", "project/in.yaml": "below/child.yaml", "project/folder": "../shared",
+	} {
+		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
+			t.Skip("no symbolic links: ", err)
+		}
+	}
+	return root
 }

@@ -68,7 +68,7 @@ func randomTolerant(rng *rand.Rand) map[string]any {
 // has left nothing, and every other item has its result and all that it wrote.
 func checkTolerant(report SimReport, last *engine.Run) error {
 	if report.Status != engine.Completed || len(report.Interrupts) > 0 {
-		return fmt.Errorf("%s (%v) with the questions %v", report.Status, report.Error, report.Interrupts)
+		return fmt.Errorf("%s (%w) with the questions %v", report.Status, report.Error, report.Interrupts)
 	}
 	get := func(name string) any { v, _ := report.Outputs.Get(name); return v }
 	var results, failed []any

@@ -343,10 +343,8 @@ func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *stor
 	if t != nil {
 		f = t.Session.flow
 	}
-	if c.m.current != nil && f != nil {
-		if f, err = c.m.current(ctx, f); err != nil {
-			return false, err
-		}
+	if f, err = c.m.currentFlow(ctx, f); err != nil {
+		return false, err
 	}
 	if err := c.m.checkCanStartRound(f, said); err != nil {
 		if t == nil || t.recovered {
@@ -376,15 +374,7 @@ func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *stor
 			t.attach(x.ID, x, 0, 0, 0)
 		}
 	}}
-	x, err := c.m.local.StartRound(ctx, p, b, start)
-	if errors.Is(err, store.ErrExists) {
-		known, e := c.m.store.FindQueued(ctx, q.ID)
-		if e != nil || known.TakenBy != "" {
-			return e == nil, e // another process was faster
-		}
-		b.ID = runner.NewID() // not the message has a round, but a run has its id
-		x, err = c.m.local.StartRound(ctx, p, b, start)
-	}
+	x, err := c.makeRound(ctx, p, b, start)
 	switch {
 	case isUnfit(err) && t != nil && !t.recovered: // the state of the user
 		return true, c.reject(t, err, c.m.store.RemoveQueued(ctx, q.ID))
@@ -395,6 +385,24 @@ func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *stor
 	}
 	c.extendExpiry(ctx, row, f)
 	return c.awaitNewRound(ctx, f, &next, x, q.ID, said)
+}
+
+// makeRound makes a round and starts it. store.ErrExists if another process has started one for the
+// message.
+func (c *driver) makeRound(ctx context.Context, p *runner.Program, b runner.StartOptions, start runner.RoundStart) (*runner.Execution, error) {
+	x, err := c.m.local.StartRound(ctx, p, b, start)
+	if !errors.Is(err, store.ErrExists) {
+		return x, err
+	}
+	known, e := c.m.store.FindQueued(ctx, start.Message)
+	if e != nil {
+		return nil, fmt.Errorf("message %s: %w", start.Message, e)
+	}
+	if known.TakenBy != "" {
+		return nil, err
+	}
+	b.ID = runner.NewID() // not the message has a round, but a run has its id
+	return c.m.local.StartRound(ctx, p, b, start)
 }
 
 // roundID returns the id of the round that a message starts: the id of the message if it

@@ -167,3 +167,11 @@ func (m *Manager) counterOf(s convo.Settings) (convo.Counter, error) {
 	}
 	return c, nil
 }
+
+// currentFlow returns the flow with which a new round of f starts; nil for nil.
+func (m *Manager) currentFlow(ctx context.Context, f *flow.Flow) (*flow.Flow, error) {
+	if m.current == nil || f == nil {
+		return f, nil
+	}
+	return m.current(ctx, f)
+}

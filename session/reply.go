@@ -126,20 +126,7 @@ func (t *Reply) readState(ctx context.Context) (ReplyState, error) {
 		if err != nil {
 			return s, err
 		}
-		at := time.UnixMilli(c.At)
-		if s.Started.IsZero() {
-			s.Started = at
-		}
-		s.Took = at.Sub(s.Started)
-		for _, e := range c.Events {
-			if start, ok := e.(*engine.RunStarted); ok && len(start.Contexts) > 0 {
-				from, s.Omitted = start.Contexts[0].At, epochOf(start.Contexts[0].Body)
-				for _, seed := range start.Contexts[1:] {
-					from += seed.Adds
-				}
-			}
-			s.addEvent(e)
-		}
+		from = s.addCommit(&c, from)
 	}
 	if s.Messages, err = t.messages(ctx, from); err != nil {
 		return s, err
@@ -153,6 +140,26 @@ func (t *Reply) readState(ctx context.Context) (ReplyState, error) {
 		s.Text, _ = onlyText(s.Outputs)
 	}
 	return s, err
+}
+
+// addCommit adds a commit of the round to its state. It returns the position of the first
+// message of the round: from, or what the start of the round says.
+func (s *ReplyState) addCommit(c *engine.Commit, from int) int {
+	at := time.UnixMilli(c.At)
+	if s.Started.IsZero() {
+		s.Started = at
+	}
+	s.Took = at.Sub(s.Started)
+	for _, e := range c.Events {
+		if start, ok := e.(*engine.RunStarted); ok && len(start.Contexts) > 0 {
+			from, s.Omitted = start.Contexts[0].At, epochOf(start.Contexts[0].Body)
+			for _, seed := range start.Contexts[1:] {
+				from += seed.Adds
+			}
+		}
+		s.addEvent(e)
+	}
+	return from
 }
 
 // messages returns the messages that the run of the reply added from a position on. They

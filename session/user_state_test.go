@@ -137,33 +137,26 @@ func TestParallelRoundsCombineTheirUserState(t *testing.T) {
 		text := strings.Replace(userFlow, "  note:\n", "  ask: {type: userInput, with: {prompt: \"Go?\"}}\n  note:\n    after: ask\n", 1)
 		w, f := openVisits(t, path, text)
 		const sessions = 12
-		var wg sync.WaitGroup
-		for i := range sessions {
-			wg.Go(func() {
-				s, err := w.Session(t.Context(), f, weir.SessionOptions{User: "ada", Thread: strings.Repeat("t", i+1)})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				st, err := send(t, s, strings.Repeat("x", i+1), weir.SendOptions{}).Wait(t.Context())
-				if err != nil || len(st.Interrupts) != 1 {
-					t.Error(st, err)
-				}
-			})
-		}
-		wg.Wait()
-		for i := range sessions {
-			wg.Go(func() {
-				s, err := w.Session(t.Context(), f, weir.SessionOptions{User: "ada", Thread: strings.Repeat("t", i+1)})
-				if err == nil {
-					_, err = send(t, s, "go", weir.SendOptions{}).Wait(t.Context())
-				}
-				if err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
+		inParallel(sessions, func(i int) {
+			s, err := w.Session(t.Context(), f, weir.SessionOptions{User: "ada", Thread: strings.Repeat("t", i+1)})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			st, err := send(t, s, strings.Repeat("x", i+1), weir.SendOptions{}).Wait(t.Context())
+			if err != nil || len(st.Interrupts) != 1 {
+				t.Error(st, err)
+			}
+		})
+		inParallel(sessions, func(i int) {
+			s, err := w.Session(t.Context(), f, weir.SessionOptions{User: "ada", Thread: strings.Repeat("t", i+1)})
+			if err == nil {
+				_, err = send(t, s, "go", weir.SendOptions{}).Wait(t.Context())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
 		list, err := w.UserState(t.Context(), "ada")
 		if err != nil || len(list) != 5 {
 			t.Fatal(list, err)
@@ -173,6 +166,15 @@ func TestParallelRoundsCombineTheirUserState(t *testing.T) {
 			t.Errorf("%+v", list)
 		}
 	})
+}
+
+// inParallel calls act with the numbers below n, all at the same time.
+func inParallel(n int, act func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { act(i) })
+	}
+	wg.Wait()
 }
 
 func TestUserStateIsCheckedSetAndBounded(t *testing.T) {
@@ -200,12 +202,7 @@ func TestUserStateIsCheckedSetAndBounded(t *testing.T) {
 		if err := w.SetUserState(t.Context(), f, "ada", map[string]any{"visits": 40}, "root"); err != nil {
 			t.Fatal(err)
 		}
-		for key, value := range map[string]any{"visits": "many", "no": 1, "heard": []any{strings.Repeat("x", flow.MaxScopedBytes)}} {
-			err := w.SetUserState(t.Context(), f, "ada", map[string]any{key: value}, "root")
-			if e, ok := errors.AsType[*engine.Error](err); !ok || e.Code != engine.CodeInput {
-				t.Error(key, err)
-			}
-		}
+		checkUserValuesAreRefused(t, w, f, map[string]any{"visits": "many", "no": 1, "heard": []any{strings.Repeat("x", flow.MaxScopedBytes)}})
 		st := weirkit.SendAndWait(t, s2, strings.Repeat("x", flow.MaxScopedBytes), weir.SendOptions{})
 		if st.Status != engine.Failed || st.Error.Code != engine.CodeStateSize {
 			t.Error(st.Status, st.Error)
@@ -220,6 +217,16 @@ func TestUserStateIsCheckedSetAndBounded(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+func checkUserValuesAreRefused(t *testing.T, w *weir.Weir, f *weir.Flow, values map[string]any) {
+	t.Helper()
+	for key, value := range values {
+		err := w.SetUserState(t.Context(), f, "ada", map[string]any{key: value}, "root")
+		if e, ok := errors.AsType[*engine.Error](err); !ok || e.Code != engine.CodeInput {
+			t.Error(key, err)
+		}
+	}
 }
 
 func TestUserStateNeedsAReducerThatCommutes(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestInversionsAreThePairsInDescendingOrder(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
+	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		list := make([]int, r.IntN(40))
 		for i := range list {

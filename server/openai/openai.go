@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/engine"
@@ -121,10 +122,8 @@ func refuse(name string, v json.RawMessage, neutral ...string) error {
 	if text == "" || text == "null" {
 		return nil
 	}
-	for _, n := range neutral {
-		if text == n {
-			return nil
-		}
+	if slices.Contains(neutral, text) {
+		return nil
 	}
 	return server.InvalidRequest("body."+name, name+" is not supported: the flow decides that")
 }

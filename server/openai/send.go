@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +52,7 @@ func (q *request) send(c *server.Caller, r *http.Request) (*exchange, error) {
 		return nil, err
 	}
 	if explicit == nil && q.who.known {
-		x.key = x.historyKey(append(x.history[:len(x.history):len(x.history)], x.message))
+		x.key = x.historyKey(append(slices.Clip(x.history), x.message))
 		defer c.Enter(x.key)()
 		if attached, err := x.attach(); attached || err != nil {
 			return x, err
@@ -245,7 +246,7 @@ func (x *exchange) remember(answer string) (*position, error) {
 	if !x.who.known {
 		return at, nil
 	}
-	seen := append(x.history[:len(x.history):len(x.history)], x.message, convo.Message{Role: convo.Assistant, Text: answer})
+	seen := append(slices.Clip(x.history), x.message, convo.Message{Role: convo.Assistant, Text: answer})
 	return at, x.put(kindHistory, x.historyKey(seen), at)
 }
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -55,9 +56,7 @@ func (c *chat) send(t *testing.T, p *servertest.Process) reply {
 		content["user"] = c.user
 	}
 	header := map[string]string{}
-	for k, v := range c.header {
-		header[k] = v
-	}
+	maps.Copy(header, c.header)
 	status, h, text := post(t, p.URL+"/v1/chat/completions", c.token, content, header)
 	var body struct {
 		Choices []struct{ Message message }
@@ -99,7 +98,7 @@ func request(t *testing.T, url, token string, content any, header map[string]str
 	for k, v := range header {
 		q.Header.Set(k, v)
 	}
-	a, err := http.DefaultClient.Do(q)
+	a, err := new(http.Client).Do(q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,9 +302,7 @@ func TestResponsesAndConversationsBelongToTheirUser(t *testing.T) {
 	}
 	ask := func(more map[string]any) map[string]any {
 		content := map[string]any{"model": "talk", "input": "x"}
-		for k, v := range more {
-			content[k] = v
-		}
+		maps.Copy(content, more)
 		return content
 	}
 	response := id("/v1/responses", ada, ask(nil))
@@ -322,7 +319,7 @@ func TestResponsesAndConversationsBelongToTheirUser(t *testing.T) {
 		}
 		q.Header.Set("Content-Type", "application/json")
 		q.Header.Set("Authorization", "Bearer "+bob)
-		a, err := http.DefaultClient.Do(q)
+		a, err := new(http.Client).Do(q)
 		if err != nil {
 			t.Fatal(err)
 		}

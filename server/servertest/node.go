@@ -92,7 +92,7 @@ func install(t *testing.T, packages []string) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), installTime)
 	defer cancel()
-	c := exec.CommandContext(ctx, "npm", append([]string{"install", "--prefix", dir, "--no-audit", "--no-fund", "--no-save", "--loglevel=error"}, packages...)...) //nolint:gosec // packages that the tests name
+	c := exec.CommandContext(ctx, "npm", append([]string{"install", "--prefix", dir, "--no-audit", "--no-fund", "--no-save", "--loglevel=error"}, packages...)...)
 	if out, err := c.CombinedOutput(); err != nil {
 		missing(t, "npm could not install "+strings.Join(packages, " ")+": "+err.Error()+"\n"+string(out))
 	}

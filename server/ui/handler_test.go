@@ -15,7 +15,13 @@ import (
 	"github.com/weir-run/weir/server/ui"
 )
 
-func get(t *testing.T, path string, headers map[string]string) *http.Response {
+type response struct {
+	StatusCode int
+	Header     http.Header
+	Body       io.Reader
+}
+
+func get(t *testing.T, path string, headers map[string]string) response {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
 	for k, v := range headers {
@@ -23,7 +29,7 @@ func get(t *testing.T, path string, headers map[string]string) *http.Response {
 	}
 	w := httptest.NewRecorder()
 	ui.Handler().ServeHTTP(w, r)
-	return w.Result()
+	return response{w.Code, w.Header(), w.Body}
 }
 
 func textOf(t *testing.T, r io.Reader) string {

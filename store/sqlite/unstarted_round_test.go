@@ -53,14 +53,7 @@ func TestUnstartedRoundContinues(t *testing.T) {
 			if row, err := s.Info(t.Context()); err != nil || row.Holder != "" {
 				t.Errorf("%+v %v", row, err)
 			}
-			ms, err := s.Messages(t.Context(), 0, 10)
-			if err != nil {
-				t.Fatal(err)
-			}
-			texts := []string{}
-			for _, m := range ms {
-				texts = append(texts, m.Message.Text)
-			}
+			texts := historyOf(t, s)
 			if want := []string{"hello", "1: hello"}; name != "cancelled" && !slices.Equal(texts, want) {
 				t.Errorf("the history is %q, expected %q", texts, want)
 			}
@@ -69,6 +62,20 @@ func TestUnstartedRoundContinues(t *testing.T) {
 			}
 		})
 	}
+}
+
+// historyOf returns the texts of a session.
+func historyOf(t *testing.T, s *weir.Session) []string {
+	t.Helper()
+	ms, err := s.Messages(t.Context(), 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{}
+	for i := range ms {
+		texts = append(texts, ms[i].Message.Text)
+	}
+	return texts
 }
 
 // unstartedRound returns a session whose round r has no commit.
