@@ -18,6 +18,8 @@ type Definition struct {
 	Session     map[string]any `json:"session,omitempty"`
 	// Budget bounds what a run may spend on models, as flow.Spend does.
 	Budget map[string]any `json:"budget,omitempty"`
+	// Timeout limits the time of a run, waits included: "10m", or seconds.
+	Timeout any `json:"timeout,omitempty"`
 	// Uses pins flows that nodes name to fingerprints.
 	Uses    map[string]string   `json:"uses,omitempty"`
 	Inputs  map[string]any      `json:"inputs,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/flow"
@@ -41,7 +42,7 @@ func TestEveryDefinitionKeyReachesTheFlow(t *testing.T) {
 	}
 	defer func() { _ = w.Close(t.Context()) }()
 	f, err := w.Define(weir.Definition{
-		Name: "all", Description: "What it is.", Budget: map[string]any{"maxCalls": 3}, Context: map[string]any{"model": "script/demo"},
+		Name: "all", Timeout: "10m", Description: "What it is.", Budget: map[string]any{"maxCalls": 3}, Context: map[string]any{"model": "script/demo"},
 		Nodes: map[string]weir.NodeSpec{"a": {
 			Type: "llmRequest", In: map[string]any{"message": "x"}, Description: "One.", Budget: map[string]any{"maxTokens": 5},
 			InterruptBefore: true, InterruptAfter: true,
@@ -51,7 +52,7 @@ func TestEveryDefinitionKeyReachesTheFlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := f.Node("a")
-	if f.Description != "What it is." || f.Spend.MaxCalls != 3 || n.Description != "One." || n.Spend.MaxTokens != 5 || !n.InterruptBefore || !n.InterruptAfter {
+	if f.Description != "What it is." || f.Spend.MaxCalls != 3 || f.Timeout != 10*time.Minute || n.Description != "One." || n.Spend.MaxTokens != 5 || !n.InterruptBefore || !n.InterruptAfter {
 		t.Errorf("flow %+v, node %+v", f, n)
 	}
 }

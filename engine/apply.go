@@ -137,10 +137,13 @@ func (r *Run) applyRare(e Event) error {
 		r.Start = &start
 	case *RunCompleted:
 		r.ended, r.outputs, r.absent, r.finished = Completed, e.Outputs, e.Absent, nil
+		delete(r.due, runTimer)
 	case *RunFailed:
 		r.ended, r.failure = Failed, e.Error
+		delete(r.due, runTimer)
 	case *RunCancelled:
 		r.ended = Cancelled
+		delete(r.due, runTimer)
 	case *RunStarted:
 		return invalid("a second run.started")
 	default:
@@ -160,6 +163,7 @@ func (r *Run) applyStart(e *RunStarted) {
 	for _, n := range e.State {
 		r.state = r.state.with(n.Name, n.Value)
 	}
+	r.startRunTimer()
 	r.applyContexts(e.Contexts)
 	r.root = r.openScope(r.plan.Root, nil, 0, nil)
 	r.root.limitTo(e.Targets)

@@ -350,6 +350,7 @@ func (r *Run) CanOverride(path string) bool {
 // continues. Nodes that were cancelled or failed because of it are ready again.
 func (r *Run) reopenAfterFailure(target *nodeState) {
 	r.ended, r.failure, r.cancelling = Pending, nil, nil
+	r.startRunTimer()
 	r.reopen(r.root, target)
 }
 

@@ -21,6 +21,7 @@ const (
 	CodeNondeterministic = "node_nondeterministic"
 	CodeEffectUnknown    = "effect_outcome_unknown"
 	CodeTimeout          = "node_timeout"
+	CodeRunTimeout       = "run_timeout"
 	CodeContext          = "context_invalid"
 	CodeValue            = "value_invalid"
 	CodeOutput           = "output_unresolved"
@@ -168,6 +169,7 @@ func runErrorCodes() []CodeInfo {
 		{CodeNodePanic, "The code of a node panicked.", "Correct the node type; the hint shows the place."},
 		{CodeNondeterministic, "A re-entered node requested something different under the key of a completed effect.", "Take time and randomness from the node's Ctx, and request effects in the same order."},
 		{CodeEffectUnknown, "The process ended or the connection was lost while an effect was in flight, and its outcome is unknown.", "Find out whether it happened, then retry, complete or skip the node; `onUnknown: retry` retries without a question."},
+		{CodeRunTimeout, "The run took longer than the `timeout:` of its flow, from its start and with all waits.", "Increase the timeout of the flow, or continue the run with `weir retry`, which starts the time again."},
 		{CodeTimeout, "A node took longer than its `timeout:`.", "Increase the timeout, or add `retry:`."},
 		{CodeContext, "A context that a node uses does not exist, or was not granted to the node.", "Connect its handle to a port of type context."},
 		{CodeValue, "A value does not fit its port, or cannot be stored in a journal.", "Convert it with a transform or template node; in Go, return values that JSON can represent."},

@@ -196,7 +196,7 @@ func (r *Run) Status() Status {
 		return r.ended
 	case r.Start == nil:
 		return Pending
-	case r.executing == 0 && len(r.due) == 0 && r.waitingNodes > 0 && !slices.ContainsFunc(r.ready, (*nodeState).startable) && r.childrenPaused():
+	case r.executing == 0 && r.nodeTimers() == 0 && r.waitingNodes > 0 && !slices.ContainsFunc(r.ready, (*nodeState).startable) && r.childrenPaused():
 		return Paused
 	}
 	return Running
@@ -222,7 +222,7 @@ func (r *Run) Activity() Activity {
 		return Executing
 	case !r.childrenPaused():
 		return AwaitsChildren
-	case len(r.due) > 0:
+	case r.nodeTimers() > 0:
 		return AwaitsTimers
 	}
 	return Executing

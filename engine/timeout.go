@@ -7,6 +7,38 @@ import "strings"
 // its function executes, the runner enforces the limit; a child run has its own limit.
 const timeoutTimer = ":timeout"
 
+// runTimer is the id of the timer that limits the time of the whole run: that of a node
+// without a path.
+const runTimer = timeoutTimer
+
+// startRunTimer starts the timer of the whole run, if its flow has a timeout.
+func (r *Run) startRunTimer() {
+	if total := r.plan.Flow.Timeout; total > 0 {
+		r.setTimer(runTimer, r.now+max(total.Milliseconds(), 1))
+	}
+}
+
+// nodeTimers returns the number of timers that continue the run, without the one that ends it.
+func (r *Run) nodeTimers() int {
+	if _, limited := r.due[runTimer]; limited {
+		return len(r.due) - 1
+	}
+	return len(r.due)
+}
+
+// timeOutRun cancels everything that is in progress; the run fails once nothing executes.
+func (r *Run) timeOutRun() {
+	delete(r.due, runTimer)
+	if r.root.cancelled() {
+		return
+	}
+	r.cancelScope(r.root, &Error{
+		Code: CodeRunTimeout, Permanent: true,
+		Message: "the run took longer than " + r.plan.Flow.Timeout.String(),
+		Hint:    "increase `timeout:` of the flow and start the run again, or continue this one with `weir retry`",
+	})
+}
+
 // startWaitTimer starts the timeout timer of a suspended node.
 func (r *Run) startWaitTimer(n *nodeState) {
 	total := n.plan.Def.Timeout.Total
@@ -25,6 +57,10 @@ func (r *Run) stopWaitTimer(n *nodeState) {
 
 // applyTimeout lists a node that timed out, so that it fails.
 func (r *Run) applyTimeout(e *TimerFired) error {
+	if e.ID == runTimer {
+		r.timeOutRun()
+		return nil
+	}
 	n := r.node(strings.TrimSuffix(e.ID, timeoutTimer))
 	if n == nil {
 		return invalid("%s names %s, which does not exist", e.Kind(), e.ID)

@@ -28,6 +28,9 @@ type Flow struct {
 	Session SessionSettings
 	// Spend limits the spending of a run on models, including its children.
 	Spend SpendLimits
+	// Timeout limits the time of a run from its start to its end, waits included; 0 is no
+	// limit.
+	Timeout time.Duration
 	// Inputs are the declared inputs of a run, sorted by name.
 	Inputs []Input
 	// Uses are the flows that its nodes run, by Ref, without the flow itself.

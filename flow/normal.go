@@ -27,6 +27,7 @@ func (f *Flow) Normal() ([]byte, error) {
 	w.context(f.Context)
 	w.sessions(f.Session)
 	w.spend(f.Spend)
+	w.duration("timeout", f.Timeout)
 	w.inputs(f.Inputs)
 	w.state(f.State)
 	w.uses(f.Uses)

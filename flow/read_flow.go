@@ -37,6 +37,12 @@ func (l *loader) settings(doc *value) *Flow {
 	if v := doc.get("budget"); v != nil {
 		l.flow.Spend = l.spend(v)
 	}
+	if v := doc.get("timeout"); v != nil && v.kind != kindNull {
+		before := len(l.problems)
+		if l.flow.Timeout = l.duration(v, "timeout"); l.flow.Timeout == 0 && len(l.problems) == before {
+			l.reportAt(v, CodeBadDuration, "timeout of a flow must be above 0", "write 30s, 5m or 1h30m, or remove it")
+		}
+	}
 	for _, m := range f.entries("inputs", "declared inputs") {
 		l.input(&m)
 	}

@@ -138,6 +138,7 @@ func flowProperties() obj {
 	})
 	props["session"] = sessionsSchema()
 	props["budget"] = spendSchema()
+	props["timeout"] = obj{"$ref": "#/$defs/duration", "description": "Limits the time of a run, from its start to its end."}
 	props["inputs"] = obj{"type": []any{"object", "null"}, "propertyNames": nameSchema(), "additionalProperties": closed(obj{
 		"type": obj{"enum": portTypes()}, "required": obj{"type": "boolean"}, "default": true, "description": text, "schema": obj{"type": "object"},
 	})}
