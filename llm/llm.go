@@ -65,6 +65,8 @@ type Request struct {
 	AnswerPosition int
 	// Purpose is what the call is for: PurposeTurn or PurposeSummary.
 	Purpose string
+	// Timeouts bound the call in place of the provider's; zero fields leave those.
+	Timeouts Timeouts
 	// Estimate is the maximum usage of the call: its input, the output reserved for it, and
 	// their cost.
 	Estimate Usage

@@ -111,7 +111,10 @@ type Turn struct {
 	Model    string // "provider/model", or only the model if Provider is set
 	// Fallback, if set, replaces Model by several models, of which the next one is asked
 	// after certain failures.
-	Fallback    *Fallback
+	Fallback *Fallback
+	// Timeouts bound each call of the turn, in place of the provider's; zero fields leave
+	// those. Calls for summaries have the provider's.
+	Timeouts    Timeouts
 	System      string
 	Temperature *float64
 	MaxOutput   int // tokens

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,11 @@ const (
 // stopGrace is how long a provider has to return once its context is done. After that
 // the call ends without it.
 const stopGrace = time.Second
+
+// over returns t with the fields of another where t has none.
+func (t Timeouts) over(o Timeouts) Timeouts {
+	return Timeouts{First: cmp.Or(t.First, o.First), Idle: cmp.Or(t.Idle, o.Idle), Total: cmp.Or(t.Total, o.Total)}
+}
 
 func (t Timeouts) orDefaults() Timeouts {
 	set := func(d *time.Duration, otherwise time.Duration) {
@@ -88,7 +94,7 @@ func (w *timeoutWatch) cancelAfter(d time.Duration, what string) *time.Timer {
 	return time.AfterFunc(d, func() {
 		w.cancel(&Error{
 			Code: engine.CodeModelTimeout, Retry: true, Retried: true, OutcomeUnknown: true,
-			Message: fmt.Sprintf("%s: %s within %s; if that is too short, set timeouts for the provider", w.provider, what, d),
+			Message: fmt.Sprintf("%s: %s within %s; if that is too short, set callTimeout of the node or timeouts for the provider", w.provider, what, d),
 		})
 	})
 }
@@ -140,7 +146,7 @@ type generateResult struct {
 func (s *Service) generateWithTimeouts(ctx context.Context, p Provider, req *Request, m *usageMeter) (*Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w := newWatch(req.Provider, s.timeouts[req.Provider], cancel)
+	w := newWatch(req.Provider, req.Timeouts.over(s.timeouts[req.Provider]), cancel)
 	defer w.stopTimers()
 	m.answerStarted = w.chunkArrived
 	calls := context.WithValue(ctx, aliveKey{}, w.bytesArrived)

@@ -66,3 +66,40 @@ func TestAProviderThatIgnoresItsContextIsAbandoned(t *testing.T) {
 		}
 	})
 }
+
+// TestTimeoutsOfATurnReplaceThoseOfTheProvider has an answer that begins too late, one that
+// stops arriving, and one that does not end, each under one bound of the turn; the provider's
+// bounds hold where the turn has none.
+func TestTimeoutsOfATurnReplaceThoseOfTheProvider(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		of, turn llm.Timeouts
+		after    time.Duration
+	}{
+		{"first", llm.Timeouts{First: time.Hour}, llm.Timeouts{First: time.Minute}, time.Minute},
+		{"idle", llm.Timeouts{Idle: time.Hour}, llm.Timeouts{First: 30 * time.Minute, Idle: time.Minute}, 21 * time.Minute},
+		{"total", llm.Timeouts{Total: 2 * time.Hour}, llm.Timeouts{First: -1, Idle: -1, Total: 25 * time.Minute}, 25 * time.Minute},
+		{"the provider's", llm.Timeouts{First: 3 * time.Minute}, llm.Timeouts{Total: time.Minute * 10}, 3 * time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := &tried{tries: []try{func(ctx context.Context, emit func(llm.Chunk)) (*llm.Response, error) {
+					waitFor(ctx, 20*time.Minute)
+					if ctx.Err() == nil {
+						emit(llm.Chunk{Text: "A"})
+					}
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}}}
+				began := time.Now()
+				_, err := llm.NewService(llm.Options{Providers: map[string]llm.Provider{"p": p}, Timeouts: map[string]llm.Timeouts{"p": c.of}}).
+					Turn(t.Context(), newAttempt(t.Context()), llm.Turn{Model: "p/m", Message: &convo.Message{Text: "Hello"}, Timeouts: c.turn})
+				if failed, ok := errors.AsType[*llm.Error](err); !ok || failed.Code != "model_timeout" || time.Since(began) != c.after {
+					t.Errorf("after %s: %v", time.Since(began), err)
+				}
+			})
+		})
+	}
+}

@@ -108,7 +108,7 @@ func (s *Service) newTurn(h Host, t Turn) (*turn, error) {
 	run.settings = set
 	run.req = Request{
 		System: cmp.Or(t.System, set.System), Temperature: set.Temperature,
-		MaxOutput: cmp.Or(t.MaxOutput, set.MaxOutput), Reasoning: cmp.Or(t.Reasoning, set.Reasoning), Schema: t.Schema,
+		MaxOutput: cmp.Or(t.MaxOutput, set.MaxOutput), Reasoning: cmp.Or(t.Reasoning, set.Reasoning), Schema: t.Schema, Timeouts: t.Timeouts,
 		KeepSession: cmp.Or(t.History, set.History) == HistoryServer && !t.SkipHistory,
 	}
 	if err := run.resolveCandidates(set); err != nil {

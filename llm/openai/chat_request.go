@@ -100,6 +100,9 @@ type chatFile struct {
 // chatBody converts req to a Chat Completions request. The token limit is max_completion_tokens at OpenAI, which
 // refuses the older name for reasoning models, and max_tokens elsewhere, because many servers support only that.
 func (p *Provider) chatBody(req *llm.Request) (any, error) {
+	if err := p.checkReasoning(req); err != nil {
+		return nil, err
+	}
 	body := &chatRequest{
 		Model: req.Model, ReasoningEffort: req.Reasoning, Temperature: req.Temperature,
 		StreamOptions: chatStreamOptions{IncludeUsage: true}, Stream: true, ToolChoice: chatToolChoice(req),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/weir-run/weir/convo"
@@ -99,6 +100,9 @@ func continuesSession(req *llm.Request) bool {
 // conversations too, in case the vendor loses one. Instructions and tools apply to one response and are sent each
 // time.
 func (p *Provider) responsesBody(req *llm.Request) (any, error) {
+	if err := p.checkReasoning(req); err != nil {
+		return nil, err
+	}
 	body := &responsesRequest{
 		Model: req.Model, Store: req.KeepSession, Stream: true, Instructions: req.System, Temperature: req.Temperature,
 		MaxOutput: max(req.MaxOutput, 0), ToolChoice: responsesToolChoice(req), Input: []any{},
@@ -134,6 +138,14 @@ func (p *Provider) responsesBody(req *llm.Request) (any, error) {
 		body.Input = append(body.Input, items...)
 	}
 	return body, nil
+}
+
+// checkReasoning refuses a number of tokens to think with: these APIs take words only.
+func (p *Provider) checkReasoning(req *llm.Request) error {
+	if _, err := strconv.Atoi(req.Reasoning); err == nil {
+		return p.errors.InvalidRequest("OpenAI's APIs take no number of tokens for reasoning, got %s: use reasoning with none, minimal, low, medium, high or xhigh in place of thinkingBudget", req.Reasoning)
+	}
+	return nil
 }
 
 // isReasoningModel guesses whether the model reasons: requesting encrypted reasoning from another model is an error.

@@ -31,7 +31,7 @@ before that, beside it and after it.
 | ` + "`schema`" + ` | JSON Schema the final answer has to fit: it is then on the port ` + "`value`" + ` too |
 ` + approveDoc + `
 | ` + "`model`, `provider`" + ` | the model as ` + "`provider/model`" + `; the context's where not given |
-` + fallbackDoc + `| ` + "`system`, `temperature`, `maxOutput`, `reasoning`" + ` | in place of the context's; ` + "`system`" + ` is a template |
+` + fallbackDoc + `| ` + "`system`, `temperature`, `maxOutput`, `reasoning`, `thinkingBudget`" + ` | in place of the context's; ` + "`system`" + ` is a template |
 | ` + "`budget`, `view`, `history`" + ` | as for ` + "`llmRequest`" + `; what is cut from the lane stays in the context |
 
 | output | what |

@@ -66,7 +66,7 @@ func (n *agentNode) newWorker(ctx *node.Ctx, m *convo.Manager) (*agentWorker, er
 	if n.offersTools() {
 		w.orderedTools = w.makeQueueTools()
 	}
-	w.base.Fallback = n.fallback()
+	w.base.Fallback, w.base.Timeouts = n.fallback(), n.CallTimeout.bounds()
 	w.base.Context, w.base.StopAtMax = w.lane, true
 	w.base.Tools = slices.Concat(w.offeredTools, w.orderedTools)
 	w.counter = &countingHost{}

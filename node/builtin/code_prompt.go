@@ -71,7 +71,7 @@ const promptSettingsDoc = "| `prompt` | what the code has to do, a template; `co
 	"| `maxSteps`, `atMax`, `approve` | for its calls of tools, as for `llmRequest` |\n" +
 	"| `learn` | `false` neither uses nor keeps code that did what was asked (`true`) |\n" +
 	"| `system` | instructions beside the agents' own, a template; those of the context are not sent |\n" +
-	"| `temperature`, `maxOutput`, `reasoning`, `budget` | as for `llmRequest` |"
+	"| `temperature`, `maxOutput`, `reasoning`, `thinkingBudget`, `budget` | as for `llmRequest` |"
 
 // promptOutputsDoc are the rows of the outputs that are there with a prompt.
 const promptOutputsDoc = "| `usage` | with `prompt`: `{input, cached, output, reasoning, calls}`: tokens, and how many model calls |\n" +
@@ -105,6 +105,9 @@ func withPromptPorts(p flow.Ports, with map[string]any) flow.Ports {
 // checkPrompt reports what is wrong with the settings of a prompt, as far as their
 // schema cannot say it.
 func checkPrompt(with map[string]any) []flow.Problem {
+	if problems := checkThinking(with); problems != nil {
+		return problems
+	}
 	if !isPrompted(with) {
 		return nil
 	}

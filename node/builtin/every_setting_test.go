@@ -138,12 +138,17 @@ func modelProbes(s probeFlow) map[string]probe {
 		"temperature": {stage: s, value: "0.3"},
 		"maxOutput":   {stage: s, value: "77"},
 		"reasoning":   {stage: s, value: "high"},
+
+		"thinkingBudget": {stage: s, value: "2048"},
 	}
 }
 
 // fallbackProbes adds those of several models. On the stage, two answers are not taken.
 func fallbackProbes(table map[string]probe, s probeFlow) {
 	table["models"] = probe{stage: s, value: "[script/two, script/three]"}
+	for _, key := range []string{"first", "idle", "total"} {
+		table["callTimeout."+key] = probe{stage: s, value: "7m"}
+	}
 	table["on"] = probe{stage: s.setting("models", "[script/two, script/three]"), value: "[model_answer_invalid]"}
 }
 
@@ -218,6 +223,9 @@ func agentProbes() map[string]probe {
 	table["queue.capacity"] = probe{stage: plan, value: "1"}
 	table["queue.tools"] = probe{stage: plan, value: "false"}
 	for name, p := range modelProbes(plan) {
+		if name == "thinkingBudget" { // which the planner does not have
+			continue
+		}
 		table["planner."+name] = probe{stage: plan, value: p.value}
 	}
 	for _, name := range []string{"pre", "todo", "post"} {

@@ -148,7 +148,7 @@ func (o *externalRecorder) note(kind string, v any) {
 // Generate implements weir.Provider: the script's turns, then "ok".
 func (o *externalRecorder) Generate(_ context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	o.note("model", map[string]any{
-		"provider": req.Provider, "model": req.Model, "system": req.System, "messages": req.Messages, "tools": len(req.Tools),
+		"provider": req.Provider, "model": req.Model, "system": req.System, "messages": req.Messages, "tools": len(req.Tools), "timeouts": []time.Duration{req.Timeouts.First, req.Timeouts.Idle, req.Timeouts.Total},
 		"temperature": req.Temperature, "maxOutput": req.MaxOutput, "reasoning": req.Reasoning, "schema": req.Schema, "keep": req.KeepSession,
 	})
 	o.mu.Lock()

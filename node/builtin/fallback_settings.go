@@ -7,8 +7,21 @@ import (
 
 // FallbackSettings list the models that a node asks one after another.
 type FallbackSettings struct {
-	Models []string `json:"models"`
-	On     []string `json:"on"`
+	Models      []string    `json:"models"`
+	On          []string    `json:"on"`
+	CallTimeout callTimeout `json:"callTimeout"`
+}
+
+// callTimeout bounds each model call of a node, in place of the provider's bounds.
+type callTimeout struct {
+	First duration `json:"first"`
+	Idle  duration `json:"idle"`
+	Total duration `json:"total"`
+}
+
+// bounds returns the bounds as the service takes them; zero leaves those of the provider.
+func (c callTimeout) bounds() llm.Timeouts {
+	return llm.Timeouts{First: c.First.Duration, Idle: c.Idle.Duration, Total: c.Total.Duration}
 }
 
 // withFallbackSettings adds the settings of FallbackSettings.
@@ -25,15 +38,29 @@ func withFallbackSettings(properties map[string]any) map[string]any {
 		"type": "array", "minItems": 1, "uniqueItems": true, "items": map[string]any{"enum": codes},
 		"description": "The codes of the failures after which the next of models is asked.",
 	}
+	limits := objectSchema(map[string]any{
+		"first": durationSchema("Until the answer begins: text, reasoning or a tool call."),
+		"idle":  durationSchema("Without anything arriving, once the answer has begun."),
+		"total": durationSchema("Of the whole answer."),
+	})
+	limits["description"] = "How long one model call may take, in place of the provider's timeouts."
+	properties["callTimeout"] = limits
 	return properties
 }
 
 // checkFallbackSettings refuses settings that the others make meaningless.
 func checkFallbackSettings(with map[string]any) []flow.Problem {
-	var out []flow.Problem
+	out := checkThinking(with)
 	for _, key := range []string{"model", "provider"} {
 		if with["models"] != nil && with[key] != nil {
 			out = append(out, settingProblem(key, "models replaces %s: write the model as the first of models", key))
+		}
+	}
+	if limits, ok := with["callTimeout"].(map[string]any); ok {
+		for _, key := range []string{"first", "idle", "total"} {
+			if d, err := durationOf(limits[key]); limits[key] != nil && (err != nil || d <= 0) {
+				out = append(out, settingProblem("callTimeout", "callTimeout.%s must be a duration above 0, such as 20s", key))
+			}
 		}
 	}
 	if with["on"] != nil && with["models"] == nil {
@@ -54,4 +81,5 @@ func (n *FallbackSettings) fallback() *llm.Fallback {
 // compares the codes with llm.FallbackCodes.
 const fallbackDoc = "| `models` | models as `provider/model`, at least two, in place of `model`: the next one is asked if one fails; see [fallback](../fallback.md) |\n" +
 	"| `on` | the codes of the failures after which the next model is asked (default `model_overloaded`, `model_rate_limited`, `model_timeout`, " +
-	"`model_unavailable`, `model_context_length`) |\n"
+	"`model_unavailable`, `model_context_length`) |\n" +
+	"| `callTimeout` | `{first, idle, total}`: how long one model call may take until its answer begins, without anything arriving, and in all, in place of the provider's `timeouts` (`model_timeout`) |\n"

@@ -1,9 +1,11 @@
 package builtin
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
 )
 
@@ -26,5 +28,19 @@ func TestFallbackSettingsThatMeanNothingAreRefused(t *testing.T) {
 	}
 	if got := checkFallbackSettings(map[string]any{"models": list, "on": []any{"model_timeout"}}); got != nil {
 		t.Errorf("valid settings: %v", got)
+	}
+}
+
+func TestCallSettingsThatContradictAreRefused(t *testing.T) {
+	for name, with := range map[string]map[string]any{
+		"thinkingBudget": {"thinkingBudget": int64(2048), "reasoning": "high"},
+		"callTimeout":    {"callTimeout": map[string]any{"first": "0s"}},
+	} {
+		for _, typ := range []string{"llmRequest", "agent", "categorizer", "extract", "summarize"} {
+			spec := Catalogue().Lookup(typ)
+			if got := spec.Check(with); !slices.ContainsFunc(got, func(p flow.Problem) bool { return p.Setting == name }) {
+				t.Errorf("%s of %s: %v", name, typ, got)
+			}
+		}
 	}
 }

@@ -71,7 +71,7 @@ What is asked:
 | setting | what |
 |---|---|
 | ` + "`model`, `provider`" + ` | the model as ` + "`provider/model`" + `; the context's where not given |
-` + fallbackDoc + `| ` + "`system`, `temperature`, `maxOutput`, `reasoning`" + ` | for this call, in place of the context's; ` + "`system`" + ` is a template |
+` + fallbackDoc + `| ` + "`system`, `temperature`, `maxOutput`, `reasoning`, `thinkingBudget`" + ` | for this call, in place of the context's; ` + "`system`" + ` is a template |
 | ` + "`budget`" + ` | ` + "`{window, reserve}`" + ` in tokens, in place of the context's |
 | ` + "`view`" + ` | ` + "`{strategy, low, keepResults, maxResult, summary, model}`" + `: how the context is shown where it outgrows its budget |
 | ` + "`history`" + ` | ` + "`server`" + `: the provider may keep the conversation, and is then sent what is new alone |
@@ -232,7 +232,7 @@ func (n *llmRequestNode) turn(ctx *node.Ctx, m *convo.Manager) (llm.Turn, error)
 	if err != nil {
 		return t, err
 	}
-	t.Fallback = n.fallback()
+	t.Fallback, t.Timeouts = n.fallback(), n.CallTimeout.bounds()
 	t.Schema, t.SkipHistory, t.MaxSteps, t.StopAtMax = n.Schema, n.SkipHistory, n.MaxSteps, n.AtMax == "stop"
 	if t.Tools, err = n.offeredTools(ctx); err != nil {
 		return t, err

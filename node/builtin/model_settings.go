@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"cmp"
+	"strconv"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/flow"
@@ -18,6 +19,7 @@ type ModelSettings struct {
 	Temperature *float64   `json:"temperature"`
 	MaxOutput   int        `json:"maxOutput"`
 	Reasoning   string     `json:"reasoning"`
+	Thinking    int        `json:"thinkingBudget"`
 	History     string     `json:"history"`
 	Budget      callBudget `json:"budget"`
 	View        flow.View  `json:"view"`
@@ -49,6 +51,7 @@ func withCallSettings(properties map[string]any) map[string]any {
 	properties["temperature"] = map[string]any{"type": "number", "minimum": 0, "maximum": 2, "description": "How varied answers are."}
 	properties["maxOutput"] = map[string]any{"type": "integer", "minimum": 1, "description": "The longest answer, in tokens."}
 	properties["reasoning"] = settingSchema("string", "How hard to think, in the provider's words: low, medium, high.")
+	properties["thinkingBudget"] = map[string]any{"type": "integer", "minimum": 1, "description": "The most tokens to think with, in place of reasoning; for models that take a number."}
 	budget := objectSchema(map[string]any{"window": tokens, "reserve": tokens})
 	budget["description"] = "How much one call may be given, in tokens, and what of it is kept for the answer."
 	properties["budget"] = budget
@@ -72,7 +75,7 @@ func (n *ModelSettings) applyTo(s convo.Settings) convo.Settings {
 		s.Temperature = n.Temperature
 	}
 	s.MaxOutput = cmp.Or(n.MaxOutput, s.MaxOutput)
-	s.Reasoning = cmp.Or(n.Reasoning, s.Reasoning)
+	s.Reasoning = cmp.Or(n.reasoning(), s.Reasoning)
 	s.History = cmp.Or(n.History, s.History)
 	s.Window = cmp.Or(n.Budget.Window, s.Window)
 	s.Reserve = cmp.Or(n.Budget.Reserve, s.Reserve)
@@ -80,11 +83,28 @@ func (n *ModelSettings) applyTo(s convo.Settings) convo.Settings {
 	return s
 }
 
+// checkThinking refuses a budget for thinking beside words for it.
+func checkThinking(with map[string]any) []flow.Problem {
+	if with["thinkingBudget"] != nil && with["reasoning"] != nil {
+		return []flow.Problem{settingProblem("thinkingBudget", "thinkingBudget replaces reasoning: set one of them")}
+	}
+	return nil
+}
+
+// reasoning is what is asked of the model's thinking: words of the provider, or a number of
+// tokens.
+func (n *ModelSettings) reasoning() string {
+	if n.Thinking > 0 {
+		return strconv.Itoa(n.Thinking)
+	}
+	return n.Reasoning
+}
+
 // turn is a turn in a context under these settings, with nothing said yet.
 func (n *ModelSettings) turn(ctx *node.Ctx, m *convo.Manager) (llm.Turn, error) {
 	t := llm.Turn{
 		Context: m, Provider: n.Provider, Model: n.Model, Temperature: n.Temperature, MaxOutput: n.MaxOutput,
-		Reasoning: n.Reasoning, History: n.History, Window: n.Budget.Window, Reserve: n.Budget.Reserve, View: n.viewSettings(),
+		Reasoning: n.reasoning(), History: n.History, Window: n.Budget.Window, Reserve: n.Budget.Reserve, View: n.viewSettings(),
 	}
 	var err error
 	t.System, err = n.System.text(ctx, "system")

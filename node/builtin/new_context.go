@@ -29,7 +29,7 @@ work in it. It lives as long as the run.
 | setting | what |
 |---|---|
 | ` + "`base`" + ` | ` + "`fresh`" + ` (default) begins without messages; ` + "`fork`" + ` begins with those of the context it comes from |
-| ` + "`model`, `provider`, `temperature`, `maxOutput`, `reasoning`, `history`, `budget`, `view`" + ` | as in the flow's ` + "`context:`" + `; what is not given is taken from the context it comes from |
+| ` + "`model`, `provider`, `temperature`, `maxOutput`, `reasoning`, `thinkingBudget`, `history`, `budget`, `view`" + ` | as in the flow's ` + "`context:`" + `; what is not given is taken from the context it comes from |
 | ` + "`system`" + ` | its instructions, a template; not given: those of the context with ` + "`fork`" + `, none with ` + "`fresh`" + ` |
 | ` + "`label`" + ` | a name for people, a template |
 | ` + "`messages`" + ` | what has been said in it to begin with, in order |
@@ -48,6 +48,7 @@ The context it comes from is the one on the ` + "`context`" + ` port, else the m
 			"label":    templateSchema("string", "A name for people."),
 			"messages": messagesSchema("What has been said in it to begin with."),
 		})),
+		Check:      checkThinking,
 		Context:    flow.ContextRead,
 		NewContext: true,
 		Examples: []flow.Example{{

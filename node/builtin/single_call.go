@@ -65,7 +65,7 @@ func (n *singleCallNode) ask(
 		system += "\n\n" + t.System
 	}
 	t.System, t.Schema, t.ParseAnswer, t.SkipHistory = system, schema, read, true
-	t.Fallback = n.fallback()
+	t.Fallback, t.Timeouts = n.fallback(), n.CallTimeout.bounds()
 	t.Message = &convo.Message{Role: convo.User, Text: about.Text, Parts: about.Parts}
 	result, err := ctx.LLM().Turn(ctx, ctx.LLMHost(), t)
 	if err != nil {
@@ -93,7 +93,7 @@ func outputUsage(ctx *node.Ctx, u llm.Usage, calls int) {
 const singleCallSettings = "| `model`, `provider` | the model as `provider/model`; the context's where not given |\n" +
 	fallbackDoc +
 	"| `system` | instructions beside the node's own, a template; those of the context are not sent |\n" +
-	"| `temperature`, `maxOutput`, `reasoning`, `budget` | as for `llmRequest` |"
+	"| `temperature`, `maxOutput`, `reasoning`, `thinkingBudget`, `budget` | as for `llmRequest` |"
 
 // singleCallOutputs are the outputs that all asides have.
 const singleCallOutputs = "| `usage` | `{input, cached, output, reasoning, calls}`: tokens, and how many model calls |\n" +
