@@ -25,6 +25,8 @@ func (s *Server) registerRoutes() {
 	s.registerUsage()
 	s.registerLayout()
 	s.registerTimeline()
+	s.registerForkPlan()
+	s.registerDrawing()
 	s.registerNode()
 	s.registerMe()
 	if s.options.Page != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/flow/graph"
 )
 
 // FlowRow is a flow that the server offers.
@@ -55,6 +56,8 @@ type validation struct {
 	Valid       bool      `json:"valid"`
 	Fingerprint string    `json:"fingerprint" doc:"Empty if the flow is not valid"`
 	Problems    []Mistake `json:"problems"`
+	// Layout is set for a valid flow.
+	Layout *graph.Layout `json:"layout,omitempty" doc:"The drawing of a valid flow as positions"`
 }
 
 func (s *Server) registerFlows() {
@@ -126,5 +129,5 @@ func validateFlow(c *call, in *validateInput) (*body[validation], error) {
 	if err != nil {
 		return nil, err
 	}
-	return bodyOf(validation{Valid: true, Fingerprint: f.Fingerprint(), Problems: []Mistake{}}), nil
+	return bodyOf(validation{Valid: true, Fingerprint: f.Fingerprint(), Problems: []Mistake{}, Layout: graph.LayoutOf(f, c.app.Catalogue())}), nil
 }

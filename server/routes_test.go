@@ -72,6 +72,8 @@ func attacks(victim, own objects) map[string]attack {
 		"DELETE /v1/sessions/{session}/queue/{message}": {paths: []string{"/v1/sessions/" + victim.session + "/queue/" + victim.message, "/v1/sessions/" + own.session + "/queue/" + victim.message}},
 		"POST /v1/sessions/{session}/fork":              session("/fork", `{}`),
 		"GET /v1/runs/{run}/graph":                      run("/graph", ""),
+		"POST /v1/runs/{run}/fork/plan":                 run("/fork/plan", `{}`),
+		"GET /v1/runs/{run}/trajectory.svg":             run("/trajectory.svg", ""),
 		"GET /v1/runs/{run}/timeline":                   run("/timeline", ""),
 		"GET /v1/runs/{run}/node":                       run("/node?node=greet", ""),
 		"GET /v1/runs/{run}/value":                      run("/value?node=greet&part=outputs&name=text", ""),

@@ -49,15 +49,18 @@ type overrideInput struct {
 
 type forkInput struct {
 	CommandInput
-	Body struct {
-		From   string          `json:"from,omitempty" doc:"The path of the node that starts anew"`
-		At     int64           `json:"at,omitempty" minimum:"0" doc:"The number of the last event that is shared"`
-		Inputs json.RawMessage `json:"inputs,omitempty" doc:"An object of inputs that differ"`
-		State  json.RawMessage `json:"state,omitempty" doc:"An object that is written to the state where the past ends"`
-		Model  string          `json:"model,omitempty" doc:"Replaces the model from there on"`
-		Breaks []string        `json:"breaks,omitempty" doc:"Pause before these nodes"`
-		Flow   string          `json:"flow,omitempty" doc:"Continue under this flow of the server; without it, under the flow of the run"`
-	}
+	Body forkBody
+}
+
+// forkBody says what a fork shares and what is different in it.
+type forkBody struct {
+	From   string          `json:"from,omitempty" doc:"The path of the node that starts anew"`
+	At     int64           `json:"at,omitempty" minimum:"0" doc:"The number of the last event that is shared"`
+	Inputs json.RawMessage `json:"inputs,omitempty" doc:"An object of inputs that differ"`
+	State  json.RawMessage `json:"state,omitempty" doc:"An object that is written to the state where the past ends"`
+	Model  string          `json:"model,omitempty" doc:"Replaces the model from there on"`
+	Breaks []string        `json:"breaks,omitempty" doc:"Pause before these nodes"`
+	Flow   string          `json:"flow,omitempty" doc:"Continue under this flow of the server; without it, under the flow of the run"`
 }
 
 type rerunInput struct {
@@ -152,37 +155,13 @@ func overrideNode(op string) func(c *call, in *overrideInput) (*body[app.RunRepo
 }
 
 func forkRun(c *call, in *forkInput) (*created[app.RunReport], error) {
-	row, err := c.run(in.Run)
+	o, err := c.forkOptions(in.Run, &in.Body)
 	if err != nil {
-		return nil, err
-	}
-	if row.User != c.who.user && c.who.token != "" {
-		// The fork would carry the other user's name: it inherits the run's.
-		return nil, notFound("run of your own", in.Run)
-	}
-	if _, err := c.flowOf(row.Flow); err != nil {
-		return nil, err
-	}
-	o := weir.ForkOptions{From: in.Body.From, At: in.Body.At, Breaks: in.Body.Breaks, By: c.by(), Origin: "api"}
-	if in.Body.Flow != "" {
-		f, err := c.flow(in.Body.Flow)
-		if err != nil {
-			return nil, err
-		}
-		o.Flow = f.Flow
-	}
-	if o.Model, err = c.modelOr(in.Body.Model, ""); err != nil {
-		return nil, err
-	}
-	if o.Inputs, err = objectOf("body.inputs", in.Body.Inputs); err != nil {
-		return nil, err
-	}
-	if o.State, err = objectOf("body.state", in.Body.State); err != nil {
 		return nil, err
 	}
 	return c.newRun("fork "+in.Run, &in.CommandInput, in.Body, func(ctx context.Context, id string) error {
 		o.ID = id
-		_, _, err := c.app.Fork(ctx, in.Run, o)
+		_, _, err := c.app.Fork(ctx, in.Run, *o)
 		return err
 	})
 }

@@ -1,6 +1,7 @@
 import { ActionIcon, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
 import { lazy, Suspense, useEffect, useState, type ReactNode } from 'react'
 import { api, clearToken, onUnauthenticated, take, token } from './api/client'
+import { Boundary } from './parts/Boundary'
 import { Failure, Loading } from './parts/common'
 import { Icon, type IconName } from './parts/icons'
 import { Login } from './pages/Login'
@@ -13,10 +14,20 @@ import { waitingQuestions } from './pages/questions'
 
 const RunPage = lazy(() => import('./pages/Run'))
 const Inbox = lazy(() => import('./pages/Inbox'))
+const Chat = lazy(() => import('./pages/Chat'))
+const Sessions = lazy(() => import('./pages/Sessions'))
+const Flows = lazy(() => import('./pages/Flows'))
+const Memory = lazy(() => import('./pages/Memory'))
+const Usage = lazy(() => import('./pages/Usage'))
 
 const nav: { id: keyof typeof t.nav & IconName; page: () => ReactNode }[] = [
   { id: 'runs', page: () => <Runs /> },
   { id: 'inbox', page: () => <Inbox /> },
+  { id: 'chat', page: () => <Chat /> },
+  { id: 'flows', page: () => <Flows /> },
+  { id: 'sessions', page: () => <Sessions /> },
+  { id: 'memory', page: () => <Memory /> },
+  { id: 'usage', page: () => <Usage /> },
 ]
 
 /** The whole page: who is signed in, the menu, and the place that the address names. */
@@ -77,7 +88,7 @@ function Shell() {
       </div>
       <main className="main" id="content" tabIndex={-1}>
         {questions.error?.offline && <div className="banner" role="alert">{t.state.offline}. {t.state.offlineHint}</div>}
-        <Suspense fallback={<Loading />}>{place === 'runs' && path[1] ? <RunPage key={path[1]} id={path[1]} /> : (nav.find((x) => x.id === place) ?? nav[0]).page()}</Suspense>
+        <Boundary key={path.join('/')}><Suspense fallback={<Loading />}>{place === 'runs' && path[1] ? <RunPage key={path[1]} id={path[1]} /> : (nav.find((x) => x.id === place) ?? nav[0]).page()}</Suspense></Boundary>
       </main>
     </div>
   )

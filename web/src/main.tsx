@@ -27,12 +27,15 @@ import '@mantine/core/styles/Group.css'
 import '@mantine/core/styles/Text.css'
 import './page.css'
 import { MantineProvider } from '@mantine/core'
+import { setNonce } from 'get-nonce'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { App } from './App'
 import { theme } from './theme'
 
-export const nonce = document.querySelector<HTMLMetaElement>('meta[name=nonce]')?.content ?? ''
+const nonce = document.querySelector<HTMLMetaElement>('meta[name=nonce]')?.content ?? ''
+
+setNonce(nonce)
 
 createRoot(document.getElementById('root')!).render(
   <StrictMode>

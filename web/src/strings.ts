@@ -11,7 +11,7 @@ export const t = {
   },
   state: {
     loading: 'Loading', retry: 'Try again', offline: 'The server does not answer', offlineHint: 'The page connects again by itself.',
-    failed: 'This could not be loaded', copied: 'Copied', copy: 'Copy', more: 'Load more', whole: 'Load all', download: 'Download', none: 'None', close: 'Close',
+    failed: 'This could not be loaded', broken: 'The page has a fault', copied: 'Copied', copy: 'Copy', more: 'Load more', whole: 'Load all', download: 'Download', none: 'None', close: 'Close',
     live: 'Live', lost: 'Connection lost; connecting again', ended: 'Ended', connecting: 'Connecting',
   },
   runs: {
@@ -43,7 +43,7 @@ export const t = {
   },
   diff: { title: 'Compare', same: 'The two runs are the same', nodes: 'Nodes', inputs: 'Inputs', outputs: 'Outputs', state: 'State', flow: 'Flow', contexts: 'Messages', left: 'A', right: 'B', common: 'messages in common', choose: 'Run to compare with', first: 'The first event that differs', missing: 'not reached' },
   messages: { context: 'Context', empty: 'This context has no messages', tree: 'Contexts', history: 'History', count: 'messages' },
-  flows: { title: 'Flows', empty: 'This server offers no flows', emptyHint: 'Start it with flow files or a folder:', source: 'Source', graph: 'Graph', valid: 'Valid', invalid: 'problems', try: 'Try changes here. They are checked, and not saved.', start: 'Start a run', chat: 'Chat', inputs: 'Inputs', fingerprint: 'Fingerprint', model: 'Model', problem: 'problem', normal: 'Normal form' },
+  flows: { title: 'Flows', empty: 'This server offers no flows', emptyHint: 'Start it with flow files or a folder:', source: 'Source', graph: 'Graph', valid: 'Valid', invalid: 'problems', try: 'Try changes here. They are checked, and not saved.', start: 'Start a run', chat: 'Chat', inputs: 'Inputs', fingerprint: 'Fingerprint', model: 'Model', problem: 'problem', normal: 'Normal form', reset: 'Discard changes' },
   chat: { title: 'Chat', choose: 'Choose a flow', message: 'Message', send: 'Send', newChat: 'New conversation', empty: 'Send the first message', thinking: 'The round is running', openRun: 'Open the run of this round', regenerate: 'Fork here', noFlows: 'No flow of this server takes a message', hint: 'Enter sends, Shift+Enter adds a line', queued: 'in the queue', failed: 'The round failed', waits: 'The round waits for an answer' },
   sessions: { title: 'Sessions', empty: 'No sessions yet', emptyHint: 'A conversation with a flow is a session.', rounds: 'Rounds', messages: 'Messages', thread: 'Thread', updated: 'Last round', queued: 'Queued', trajectory: 'Trajectory', conversation: 'Conversation', roundsTab: 'Rounds', noTrajectory: 'No trajectory was recorded', fork: 'Fork', open: 'Open' },
   memory: { title: 'Memory', empty: 'Nothing is remembered', emptyHint: 'Flows with the memory tools write here.', key: 'Key', text: 'Text', kind: 'Kind', written: 'Written', user: 'User', forget: 'Forget' },

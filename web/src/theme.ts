@@ -9,7 +9,7 @@ export const theme = createTheme({
   spacing: { xs: '4px', sm: '8px', md: '12px', lg: '16px', xl: '24px' },
   headings: { fontWeight: '600', sizes: { h1: { fontSize: '16px', lineHeight: '24px' }, h2: { fontSize: '13px', lineHeight: '20px' }, h3: { fontSize: '13px', lineHeight: '20px' } } },
   primaryColor: 'blue',
-  primaryShade: { light: 8, dark: 6 },
+  primaryShade: 8,
   defaultRadius: 'sm',
   radius: { xs: '2px', sm: '4px', md: '8px' },
   cursorType: 'pointer',

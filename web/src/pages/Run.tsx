@@ -7,6 +7,8 @@ import { cost, count, duration } from '../format'
 import { copyText, Failure, Loading, Status, Tabs } from '../parts/common'
 import { Icon } from '../parts/icons'
 import { save, Values } from '../parts/Value'
+import { ForkForm } from '../run/ForkForm'
+import { Messages } from '../run/Messages'
 import { NodePanel } from '../run/NodePanel'
 import { RunPanel } from '../run/RunPanel'
 import { TimelineView } from '../run/TimelineView'
@@ -15,6 +17,7 @@ import { go, href, useQuery } from '../route'
 import { t } from '../strings'
 import { useLoad, useNow } from '../use'
 
+const Compare = lazy(() => import('../run/Compare'))
 const Graph = lazy(() => import('../run/Graph'))
 
 /** A run: its nodes as tree with times and as graph, all showing the same moment. */
@@ -24,9 +27,9 @@ export default function RunPage({ id }: { id: string }) {
   const run = useRun(id, at)
   const data = run.data
   const now = useNow(!!data && !ended(data.status) && !at)
+  const narrow = useMediaQuery('(max-width: 900px)', window.innerWidth <= 900, { getInitialValueInEffect: false })
   if (!data && run.error) return <Failure error={run.error} retry={run.reload} />
   if (!data) return <Loading />
-  const narrow = useMediaQuery('(max-width: 900px)')
   const view = query.get('view') ?? (narrow ? 'overview' : 'timeline')
   const chosen = { run: query.get('in') ?? data.run, path: query.get('node') ?? '' }
   const choose = (inRun: string, path: string) => set({ node: path, in: inRun === data.run ? '' : inRun, tab: query.get('tab') })
@@ -47,17 +50,20 @@ export default function RunPage({ id }: { id: string }) {
           <Suspense fallback={<Loading />}>
             {view === 'graph' && <Graph run={data.run} nodes={data.nodes ?? []} chosen={chosen.run === data.run ? chosen.path : ''} choose={(p) => choose(data.run, p)} />}
             {view === 'overview' && <RunPanel data={data} now={now} at={at} />}
+            {view === 'messages' && <Messages run={data.run} at={at} event={data.event} contexts={data.contexts ?? []} />}
+            {view === 'compare' && <Compare run={data.run} suggestion={data.fork?.from ?? ''} />}
             {view === 'state' && <div className="body pad"><Values list={data.state ?? []} none={t.state.none} /></div>}
             {view === 'timeline' && <TimelineView data={data} now={now} find={query.get('find') ?? ''} chosen={chosen} choose={choose} />}
           </Suspense>
         </div>
+        {query.get('fork') && <ForkForm data={data} node={query.get('fork')!} close={() => set({ fork: '' })} />}
         <SidePanel data={data} now={now} at={at} chosen={chosen} live={run.live} />
       </div>
     </>
   )
 }
 
-const views = [{ id: 'timeline', label: t.run.timeline }, { id: 'graph', label: t.run.graph }, { id: 'state', label: t.run.state }]
+const views = [{ id: 'timeline', label: t.run.timeline }, { id: 'graph', label: t.run.graph }, { id: 'messages', label: t.run.messages }, { id: 'state', label: t.run.state }, { id: 'compare', label: t.run.compare }]
 
 function SidePanel({ data, now, at, chosen, live }: { data: Timeline; now: number; at: number; chosen: { run: string; path: string }; live: ReturnType<typeof useRun>['live'] }) {
   const [query, set] = useQuery()

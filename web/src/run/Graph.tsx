@@ -67,11 +67,11 @@ function Canvas({ layout, nodes, chosen, choose }: { layout: Layout; nodes?: Run
     <div className="graph" role="application" aria-label={t.run.graph}>
       <ReactFlow
         nodes={cached} edges={edges} nodeTypes={nodeTypes} edgeTypes={edgeTypes} nodesDraggable={false} nodesConnectable={false} edgesFocusable={false} elementsSelectable
-        onlyRenderVisibleElements={!large} fitView minZoom={0.02} maxZoom={2} proOptions={{ hideAttribution: true }} onNodeClick={(_, n) => choose(latest(n.id, states))} zoomOnDoubleClick={false}
+        onlyRenderVisibleElements={!large} minZoom={0.02} maxZoom={2} proOptions={{ hideAttribution: true }} onNodeClick={(_, n) => choose(latest(n.id, states))} zoomOnDoubleClick={false}
       >
         <Background gap={20} size={1} color="var(--line)" />
         {large && <Far boxes={placed.boxes} edges={placed.edges} states={states} run={nodes !== undefined} />}
-        <Fit />
+        <Fit width={layout.width} height={layout.height} />
       </ReactFlow>
     </div>
   )
@@ -104,8 +104,14 @@ function useStable(next: Node<Box>[]): Node<Box>[] {
   )
 }
 
-function Fit() {
-  const { fitView, zoomIn, zoomOut } = useReactFlow()
+/** The buttons of the drawing. It is fitted by the size of the layout: a large one has no elements to measure. */
+function Fit({ width, height }: { width: number; height: number }) {
+  const { fitBounds, zoomIn, zoomOut } = useReactFlow()
+  const ready = useStore((s) => s.width > 0 && s.panZoom !== null)
+  const fit = () => void fitBounds({ x: 0, y: 0, width, height }, { padding: 0.1 })
+  useEffect(() => {
+    if (ready) fit()
+  }, [ready, width, height])
   const far = useStore((s) => s.transform[2] < 0.4)
   useEffect(() => {
     document.querySelector('.graph')?.classList.toggle('far', far)
@@ -114,7 +120,7 @@ function Fit() {
     <div className="graph-tools">
       <ActionIcon variant="default" aria-label={t.run.zoomIn} onClick={() => zoomIn()}>+</ActionIcon>
       <ActionIcon variant="default" aria-label={t.run.zoomOut} onClick={() => zoomOut()}>−</ActionIcon>
-      <ActionIcon variant="default" aria-label={t.run.fit} onClick={() => fitView()}><Icon name="fit" /></ActionIcon>
+      <ActionIcon variant="default" aria-label={t.run.fit} onClick={fit}><Icon name="fit" /></ActionIcon>
       {far && <span className="small dim">{t.run.zoomHint}</span>}
     </div>
   )

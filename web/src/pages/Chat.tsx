@@ -1,0 +1,164 @@
+import { Button, Textarea } from '@mantine/core'
+import { useEffect, useMemo, useRef, useState } from 'react'
+import { api, ApiError, requestKey, take, type Schemas } from '../api/client'
+import { useMay } from '../caller'
+import { ago } from '../format'
+import { Empty, Failure, Loading, RunError, Status } from '../parts/common'
+import { MessageView, type Message } from '../parts/MessageView'
+import { QuestionForm } from '../parts/QuestionForm'
+import { go, href, useRoute } from '../route'
+import { ended, useRun } from '../run/useRun'
+import { t } from '../strings'
+import { useLoad, useNow } from '../use'
+
+/** Flows that take a message, and conversations with them. */
+export default function Chat() {
+  const { path } = useRoute()
+  return path[1] ? <Conversation key={path[1]} id={path[1]} /> : <Choose />
+}
+
+function Choose() {
+  const flows = useLoad((signal) => take(api.GET('/v1/flows', { signal })), [])
+  const sessions = useLoad((signal) => take(api.GET('/v1/sessions', { params: { query: { limit: 50 } }, signal })), [], 5000)
+  const now = useNow(true)
+  const may = useMay('start')
+  const [error, setError] = useState<ApiError>()
+  const talkative = (flows.data?.flows ?? []).filter((f) => takesMessage(f))
+  const open = async (flow: string) => {
+    try {
+      const s = await take(api.POST('/v1/sessions', { params: { header: { 'Idempotency-Key': requestKey() } }, body: { flow } }))
+      go(href(['chat', s.session]))
+    } catch (e) {
+      setError(e as ApiError)
+    }
+  }
+  return (
+    <>
+      <div className="head"><h1>{t.chat.title}</h1></div>
+      <div className="body pad column gap">
+        {error && <Failure error={error} />}
+        {flows.error && <Failure error={flows.error} retry={flows.reload} />}
+        {flows.data && talkative.length === 0 && <Empty title={t.chat.noFlows} />}
+        <div className="cards">
+          {talkative.map((f) => (
+            <article className="card column" style={{ gap: 8 }} key={f.name}>
+              <b>{f.name}</b>
+              <div className="dim grow">{f.description}</div>
+              {may && <div><Button variant="default" onClick={() => open(f.name)}>{t.chat.newChat}</Button></div>}
+            </article>
+          ))}
+        </div>
+        {(sessions.data?.sessions ?? []).map((s) => (
+          <a key={s.session} className="row" href={href(['chat', s.session])}>
+            <span>{s.flow}</span><span className="mono small dim cut">{s.session}</span><span className="grow" /><span className="small dim">{s.messages} {t.messages.count}, {ago(Date.parse(s.updated), now)}</span>
+          </a>
+        ))}
+      </div>
+    </>
+  )
+}
+
+/** A flow takes a message if it has no required input but the message. */
+function takesMessage(f: Schemas['FlowRow']): boolean {
+  const schema = f.inputs as { properties?: Record<string, unknown>; required?: string[] }
+  return !!schema.properties?.message && (schema.required ?? []).every((x) => x === 'message')
+}
+
+function Conversation({ id }: { id: string }) {
+  const may = useMay('start')
+  const session = useLoad((signal) => take(api.GET('/v1/sessions/{session}', { params: { path: { session: id } }, signal })), [id], 1500)
+  const length = session.data?.messages ?? 0
+  const from = Math.max(0, length - 200)
+  const list = useLoad((signal) => take(api.GET('/v1/sessions/{session}/messages', { params: { path: { session: id }, query: { from, limit: 1000 } }, signal })), [id, from, length, session.data?.run])
+  const [kept, setKept] = useState<Schemas['MessageRow'][]>([])
+  useEffect(() => {
+    if (list.data) setKept(list.data.messages ?? [])
+  }, [list.data])
+  const [text, setText] = useState('')
+  const [pending, setPending] = useState<string[]>([])
+  const [error, setError] = useState<ApiError>()
+  const [run, setRun] = useState('')
+  const round = session.data?.run || run || kept.at(-1)?.run || ''
+  const end = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    void end.current?.scrollIntoView({ block: 'end' })
+  }, [kept.length, pending.length])
+  const send = async () => {
+    const message = text.trim()
+    if (!message) return
+    setText('')
+    setError(undefined)
+    setPending((p) => [...p, message])
+    try {
+      const r = await take(api.POST('/v1/sessions/{session}/messages', { params: { path: { session: id }, query: { wait: 1 }, header: { 'Idempotency-Key': requestKey() } }, body: { message: message as never } }))
+      if (r!.run) setRun(r!.run)
+      session.reload()
+      list.reload()
+    } catch (e) {
+      setError(e as ApiError)
+      setText(message)
+    } finally {
+      setPending((p) => p.filter((x) => x !== message))
+    }
+  }
+  const fork = async (at: number) => {
+    const s = await take(api.POST('/v1/sessions/{session}/fork', { params: { path: { session: id }, header: { 'Idempotency-Key': requestKey() } }, body: { at } }))
+    go(href(['chat', s.session]))
+  }
+  if (session.error && !session.data) return <Failure error={session.error} retry={session.reload} />
+  if (!session.data) return <Loading />
+  const shown = new Set(kept.map((m) => m.message.text as string))
+  return (
+    <>
+      <div className="head">
+        <div className="column grow"><h1>{session.data.flow}</h1><span className="mono small dim cut">{id}</span></div>
+        {round && <a href={href(['runs', round])}>{t.chat.openRun}</a>}
+        <a href={href(['sessions', id])}>{t.nav.sessions}</a>
+      </div>
+      <div className="body">
+        <div className="pad narrow column" style={{ gap: 8 }} role="log" aria-label={t.chat.title}>
+          {kept.length === 0 && pending.length === 0 && <Empty title={t.chat.empty} />}
+          {kept.map((m) => (
+            <div key={m.position} className="bubble" data-role={m.message.role as string}>
+              <MessageView message={m.message as unknown as Message} note={m.status === 'failed' || m.status === 'cancelled' ? m.status : undefined} />
+              {may && m.message.role === 'user' && <button className="link small" type="button" onClick={() => fork(m.position)}>{t.chat.regenerate}</button>}
+            </div>
+          ))}
+          {pending.filter((x) => !shown.has(x)).map((x, i) => <div key={i} className="bubble" data-role="user"><MessageView message={{ role: 'user', text: x }} /></div>)}
+          {round && <Round key={round} id={round} changed={() => { session.reload(); list.reload() }} />}
+          {session.data.queued > 0 && <div className="small dim">{session.data.queued} {t.chat.queued}</div>}
+          {error && <Failure error={error} />}
+          <div ref={end} />
+        </div>
+      </div>
+      {may && (
+        <form className="bar composer" onSubmit={(e) => { e.preventDefault(); void send() }}>
+          <Textarea className="grow" aria-label={t.chat.message} placeholder={t.chat.hint} autosize minRows={1} maxRows={8} value={text} onChange={(e) => setText(e.currentTarget.value)}
+            onKeyDown={(e) => { if (e.key === 'Enter' && !e.shiftKey) { e.preventDefault(); void send() } }} />
+          <Button type="submit" disabled={!text.trim()}>{t.chat.send}</Button>
+        </form>
+      )}
+    </>
+  )
+}
+
+/** The round that is running: its text while it comes, and its questions. */
+function Round({ id, changed }: { id: string; changed: () => void }) {
+  const run = useRun(id, 0)
+  const status = run.data?.status ?? ''
+  const over = ended(status)
+  const events = useMemo(() => `${status} ${(run.data?.interrupts ?? []).length}`, [status, run.data?.interrupts])
+  useEffect(() => {
+    if (status) changed()
+  }, [events])
+  const text = [...run.live.values()].map((v) => v.text).filter(Boolean).join('\n')
+  if (!run.data) return null
+  return (
+    <>
+      {text && !over && <div className="bubble" data-role="assistant" aria-live="polite"><MessageView message={{ role: 'assistant', text }} note={t.state.live} /></div>}
+      {(run.data.interrupts ?? []).filter((i) => !['timer', 'child'].includes(i.kind)).map((i) => <div className="card" key={i.id}><QuestionForm run={id} interrupt={i} done={changed} /></div>)}
+      {!over && status === 'running' && <div className="small"><Status of="running" label={t.chat.thinking} /></div>}
+      {status === 'failed' && run.data.error && <RunError error={run.data.error} />}
+    </>
+  )
+}

@@ -1,0 +1,114 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useEffect, useRef, useState } from 'react'
+import { api, base, take, token } from '../api/client'
+import { ago, cost, count } from '../format'
+import { Empty, Failure, Loading, Status, Tabs } from '../parts/common'
+import { href, useQuery, useRoute } from '../route'
+import { t } from '../strings'
+import { useLoad, useNow } from '../use'
+
+const columns = 'minmax(160px, 2fr) minmax(96px, 1fr) minmax(80px, 1fr) 72px 80px 80px 96px'
+
+/** The conversations with flows. */
+export default function Sessions() {
+  const { path } = useRoute()
+  return path[1] ? <SessionPage key={path[1]} id={path[1]} /> : <List />
+}
+
+function List() {
+  const list = useLoad((signal) => take(api.GET('/v1/sessions', { params: { query: { limit: 200 } }, signal })), [], 5000)
+  const rows = list.data?.sessions ?? []
+  const box = useRef<HTMLDivElement>(null)
+  const now = useNow(true)
+  const v = useVirtualizer({ count: rows.length, getScrollElement: () => box.current, estimateSize: () => 36, overscan: 12 })
+  return (
+    <>
+      <div className="head"><h1>{t.sessions.title}</h1></div>
+      {list.error && <Failure error={list.error} retry={list.reload} />}
+      {!list.data && !list.error && <Loading />}
+      {list.data && rows.length === 0 && <Empty title={t.sessions.empty} hint={t.sessions.emptyHint} />}
+      <div className="body" ref={box} hidden={rows.length === 0}>
+        <div role="table" aria-label={t.sessions.title} className="runs">
+          <div role="row" className="grid thead" style={{ gridTemplateColumns: columns }}>
+            {[t.nav.sessions, t.runs.flow, t.runs.user].map((x) => <span role="columnheader" key={x}>{x}</span>)}
+            {[t.sessions.rounds, t.sessions.messages, t.run.cost, t.sessions.updated].map((x) => <span role="columnheader" className="right" key={x}>{x}</span>)}
+          </div>
+          <div role="rowgroup" style={{ height: v.getTotalSize(), position: 'relative' }}>
+            {v.getVirtualItems().map((x) => {
+              const s = rows[x.index]
+              return (
+                <a role="row" key={s.session} className="grid trow" href={href(['sessions', s.session])} style={{ gridTemplateColumns: columns, position: 'absolute', top: 0, left: 0, right: 0, transform: `translateY(${x.start}px)` }}>
+                  <span role="cell" className="mono">{s.session}</span><span role="cell">{s.flow}</span><span role="cell" className="dim">{s.user}</span>
+                  <span role="cell" className="right">{s.rounds}</span><span role="cell" className="right">{s.messages}</span><span role="cell" className="right">{cost(s.usage.cost)}</span><span role="cell" className="right dim">{ago(Date.parse(s.updated), now)}</span>
+                </a>
+              )
+            })}
+          </div>
+        </div>
+      </div>
+    </>
+  )
+}
+
+function SessionPage({ id }: { id: string }) {
+  const [query, set] = useQuery()
+  const tab = query.get('tab') ?? 'rounds'
+  const session = useLoad((signal) => take(api.GET('/v1/sessions/{session}', { params: { path: { session: id } }, signal })), [id], 3000)
+  const rounds = useLoad((signal) => take(api.GET('/v1/runs', { params: { query: { session: id, limit: 200 } }, signal })), [id, session.data?.rounds, session.data?.run])
+  if (session.error && !session.data) return <Failure error={session.error} retry={session.reload} />
+  if (!session.data) return <Loading />
+  const s = session.data
+  return (
+    <>
+      <div className="head">
+        <div className="column grow"><h1>{s.flow}</h1><span className="small dim row wrap"><span className="mono">{id}</span><span>{s.messages} {t.messages.count}</span><span>{count(s.usage.input + s.usage.output)} {t.run.tokens}</span><span>{cost(s.usage.cost)}</span></span></div>
+        <a href={href(['chat', id])}>{t.sessions.conversation}</a>
+      </div>
+      <div className="bar"><Tabs label={t.sessions.title} tabs={[{ id: 'rounds', label: t.sessions.roundsTab }, { id: 'trajectory', label: t.sessions.trajectory }]} chosen={tab} choose={(x) => set({ tab: x })} /></div>
+      <div className="body pad">
+        {tab === 'rounds' && (rounds.data?.runs ?? []).map((r) => (
+          <a key={r.run} className="row" style={{ height: 32 }} href={href(['runs', r.run])}><Status of={r.status} /><span className="mono">{r.run}</span><span className="grow" /><span className="small dim">{cost(r.usage.cost)}</span></a>
+        ))}
+        {tab === 'trajectory' && (rounds.data?.runs?.[0] ? <Trajectory run={rounds.data.runs[0].run} /> : <Empty title={t.sessions.noTrajectory} />)}
+      </div>
+    </>
+  )
+}
+
+interface Link { source: string; target: string; type?: string; [k: string]: unknown }
+interface Graph { nodes?: { id: string; type: string; name: string; description: string; round: number; run?: string; path?: string }[]; links?: Link[] }
+
+/** What an agent did and why: the drawing, and the same as a list that leads to the journal. */
+function Trajectory({ run }: { run: string }) {
+  const graph = useLoad(async (signal) => (await take(api.GET('/v1/runs/{run}/trajectory', { params: { path: { run } }, signal }))) as unknown as Graph, [run])
+  const [find, setFind] = useState('')
+  const image = useImage(run)
+  if (graph.error) return <Empty title={t.sessions.noTrajectory} hint={graph.error.message} />
+  if (!graph.data) return <Loading />
+  const text = find.toLowerCase()
+  const nodes = (graph.data.nodes ?? []).filter((n) => !text || `${n.name} ${n.description} ${n.type}`.toLowerCase().includes(text))
+  return (
+    <div className="column gap">
+      {image && <div className="picture"><img src={image} alt={t.sessions.trajectory} /></div>}
+      <input className="select auto" type="search" aria-label={t.run.find} placeholder={t.run.find} value={find} onChange={(e) => setFind(e.currentTarget.value)} />
+      {nodes.length === 0 && <Empty title={t.sessions.noTrajectory} />}
+      {nodes.map((n) => (
+        <div key={n.id} className="value"><header><b>{n.type}</b><span className="cut">{n.name}</span><span className="grow" /><span className="dim">{t.sessions.rounds} {n.round}</span>{n.run && n.path && <a href={href(['runs', n.run], { node: n.path })}>{n.path}</a>}</header><pre>{n.description || n.name}</pre></div>
+      ))}
+    </div>
+  )
+}
+
+function useImage(run: string): string {
+  const [url, setUrl] = useState('')
+  useEffect(() => {
+    let made = ''
+    fetch(`${base}/v1/runs/${encodeURIComponent(run)}/trajectory.svg`, { headers: token() ? { Authorization: `Bearer ${token()}` } : {} })
+      .then(async (r) => {
+        if (r.ok) setUrl((made = URL.createObjectURL(await r.blob())))
+      })
+      .catch(() => undefined)
+    return () => URL.revokeObjectURL(made)
+  }, [run])
+  return url
+}

@@ -1,0 +1,93 @@
+import { lazy, Suspense, useState, type ReactNode } from 'react'
+import { Button, TextInput } from '@mantine/core'
+import { api, take, type Schemas } from '../api/client'
+import { cost, count, plain } from '../format'
+import { Failure, Loading, RunError, Section, Status } from '../parts/common'
+import { MessageView, type Message } from '../parts/MessageView'
+import { href, useQuery } from '../route'
+import { t } from '../strings'
+import { useLoad } from '../use'
+
+const TextDiff = lazy(() => import('../parts/TextDiff'))
+
+/** Two runs side by side: what differs in their flows, inputs, nodes, messages and outputs. */
+export default function Compare({ run, suggestion }: { run: string; suggestion: string }) {
+  const [query, set] = useQuery()
+  const other = query.get('with') ?? suggestion
+  const [typed, setTyped] = useState(other)
+  const diff = useLoad(async (signal) => (other ? take(api.GET('/v1/runs/{run}/diff/{other}', { params: { path: { run: other, other: run } }, signal })) : undefined), [run, other])
+  return (
+    <div className="body pad column gap">
+      <form className="row" onSubmit={(e) => { e.preventDefault(); set({ with: typed }) }}>
+        <TextInput aria-label={t.diff.choose} placeholder={t.diff.choose} value={typed} onChange={(e) => setTyped(e.currentTarget.value)} style={{ width: 240 }} />
+        <Button type="submit" variant="default" disabled={!typed}>{t.diff.title}</Button>
+      </form>
+      {diff.error && <Failure error={diff.error} />}
+      {other && !diff.data && !diff.error && <Loading />}
+      {diff.data && <Suspense fallback={<Loading />}><Differences d={diff.data} /></Suspense>}
+    </div>
+  )
+}
+
+function Differences({ d }: { d: Schemas['DiffReport'] }) {
+  return (
+    <>
+      <div className="two">
+        <Side name={t.diff.left} s={d.a} />
+        <Side name={t.diff.right} s={d.b} />
+      </div>
+      {d.same && <div className="good-box">{t.diff.same}</div>}
+      <Entries title={t.diff.flow} list={d.flow} />
+      <Entries title={t.diff.inputs} list={d.inputs} />
+      <Entries title={t.diff.state} list={d.state} />
+      {(d.nodes ?? []).length > 0 && (
+        <Section title={t.diff.nodes}>
+          {d.nodes!.map((n) => (
+            <div key={n.node} className="value">
+              <header><b>{n.node}</b><span className="grow" /><Status of={n.a || 'pending'} label={n.a ? undefined : t.diff.missing} /><span>→</span><Status of={n.b || 'pending'} label={n.b ? undefined : t.diff.missing} /></header>
+              {(n.outputs ?? []).map((o) => <Pair key={o.name} entry={o} />)}
+            </div>
+          ))}
+        </Section>
+      )}
+      {(d.contexts ?? []).map((c) => (
+        <Section key={c.context} title={`${t.diff.contexts}: ${c.context} (${c.common} ${t.diff.common})`}>
+          <div className="two">
+            <Messages list={c.a as Message[] | null} />
+            <Messages list={c.b as Message[] | null} />
+          </div>
+        </Section>
+      ))}
+      <Entries title={t.diff.outputs} list={d.outputs} />
+    </>
+  )
+}
+
+function Side({ name, s }: { name: string; s: Schemas['DiffSide'] }) {
+  return (
+    <div className="card">
+      <div className="row"><b>{name}</b><a className="mono cut" href={href(['runs', s.run])}>{s.run}</a><span className="grow" /><Status of={s.status} /></div>
+      <div className="small dim">{s.flow} · {count(s.usage.input + s.usage.output)} {t.run.tokens} · {cost(s.usage.cost)}</div>
+      {s.error && <RunError error={s.error} />}
+    </div>
+  )
+}
+
+function Entries({ title, list }: { title: string; list: Schemas['DiffEntry'][] | null }): ReactNode {
+  if (!list?.length) return null
+  return (
+    <Section title={title}>
+      {list.map((e, i) => <div className="value" key={i}><header><b>{[e.node, e.name].filter(Boolean).join(' · ')}</b></header><Pair entry={e} /></div>)}
+    </Section>
+  )
+}
+
+function Pair({ entry }: { entry: Schemas['DiffEntry'] }) {
+  const a = entry.a == null ? '' : plain(entry.a)
+  const b = entry.b == null ? '' : plain(entry.b)
+  return <TextDiff a={a} b={b} label={entry.name} />
+}
+
+function Messages({ list }: { list: Message[] | null }) {
+  return <div className="column" style={{ gap: 8 }}>{(list ?? []).map((m, i) => <MessageView key={i} message={m} />)}</div>
+}

@@ -1,0 +1,93 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+
+/** A secret that must never reach the page. */
+export const canary = 'canary-7f3a91c2e4d85b60'
+
+/** The flows of the test, and the script that is their model. */
+export function writeFlows(dir) {
+  mkdirSync(dir, { recursive: true })
+  const files = {
+    'script.yaml': `opinion: Nothing stands out. The supplier and the goods are named.
+confirm: Thank you for your invoice. You will be paid within 14 days.
+decline: We cannot approve the invoice as it stands.
+answer: [Berth 4 is free., Until noon., At the fuel quay.]
+line: [Welcome Ada., Welcome Grace., Welcome Edsger.]
+`,
+    'invoice.yaml': `weir: 1
+name: invoice-review
+description: Reads an invoice, asks a model and, above 1,000 EUR, a person.
+context: {model: script/script.yaml, system: You review invoices for a small company. You are brief.}
+inputs: {invoice: {type: text, required: true}}
+nodes:
+  read:
+    type: transform
+    with: {expr: "double(run.inputs.invoice.split(' EUR')[0])", state: {amount: "double(run.inputs.invoice.split(' EUR')[0])"}}
+  opinion: {type: llmRequest, after: read, in: {message: "Is anything unusual about this invoice? {{ run.inputs.invoice }}"}}
+  size: {type: decision, after: opinion, with: {expr: "state.amount > 1000.0 ? 'high' : 'low'", branches: [high, low]}}
+  ask: {type: userInput, after: size.high, with: {prompt: "Approve {{ state.amount }} EUR?", schema: {type: string, enum: [approve, reject]}}}
+  verdict: {type: decision, in: {answer: "{{ ask.text }}"}, with: {expr: inputs.answer, branches: [approve, reject]}}
+  confirm: {type: llmRequest, after: [size.low, verdict.approve], in: {message: "Write one line that confirms the payment of {{ state.amount }} EUR."}}
+  decline: {type: llmRequest, after: verdict.reject, in: {message: "Write one line that politely declines to pay {{ state.amount }} EUR."}}
+  reply: {type: merge, in: {value: ["{{ confirm.text }}", "{{ decline.text }}"]}}
+outputs: {decision: "{{ ask.text }}", reply: "{{ reply.value }}"}
+`,
+    'talk.yaml': `weir: 1
+name: harbour
+description: Answers questions about berths.
+context: {model: script/script.yaml, system: You help sailors.}
+inputs: {message: {type: text, required: true}}
+nodes: {answer: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}}
+outputs: {answer: "{{ answer.text }}"}
+`,
+    'each.yaml': `weir: 1
+name: welcome
+description: A line of welcome for everybody on a list.
+context: {model: script/script.yaml, system: You welcome people in one short line.}
+inputs: {names: {type: list, required: true, schema: {items: {type: string}}}}
+nodes:
+  welcome:
+    type: forEach
+    in: {items: "{{ run.inputs.names }}"}
+    with:
+      concurrency: 3
+      body:
+        nodes:
+          line: {type: llmRequest, in: {message: "Welcome {{ inputs.item }}."}}
+          card: {type: template, in: {name: "{{ inputs.item }}", line: "{{ line.text }}"}, with: {text: "{{ inputs.name }}: {{ inputs.line }}"}}
+        outputs: {result: "{{ card.text }}"}
+outputs: {cards: "{{ welcome.results }}"}
+`,
+    'fails.yaml': `weir: 1
+name: stranded
+description: Fails at its second node.
+nodes:
+  first: {type: manualInput, with: {text: "<img src=x onerror=document.title=1><b>bold</b>"}}
+  stuck: {type: fail, after: first, with: {message: There is no berth for a ship of this size.}}
+  after: {type: manualInput, after: stuck, with: {text: done}}
+outputs: {line: "{{ after.text }}"}
+`,
+    'slow.yaml': `weir: 1
+name: tide
+description: Waits for the tide, several times.
+nodes:
+  one: {type: wait, with: {for: 1s}}
+  two: {type: wait, after: one, with: {for: 1s}}
+  three: {type: wait, after: two, with: {for: 1s}}
+  four: {type: userInput, after: three, with: {prompt: "How many ships?", schema: {type: integer, minimum: 0}}}
+outputs: {ships: "{{ four.value }}"}
+`,
+    'large.yaml': large(2000),
+  }
+  for (const [name, text] of Object.entries(files)) writeFileSync(`${dir}/${name}`, text)
+  return ['invoice', 'talk', 'each', 'fails', 'slow', 'large'].map((x) => `${dir}/${x}.yaml`)
+}
+
+/** A flow of n nodes in a lattice of 50 columns. */
+function large(n) {
+  let out = 'weir: 1\nname: lattice\nnodes:\n'
+  for (let i = 0; i < n; i++) {
+    const above = i - 50
+    out += `  n${i}: {type: transform, with: {expr: "${i}"}${above >= 0 ? `, after: [n${above}${i % 50 ? `, n${above - 1}` : ''}]` : ''}}\n`
+  }
+  return out
+}

@@ -1,0 +1,331 @@
+// Drives the page in Chromium: node test/page.mjs WEIR [FOLDER for screenshots]
+import { readFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { chromium } from 'playwright-core'
+import { canary, writeFlows } from './flows.mjs'
+import { Server } from './server.mjs'
+
+const [binary, shots] = process.argv.slice(2)
+const dir = mkdtempSync(`${tmpdir()}/weir-page-`)
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium'
+let failed = 0
+const measured = []
+
+function check(ok, what) {
+  if (ok) return
+  failed++
+  console.log(`  FAILED: ${what}\n${new Error().stack.split('\n')[2]}`)
+}
+
+const server = new Server(binary, dir, writeFlows(`${dir}/flows`))
+server.env = { OPENAI_API_KEY: canary, WEIR_SECRET_CANARY: canary }
+const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+
+async function open(hash, { width = 1360, height = 840, colorScheme = 'light', to = server } = {}) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme, reducedMotion: 'reduce' })
+  const page = await context.newPage()
+  page.setDefaultTimeout(15000)
+  page.problems = []
+  page.on('pageerror', (e) => page.problems.push(e.message))
+  page.on('console', (m) => m.type() === 'error' && !/Failed to load resource|ERR_/.test(m.text()) && page.problems.push(m.text()))
+  await page.goto(to.url + hash)
+  return page
+}
+
+/** Checks a page that is shown: faults of accessibility, errors, the secret, and its width. Keeps a picture of it. */
+async function inspect(page, name) {
+  await page.waitForFunction(() => !document.querySelector('.mantine-Loader-root'))
+  if (shots) await page.screenshot({ path: `${shots}/page-${name}.png` })
+  const html = await page.content()
+  check(!html.includes(canary), `${name}: the secret is in the document`)
+  // The policy of the page allows no inline script, so axe is evaluated by the browser.
+  await page.evaluate(axe)
+  const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ['violations'] }))
+  for (const v of violations.filter((x) => ['serious', 'critical'].includes(x.impact))) {
+    check(false, `${name}: ${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => `${n.html.slice(0, 160)} ${n.any[0]?.message ?? ''}`).join(' | ')}`)
+  }
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)
+  check(!wide, `${name}: the page scrolls sideways`)
+  check(page.problems.length === 0, `${name}: ${page.problems.join('; ')}`)
+}
+
+async function start(flow, inputs = {}, wait = 10) {
+  const r = await server.api('POST', `v1/runs?wait=${wait}`, { flow, inputs })
+  check(r.status === 201, `start ${flow}: ${JSON.stringify(r.body)}`)
+  return r.body.run
+}
+
+const only = process.env.ONLY
+const list = []
+const test = (name, f) => list.push([name, f])
+
+test('the runs are listed, filtered by the address, and appear as they start', async () => {
+  await start('invoice-review', { invoice: '1250 EUR, ACME, 40 chairs' })
+  await start('stranded')
+  await start('welcome', { names: ['Ada', 'Grace', 'Edsger'] })
+  const page = await open('#/runs')
+  await page.getByRole('row', { name: /stranded/ }).waitFor()
+  await inspect(page, 'runs')
+  await page.getByLabel('Failed only').check()
+  await page.waitForFunction(() => location.hash.includes('status=failed'))
+  await page.getByRole('row', { name: /invoice-review/ }).waitFor({ state: 'detached' })
+  await page.reload()
+  await page.getByRole('row', { name: /stranded/ }).waitFor()
+  check((await page.getByRole('row', { name: /invoice-review/ }).count()) === 0, 'the filter is lost by reloading')
+  await page.getByRole('button', { name: 'Clear filters' }).click()
+  const id = await start('harbour', { message: 'Is there a berth?' })
+  await page.getByRole('row', { name: new RegExp(id) }).waitFor()
+  await page.context().close()
+})
+
+test('a run is started with a form, its question answered, and a node read', async () => {
+  const page = await open('#/runs?start=1')
+  await page.getByLabel('Flow', { exact: true }).last().selectOption('invoice-review')
+  await page.getByLabel('invoice').fill('1250 EUR, ACME, 40 chairs')
+  await page.getByRole('button', { name: 'Start', exact: true }).click()
+  await page.getByText('Approve 1250 EUR?').waitFor()
+  await inspect(page, 'run-waiting')
+  await page.getByRole('button', { name: 'approve' }).click()
+  await page.getByRole('treeitem', { name: /confirm.*Completed/ }).waitFor()
+  await page.getByRole('treeitem', { name: /decline.*Skipped/ }).waitFor()
+  await page.getByRole('treeitem', { name: /opinion/ }).click()
+  await page.getByRole('tab', { name: /Model calls/ }).click()
+  await page.getByText('The digest in the journal proves this request').waitFor()
+  await page.getByText('You review invoices for a small company. You are brief.').waitFor()
+  await inspect(page, 'call')
+  check(/node=opinion/.test(page.url()) && /tab=calls/.test(page.url()), `the address lacks the node: ${page.url()}`)
+  await page.reload()
+  await page.getByText('The digest in the journal proves this request').waitFor()
+  await page.getByRole('tab', { name: 'Graph' }).click()
+  await page.locator('.gnode[data-s=skipped]', { hasText: 'decline' }).waitFor()
+  await inspect(page, 'graph')
+  await page.locator('.gnode', { hasText: 'reply' }).click()
+  await page.getByRole('complementary', { name: 'reply' }).waitFor()
+  await page.getByRole('tab', { name: 'Messages' }).click()
+  await page.getByText('Is anything unusual about this invoice?').waitFor()
+  await inspect(page, 'messages')
+  await page.context().close()
+})
+
+test('a failure names its cause, and texts are never HTML', async () => {
+  const id = await start('stranded')
+  const page = await open(`#/runs/${id}`)
+  await page.getByRole('button', { name: 'First failure' }).click()
+  await page.getByRole('complementary', { name: 'stuck' }).getByText('There is no berth for a ship of this size.').first().waitFor()
+  await inspect(page, 'failure')
+  await page.getByRole('treeitem', { name: /first/ }).click()
+  await page.getByText('<b>bold</b>').first().waitFor()
+  check((await page.locator('img[src=x]').count()) === 0 && (await page.title()) !== '1', 'a text became HTML')
+  await page.context().close()
+})
+
+test('a live run is followed over a reload and a restart of the server', async () => {
+  const id = await start('tide', {}, 0)
+  const page = await open(`#/runs/${id}`)
+  await page.getByRole('treeitem', { name: /one.*Completed/ }).waitFor()
+  await page.reload()
+  await page.getByRole('treeitem', { name: /two.*(Waiting|Completed)/ }).waitFor()
+  await server.stop()
+  await page.getByText('Connection lost; connecting again').waitFor()
+  await server.start()
+  await page.getByText('How many ships?').waitFor({ timeout: 40000 })
+  await page.getByText('Connection lost; connecting again').waitFor({ state: 'detached', timeout: 40000 })
+  await page.getByRole('textbox', { name: 'Answer' }).fill('3')
+  await page.getByRole('button', { name: 'Send' }).click()
+  await page.getByRole('treeitem', { name: /four.*Completed/ }).waitFor()
+  await page.context().close()
+})
+
+test('a question is answered on a phone', async () => {
+  const id = await start('invoice-review', { invoice: '4200 EUR, Quay Ltd, 3 anchors' })
+  const page = await open('#/inbox', { width: 390, height: 844 })
+  const card = page.getByRole('article', { name: 'Approve 4200 EUR?' })
+  await card.waitFor()
+  check(/^\(\d+\)/.test(await page.title()), `the title lacks the number of questions: ${await page.title()}`)
+  await inspect(page, 'phone-inbox')
+  await card.getByRole('button', { name: 'approve' }).click()
+  await card.waitFor({ state: 'detached' })
+  const run = await server.api('GET', `v1/runs/${id}`)
+  check(run.body.outputs.decision === 'approve', `the answer: ${JSON.stringify(run.body.outputs)}`)
+  await page.setViewportSize({ width: 360, height: 740 })
+  for (const [name, hash] of [['runs', '#/runs'], ['run', `#/runs/${id}`], ['node', `#/runs/${id}?node=opinion`], ['usage', '#/usage'], ['flows', '#/flows'], ['chat', '#/chat'], ['sessions', '#/sessions']]) {
+    await page.goto(server.url + hash)
+    await page.getByRole('main').waitFor()
+    await inspect(page, `phone-${name}`)
+  }
+  await page.context().close()
+})
+
+test('the slider moves the whole page through the journal', async () => {
+  const id = await start('invoice-review', { invoice: '10 EUR, Rope & Co' })
+  const page = await open(`#/runs/${id}`)
+  await page.getByRole('treeitem', { name: /reply.*Completed/ }).waitFor()
+  await page.getByLabel('Position in the journal').fill('3')
+  await page.getByRole('treeitem', { name: /reply.*Pending/ }).waitFor()
+  check(/at=3/.test(page.url()), page.url())
+  await inspect(page, 'past')
+  await page.getByRole('button', { name: 'Show the latest' }).click()
+  await page.getByRole('treeitem', { name: /reply.*Completed/ }).waitFor()
+  await page.context().close()
+})
+
+test('a run is forked from a node with another input, and compared', async () => {
+  const id = await start('invoice-review', { invoice: '10 EUR, Rope & Co' })
+  const page = await open(`#/runs/${id}?node=read`)
+  await page.getByRole('button', { name: 'Fork' }).click()
+  await page.getByRole('dialog').getByLabel('invoice').fill('9000 EUR, Rope & Co')
+  await page.getByText('runs again').waitFor()
+  await inspect(page, 'fork')
+  await page.getByRole('button', { name: 'Fork and run' }).click()
+  await page.waitForFunction((old) => !location.hash.includes(old), id)
+  await page.getByText('Approve 9000 EUR?').waitFor()
+  await page.getByRole('link', { name: 'Compare' }).click()
+  await page.getByText('9000 EUR, Rope & Co').first().waitFor()
+  await inspect(page, 'compare')
+  await page.context().close()
+})
+
+test('a conversation streams, and its rounds lead to their runs', async () => {
+  const page = await open('#/chat')
+  await page.getByRole('button', { name: 'New conversation' }).click()
+  await page.getByLabel('Message').fill('Is there a berth?')
+  await page.keyboard.press('Enter')
+  await page.getByText('Berth 4 is free.').waitFor()
+  await page.getByLabel('Message').fill('How long?')
+  await page.getByRole('button', { name: 'Send' }).click()
+  await page.getByText('Until noon.').waitFor()
+  await inspect(page, 'chat')
+  await page.getByRole('link', { name: 'Sessions' }).last().click()
+  await page.getByRole('tab', { name: 'Trajectory' }).click()
+  await page.getByRole('img', { name: 'Trajectory' }).waitFor()
+  await inspect(page, 'session')
+  await page.context().close()
+})
+
+test('a flow is edited with its problems beside it', async () => {
+  const page = await open('#/flows/invoice-review')
+  await page.locator('.gnode', { hasText: 'opinion' }).waitFor()
+  await page.getByText('Valid', { exact: true }).waitFor()
+  await inspect(page, 'flow')
+  await page.getByLabel('Source').click()
+  await page.keyboard.press('Control+End')
+  await page.keyboard.type('oops')
+  await page.getByText(/\d+ problems/).waitFor()
+  await page.locator('.problems').waitFor()
+  await page.context().close()
+  const rest = await open('#/usage')
+  await rest.getByRole('row', { name: /Total/ }).waitFor()
+  await inspect(rest, 'usage')
+  await rest.goto(server.url + '#/memory')
+  await rest.getByText('Nothing is remembered').waitFor()
+  await inspect(rest, 'memory')
+  await rest.context().close()
+})
+
+test('everything is there in the dark', async () => {
+  const id = await start('invoice-review', { invoice: '1250 EUR, ACME, 40 chairs' })
+  for (const [name, hash, wanted] of [
+    ['runs', '#/runs', 'a.trow'], ['run', `#/runs/${id}?node=opinion&tab=calls`, '.message'], ['graph', `#/runs/${id}?view=graph`, '.gnode'],
+    ['inbox', '#/inbox', 'article'], ['flow', '#/flows/invoice-review', '.cm-line'],
+  ]) {
+    const page = await open(hash, { colorScheme: 'dark' })
+    await page.getByRole('main').waitFor()
+    await page.locator(wanted).first().waitFor()
+    await inspect(page, `dark-${name}`)
+    await page.context().close()
+  }
+})
+
+test('the page is used with the keyboard alone', async () => {
+  const id = await start('invoice-review', { invoice: '10 EUR, Rope & Co' })
+  const page = await open(`#/runs/${id}`)
+  await page.getByRole('treeitem', { name: /read/ }).waitFor()
+  await page.keyboard.press('Tab')
+  check((await page.evaluate(() => document.activeElement.className)) === 'skip', 'the first stop is not the link to the content')
+  await page.keyboard.press('Enter')
+  for (let i = 0; i < 40; i++) {
+    await page.keyboard.press('Tab')
+    if ((await page.evaluate(() => document.activeElement.getAttribute('role'))) === 'tree') break
+  }
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('ArrowDown')
+  await page.getByRole('complementary', { name: 'opinion' }).waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('complementary', { name: 'Run' }).waitFor()
+  await page.context().close()
+})
+
+test('a run of 2,000 nodes', async () => {
+  const id = await start('lattice', {}, 60)
+  const page = await open('#/runs')
+  await page.evaluate(() => {
+    window.long = []
+    new PerformanceObserver((l) => window.long.push(...l.getEntries().map((e) => Math.round(e.duration)))).observe({ entryTypes: ['longtask'] })
+  })
+  const began = Date.now()
+  await page.evaluate((run) => (location.hash = `#/runs/${run}`), id)
+  await page.getByRole('treeitem', { name: /n0 / }).waitFor()
+  const tree = Date.now() - began
+  await page.getByRole('tab', { name: 'Graph' }).click()
+  await page.locator('.graph-far').waitFor()
+  const graph = Date.now() - began - tree
+  let most = 0
+  for (let i = 0; i < 24 && most === 0; i++) {
+    await page.getByRole('button', { name: 'Zoom in' }).click()
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))))
+    most = Math.max(most, await page.locator('.gnode').count())
+  }
+  check(most <= 300 && most > 0, `${most} nodes are mounted`)
+  const tasks = await page.evaluate(() => window.long)
+  measured.push(`2,000 nodes: tree ${tree} ms, graph ${graph} ms, at most ${most} nodes mounted, tasks over 50 ms: ${tasks.join(', ') || 'none'}`)
+  await inspect(page, 'large')
+  await page.context().close()
+})
+
+test('a server with tokens asks for one, and each user sees their own', async () => {
+  const guarded = new Server(binary, `${dir}`, server.flows, { tokens: true })
+  guarded.port = 0
+  Object.defineProperty(guarded, 'db', { value: `${dir}/guarded.db` })
+  const made = await guarded.command('tokens', 'create', '--user', 'ada', '--scope', 'read')
+  const token = /weir_[a-z0-9]+/.exec(made.out + made.err)[0]
+  await guarded.start()
+  const page = await open('#/runs', { to: guarded })
+  await page.getByLabel('Token').waitFor()
+  await inspect(page, 'login')
+  await page.getByLabel('Token').fill('weir_wrong')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByText('The server does not accept this token.').waitFor()
+  await page.getByLabel('Token').fill(token)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByText('No runs yet').waitFor()
+  check((await page.getByRole('button', { name: 'Start a run' }).count()) === 0, 'a token that may not start shows the button')
+  check(!(await page.content()).includes(token), 'the token is in the document')
+  await inspect(page, 'empty')
+  await page.context().close()
+  await guarded.stop()
+})
+
+if (shots) mkdirSync(shots, { recursive: true })
+const everything = Date.now()
+try {
+  await server.start()
+  for (const [name, f] of list) {
+    if (only && !name.includes(only)) continue
+    const began = Date.now()
+    try {
+      await f()
+    } catch (e) {
+      check(false, `${name}: ${e.message}`)
+    }
+    console.log(`${name}: ${Date.now() - began} ms`)
+  }
+} finally {
+  await browser.close()
+  await server.stop()
+  rmSync(dir, { recursive: true, force: true })
+}
+for (const m of measured) console.log(m)
+console.log(`${list.length} tests, ${failed} failures, ${Math.round((Date.now() - everything) / 1000)} s`)
+process.exit(failed ? 1 : 0)
