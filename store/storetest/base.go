@@ -13,9 +13,9 @@ import (
 
 func baseCases() []testCase {
 	return []testCase{
-		{"a run with a base has its first commits and none of the later ones", sharedCommits},
-		{"a context of a run with a base is the base's up to there", sharedContexts},
-		{"a context that a run with a base makes itself is its own", func(t *testing.T, s Store) {
+		{"a run with a base has the shared commits and none of the later ones", sharedCommits},
+		{"a context of a run with a base has the base's messages up to the shared commit", sharedContexts},
+		{"a context that a run with a base creates is not shared", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{messageChange("x", "1", "one")}})
 			f := fork(t, s, w, "f", 1)
@@ -25,8 +25,8 @@ func baseCases() []testCase {
 			checkContext(t, s, "f", "x", 0, 9, "2")
 			checkContext(t, s, "r", "x", 0, 9, "1")
 		}},
-		{"forks of forks at every commit see what was there", forksEverywhere},
-		{"a base must be there, and have that commit", func(t *testing.T, s Store) {
+		{"forks of forks at every commit have the commits before them", forksEverywhere},
+		{"a base and its commit must exist", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			w.append(t, &engine.NodeStarted{Path: "a"})
 			for _, b := range []store.Base{{Run: "no", Seq: 1}, {Run: "r", Seq: 2}, {Run: "r", Seq: -1}} {
@@ -36,10 +36,10 @@ func baseCases() []testCase {
 			checkError(t, s.Create(t.Context(), store.NewRun{ID: "f", At: startTime(), Base: &store.Base{Run: "r", Seq: 1}}), store.ErrExists)
 		}},
 		{"a run with a base takes the commit that follows the base's and no other", followsBase},
-		{"a run may have a base that it shares no commit of", baseWithoutCommits},
+		{"a run may have a base and share none of its commits", baseWithoutCommits},
 		{"a round has no base", roundWithBase},
-		{"a context may go on with that of another run", linkedContexts},
-		{"a context goes on with no more messages than are there", func(t *testing.T, s Store) {
+		{"a context may continue a context of another run", linkedContexts},
+		{"a context cannot continue past the messages of another", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{messageChange("main", "1", "one")}})
 			c := newWriter(t, s, "c")
@@ -57,7 +57,7 @@ func baseCases() []testCase {
 			c.append(t, &engine.RunStarted{Parallel: 1, Contexts: []engine.ContextChange{{ID: "main", Create: true, Run: "r", Parent: "main", At: 1}}})
 			checkContext(t, s, "c", "main", 0, 9, "1")
 		}},
-		{"a chain of many forks is read", longChain},
+		{"a long chain of forks is readable", longChain},
 	}
 }
 

@@ -18,7 +18,7 @@ func documentCases() []testCase {
 		{"documents are listed by id, user, run and prefix", documentListing},
 		{"each due document is claimed by one caller", documentClaims},
 		{"documents are deleted with their user and their run", documentDeletion},
-		{"a commit that ends a run or asks leaves a notice while somebody wants it", documentNotices},
+		{"a commit that ends a run or asks leaves a notice while notices are requested", documentNotices},
 	}
 }
 

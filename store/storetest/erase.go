@@ -15,12 +15,12 @@ func erasureCases() []testCase {
 	return []testCase{
 		{"a session is deleted with its rounds, their children and forks", deleteSession},
 		{"a run is deleted with its tree and forks", deleteRun},
-		{"a user is deleted with all that is the user's", deleteUser},
-		{"learned code goes with its user and with the runs that it came from, and no other", deleteLearned},
-		{"what a live process works on is not deleted unless forced", deleteOwned},
-		{"what was deleted can be made again, and takes no late commits", recreateDeleted},
+		{"a user is deleted with all data of the user", deleteUser},
+		{"learned code is deleted with its user or the runs that it came from", deleteLearned},
+		{"a run that a live process executes is deleted only if forced", deleteOwned},
+		{"a deleted run can be created again, and refuses late commits", recreateDeleted},
 		{"sessions are pruned by age, by number and as they expire", prune},
-		{"what others share a past with is not pruned", pruneShared},
+		{"a session with forks is not pruned", pruneShared},
 		{"a deferred compaction leaves no rows, and is done once", deferCompaction},
 	}
 }

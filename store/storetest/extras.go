@@ -12,7 +12,7 @@ import (
 
 func extraCases() []testCase {
 	return []testCase{
-		{"of checkpoints the newest is kept", func(t *testing.T, s Store) {
+		{"the newest checkpoint is kept", func(t *testing.T, s Store) {
 			if s.Capabilities().Checkpoints == nil {
 				t.Skip("the store does not declare the capability checkpoints")
 			}
@@ -28,7 +28,7 @@ func extraCases() []testCase {
 				equal(t, "checkpoint", got, store.Checkpoint{Run: "r", Seq: c.want, Body: fmt.Append(nil, "\x00at ", c.want)})
 			}
 		}},
-		{"a flow is kept under its fingerprint", func(t *testing.T, s Store) {
+		{"a flow is stored under its fingerprint", func(t *testing.T, s Store) {
 			_, err := s.Flow(t.Context(), "f")
 			checkError(t, err, store.ErrNotFound)
 			normal := []byte(strings.Repeat(`{"nodes":[]}`, 1000))
@@ -39,9 +39,9 @@ func extraCases() []testCase {
 			must(t, err)
 			equal(t, "flow", string(got), string(normal))
 		}},
-		{"what is posted stays in the inbox until it is done", inbox},
+		{"a posted message stays in the inbox until it is removed", inbox},
 		{"messages to all runs of an owner are read at once, and removed by commits", postsOfOwner},
-		{"the cache forgets what has expired", func(t *testing.T, s Store) {
+		{"expired cache entries are not returned", func(t *testing.T, s Store) {
 			now := startTime()
 			value := map[string]any{"a": []any{int64(1), 1.0, "x"}, "$v": int64(1)}
 			must(t, s.CachePut(t.Context(), "for ever", value, time.Time{}))
@@ -67,7 +67,7 @@ func extraCases() []testCase {
 			equal(t, "put again", []any{v, ok}, []any{"again", true})
 		}},
 		{"entries of the cache are listed, changed at once and deleted", cacheEntries},
-		{"what has expired in the cache can be swept out", func(t *testing.T, s Store) {
+		{"expired cache entries can be deleted", func(t *testing.T, s Store) {
 			now := startTime()
 			must(t, s.CachePut(t.Context(), "for ever", "x", time.Time{}))
 			for i := range 3 {

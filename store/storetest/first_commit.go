@@ -23,7 +23,7 @@ func firstCommit(run string, events ...engine.Event) store.Append {
 
 func firstCommitCases() []testCase {
 	return []testCase{
-		{"a run is made with its first commit", func(t *testing.T, s Store) {
+		{"a run is created with its first commit", func(t *testing.T, s Store) {
 			a := firstCommit("r", &engine.NodeStarted{Path: "a"})
 			must(t, s.Append(t.Context(), []store.Append{a})[0])
 			sameCommits(t, read(t, s, "r", 0), []engine.Commit{a.Commit})
@@ -34,7 +34,7 @@ func firstCommitCases() []testCase {
 			w.append(t, &engine.NodeStarted{Path: "b"})
 			w.check(t, s)
 		}},
-		{"a run that exists is not made again", func(t *testing.T, s Store) {
+		{"a run that exists is not created again", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			for range 2 {
 				checkError(t, s.Append(t.Context(), []store.Append{firstCommit("r", &engine.NodeStarted{Path: "a"})})[0], store.ErrExists)
@@ -42,7 +42,7 @@ func firstCommitCases() []testCase {
 				w.check(t, s)
 			}
 		}},
-		{"a first commit that is refused makes no run and does not hinder the others", func(t *testing.T, s Store) {
+		{"a refused first commit creates no run and does not affect the others", func(t *testing.T, s Store) {
 			bad, good, also := firstCommit("bad", &engine.NodeStarted{Path: "a"}), firstCommit("good", &engine.NodeStarted{Path: "a"}), firstCommit("also", &engine.NodeStarted{Path: "a"})
 			bad.Commit.First = 7
 			also.Start.Base = &store.Base{Run: "none", Seq: 1}
@@ -58,7 +58,7 @@ func firstCommitCases() []testCase {
 			bad.Commit.First = 1
 			must(t, s.Append(t.Context(), []store.Append{bad})[0])
 		}},
-		{"a run is made, ended and given back with one commit", func(t *testing.T, s Store) {
+		{"a run is created, ended and released with one commit", func(t *testing.T, s Store) {
 			a := firstCommit("r", &engine.RunCancelled{})
 			a.Head.Status, a.Release = engine.Completed, true
 			must(t, s.Append(t.Context(), []store.Append{a})[0])
@@ -66,7 +66,7 @@ func firstCommitCases() []testCase {
 			must(t, err)
 			equal(t, "run", []any{r.Owner, r.Fence, r.Head.Status}, []any{"", int64(2), engine.Completed})
 		}},
-		{"of many who make a run one does", func(t *testing.T, s Store) {
+		{"one of many concurrent creations of a run succeeds", func(t *testing.T, s Store) {
 			errs := make([]error, 16)
 			var wg sync.WaitGroup
 			for i := range errs {
@@ -106,7 +106,7 @@ func firstOfRound(x store.Session, run, message string) store.Append {
 
 func firstRoundCommitCases() []testCase {
 	return []testCase{
-		{"a round is made with its first commit and takes its message", func(t *testing.T, s Store) {
+		{"a round is created with its first commit and takes its message", func(t *testing.T, s Store) {
 			newConversation(t, s, "s")
 			for i, id := range []string{"q1", "q2"} {
 				_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: id, Session: "s", Value: "hi", By: "u", At: startTime()})
@@ -127,7 +127,7 @@ func firstRoundCommitCases() []testCase {
 				equal(t, "holder", sessionNow(t, s).Holder, "")
 			}
 		}},
-		{"a round is not made where the session or its queue is not as it was", func(t *testing.T, s Store) {
+		{"a round is not created if the session or its queue has changed", func(t *testing.T, s Store) {
 			newConversation(t, s, "s")
 			for _, id := range []string{"q1", "q2"} {
 				_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: id, Session: "s", Value: "hi " + id, At: startTime()})
@@ -164,7 +164,7 @@ func firstRoundCommitCases() []testCase {
 			checkError(t, s.Append(t.Context(), []store.Append{firstOfRound(now, "r2", "q1")})[0], store.ErrExists)
 			checkError(t, s.Append(t.Context(), []store.Append{firstOfRound(now, "r2", "q2")})[0], store.ErrBusy)
 		}},
-		{"of many who make a round one does", func(t *testing.T, s Store) {
+		{"one of many concurrent creations of a round succeeds", func(t *testing.T, s Store) {
 			newConversation(t, s, "s")
 			_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: "q", Session: "s", At: startTime()})
 			must(t, err)

@@ -13,8 +13,8 @@ import (
 
 func journalCases() []testCase {
 	return []testCase{
-		{"commits come back as they were appended", commitsComeBack},
-		{"an iteration may stop early and begin again", func(t *testing.T, s Store) {
+		{"commits are read as they were appended", commitsComeBack},
+		{"an iteration may stop early and start again", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			for range 3 {
 				w.append(t, &engine.NodeStarted{Path: "a"})
@@ -26,7 +26,7 @@ func journalCases() []testCase {
 			}
 			w.check(t, s)
 		}},
-		{"appending goes on while somebody reads", func(t *testing.T, s Store) {
+		{"appending continues during reads", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			for range 5 {
 				w.append(t, &engine.NodeStarted{Path: "a"})
@@ -57,7 +57,7 @@ func journalCases() []testCase {
 			equal(t, "errors", len(s.Append(t.Context(), nil)), 0)
 		}},
 		{"runs append from many goroutines", concurrentAppends},
-		{"what was appended is there after opening again", func(t *testing.T, s Store) {
+		{"commits survive reopening", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			for i := range 40 {
 				w.append(t, &engine.NodeCompleted{Path: fmt.Sprint("n#", i), Outputs: engine.Values{{Name: "out", Value: "a text that is long enough to be shared"}}})
@@ -168,14 +168,14 @@ func refusalCases() []testCase {
 			}
 			w.check(t, s)
 		}},
-		{"a run that nobody acquired takes no commit", func(t *testing.T, s Store) {
+		{"a run without an owner takes no commit", func(t *testing.T, s Store) {
 			must(t, s.Create(t.Context(), store.NewRun{ID: "r", At: startTime()}))
 			w := writer{s: s, lease: store.Lease{Run: "r"}, first: 1}
 			checkError(t, s.Append(t.Context(), []store.Append{w.next()})[0], store.ErrFenced)
 		}},
-		{"a run that is not there is an error everywhere", missingRun},
-		{"a bad commit in a group does not hinder the others", badInGroup},
-		{"an event that cannot be stored is refused or kept, and hinders nobody", func(t *testing.T, s Store) {
+		{"a missing run is an error everywhere", missingRun},
+		{"a bad commit in a group does not affect the others", badInGroup},
+		{"an event that cannot be stored is refused or kept, and does not affect others", func(t *testing.T, s Store) {
 			w, v := newWriter(t, s, "r"), newWriter(t, s, "v")
 			group := []store.Append{
 				w.next(&engine.EffectCompleted{Key: "k", Result: make(chan int)}), v.next(&engine.NodeStarted{Path: "a"}),
@@ -189,7 +189,7 @@ func refusalCases() []testCase {
 			}
 			w.append(t, &engine.NodeStarted{Path: "a"})
 		}},
-		{"a context that has ended appends nothing", func(t *testing.T, s Store) {
+		{"a call with an ended Go context appends nothing", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()

@@ -14,7 +14,7 @@ import (
 
 func leaseCases() []testCase {
 	return []testCase{
-		{"a run is owned by one at a time", func(t *testing.T, s Store) {
+		{"a run has one owner at a time", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			_, err := s.at(startTime().Add(59*time.Minute)).Acquire(t.Context(), "r", "you", time.Hour)
 			checkError(t, err, store.ErrOwned)
@@ -25,7 +25,7 @@ func leaseCases() []testCase {
 			}
 			w.append(t, &engine.NodeStarted{Path: "a"})
 		}},
-		{"who has a run may acquire it again", func(t *testing.T, s Store) {
+		{"the owner of a run may acquire it again", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			l, err := s.at(startTime().Add(time.Minute)).Acquire(t.Context(), "r", "me", time.Hour)
 			must(t, err)
@@ -33,8 +33,8 @@ func leaseCases() []testCase {
 			equal(t, "until", l.Until.Equal(startTime().Add(61*time.Minute)), true)
 			w.append(t, &engine.NodeStarted{Path: "a"})
 		}},
-		{"a lease that ran out may be taken, and the old owner is fenced off", handOver},
-		{"a lease given back may be taken at once", func(t *testing.T, s Store) {
+		{"an expired lease may be taken, and the old owner is fenced off", handOver},
+		{"a released lease may be taken at once", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			w.append(t, &engine.NodeStarted{Path: "a"})
 			must(t, s.Release(t.Context(), w.lease))
@@ -66,7 +66,7 @@ func leaseCases() []testCase {
 			must(t, err)
 			equal(t, "lost of none", len(lost), 0)
 		}},
-		{"of many who want a run one gets it", func(t *testing.T, s Store) {
+		{"one of many concurrent acquisitions succeeds", func(t *testing.T, s Store) {
 			must(t, s.Create(t.Context(), store.NewRun{ID: "r", At: startTime()}))
 			var wg sync.WaitGroup
 			errs := make([]error, 8)
@@ -86,8 +86,8 @@ func leaseCases() []testCase {
 			}
 			equal(t, "owners", got, 1)
 		}},
-		{"a commit takes a run that is free, and gives it back", commitsAcquireAndRelease},
-		{"a commit takes no run that somebody owns", acquireOwnedRun},
+		{"a commit acquires a free run, and releases it", commitsAcquireAndRelease},
+		{"a commit does not acquire an owned run", acquireOwnedRun},
 	}
 }
 

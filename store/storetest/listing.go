@@ -11,7 +11,7 @@ import (
 
 func listingCases() []testCase {
 	return []testCase{
-		{"a run says what it was created with and where it stands", oneRun},
+		{"a run has the data that it was created with and its status", oneRun},
 		{"runs are listed newest first, filtered and in pages", listRuns},
 		{"runs are found by the beginning of their id", func(t *testing.T, s Store) {
 			for _, id := range []string{"ab1", "ab%", "ab_x", "abÜ", "b", "AB"} {

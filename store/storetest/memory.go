@@ -26,18 +26,18 @@ type Memory interface {
 
 func memoryCases() []testCase {
 	return []testCase{
-		{"an item says what was remembered, also after opening again", oneMemory},
-		{"a newer fact under the same key replaces the older, whose history is kept", keyedMemory},
+		{"an item has what was remembered, also after reopening", oneMemory},
+		{"a newer fact under the same key replaces the older, and the history is kept", keyedMemory},
 		{"the same words are remembered once", sameMemory},
 		{"a call writes once, however often it is made", memoryCalls},
-		{"what is forgotten is gone with its history, in its scope alone", forgetMemory},
+		{"a forgotten item is deleted with its history, in its scope alone", forgetMemory},
 		{"nothing of one scope is found in another", memoryScopes},
 		{"a full memory takes no new items, and new versions of those it has", fullMemory},
-		{"many write at once and nothing is lost", memoryWriters},
+		{"concurrent writes are not lost", memoryWriters},
 		{"items are listed, counted and forgotten by filters", memoryFilters},
 		{"a user's memory is deleted with the user", eraseMemoryOfUser},
 		{"the memory of a session with nobody is deleted with the session", eraseMemoryOfSession},
-		{"what is erased is named by no item that came from it", eraseMemorySource},
+		{"no item names an erased run as its source", eraseMemorySource},
 	}
 }
 

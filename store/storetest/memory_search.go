@@ -15,7 +15,7 @@ import (
 
 func memorySearchCases() []testCase {
 	return []testCase{
-		{"what is remembered is found by its words, the best first and the newest of equals", searchMemory},
+		{"items are found by their words, the best first and the newest of equals", searchMemory},
 		{"kind, key, time and limit narrow what is found", narrowMemory},
 		{"scripts without spaces, diacritics and case are found", searchScripts},
 		{"no text is a query that cannot be read", searchAnything},

@@ -11,7 +11,7 @@ import (
 
 func recoveryCases() []testCase {
 	return []testCase{
-		{"a run is taken at once from an owner that is known to be dead, and from nobody else", func(t *testing.T, s Store) {
+		{"a run is taken at once from an owner that is known to be dead, and from no other", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			w.append(t, &engine.NodeStarted{Path: "a"})
 			_, err := s.at(startTime()).Seize(t.Context(), "r", "another", "you", time.Hour)
@@ -30,7 +30,7 @@ func recoveryCases() []testCase {
 			w.check(t, s)
 		}},
 		{"crashes are counted until the next commit that does more than announce effects", countCrashes},
-		{"a run that only waits, or was given back, has not crashed", func(t *testing.T, s Store) {
+		{"a run that only waits, or was released, has not crashed", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			w.append(t, &engine.NodeStarted{Path: "a"})
 			must(t, s.Release(t.Context(), w.lease))
@@ -52,7 +52,7 @@ func recoveryCases() []testCase {
 			must(t, err)
 			equal(t, "crashes of a run that waited for a timer", l.Crashes, 0)
 		}},
-		{"unfinished runs are listed by age, with who holds them", unfinishedRuns},
+		{"unfinished runs are listed by age, with their owners", unfinishedRuns},
 		{"runs with messages in their inbox are unfinished", func(t *testing.T, s Store) {
 			for i, status := range []engine.Status{engine.Paused, engine.Completed} {
 				w := newWriter(t, s, fmt.Sprint("r", i))

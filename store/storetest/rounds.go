@@ -12,16 +12,16 @@ import (
 
 func roundCases() []testCase {
 	return []testCase{
-		{"messages wait in the order they came, each once", queueInOrder},
+		{"messages wait in the order of arrival, each once", queueInOrder},
 		{"rounds append to the history of their session as they commit", liveHistory},
 		{"a round takes the message at the head of a session that is free", startRoundsInOrder},
-		{"a round that has ended appends no more once another has begun", roundAfterSessionAdvanced},
-		{"a failed round that goes on takes its session back", endedRoundContinues},
-		{"a message that answers a round begins none", messagesAnswerQuestions},
-		{"a message is refused only while the round stands as it was", refuseQueuedOfRound},
-		{"a message that will not wait is kept where the session is free", enqueueOnlyIfIdle},
-		{"a fork is made with its first message and is not the active session", forkWithFirstMessage},
-		{"a run that is no round goes on with no session", func(t *testing.T, s Store) {
+		{"an ended round appends no more once another has started", roundAfterSessionAdvanced},
+		{"a failed round that continues takes its session back", endedRoundContinues},
+		{"a message that answers a round starts none", messagesAnswerQuestions},
+		{"a message is refused only while the round is unchanged", refuseQueuedOfRound},
+		{"a message that must not wait is accepted only by an idle session", enqueueOnlyIfIdle},
+		{"a fork is created with its first message and is not the active session", forkWithFirstMessage},
+		{"a run that is no round continues no session", func(t *testing.T, s Store) {
 			talk := newConversation(t, s, "s")
 			talk.startAskedRound(t).finish(t, engine.Completed)
 			w := newWriter(t, s, "r")
@@ -31,7 +31,7 @@ func roundCases() []testCase {
 			}
 			talk.check(t)
 		}},
-		{"a round goes on where its session ends and nowhere else", func(t *testing.T, s Store) {
+		{"a round continues at the end of its session", func(t *testing.T, s Store) {
 			talk := newConversation(t, s, "s")
 			talk.startAskedRound(t).finish(t, engine.Completed)
 			r := talk.startRound(t)
@@ -42,8 +42,8 @@ func roundCases() []testCase {
 			talk.runs = talk.runs[:1] // the second round was never made
 			talk.check(t)
 		}},
-		{"forks and children of rounds see what the round saw and said", rootsInRounds},
-		{"rounds go on after opening again", func(t *testing.T, s Store) {
+		{"forks and children of rounds see the messages of the round", rootsInRounds},
+		{"rounds continue after reopening", func(t *testing.T, s Store) {
 			talk := newConversation(t, s, "s")
 			r := talk.startAskedRound(t)
 			s = reopened(t, s)

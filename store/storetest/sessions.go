@@ -11,8 +11,8 @@ import (
 
 func sessionCases() []testCase {
 	return []testCase{
-		{"a session says what it was made with", oneSession},
-		{"ids and threads of sessions are taken once", func(t *testing.T, s Store) {
+		{"a session has the data that it was created with", oneSession},
+		{"ids and threads of sessions are unique", func(t *testing.T, s Store) {
 			n := store.NewSession{ID: "s", User: "u", Flow: "f", Thread: "t", Now: startTime()}
 			must(t, s.CreateSession(t.Context(), n))
 			checkError(t, s.CreateSession(t.Context(), n), store.ErrExists)
@@ -25,9 +25,9 @@ func sessionCases() []testCase {
 				must(t, s.CreateSession(t.Context(), n))
 			}
 		}},
-		{"without a thread the session made or activated last is found", activeSession},
+		{"without a thread the session created or activated last is found", activeSession},
 		{"sessions are listed newest first, filtered and in pages", listSessions},
-		{"a session that is not there is an error everywhere", missingSession},
+		{"a missing session is an error everywhere", missingSession},
 		{"a session may begin with messages of another", forkedSession},
 	}
 }

@@ -15,8 +15,8 @@ func sessionStateCases() []testCase {
 		{"a run that holds no session changes no state", stateOfStaleRound},
 		{"a fork of a session has the state of the round boundary before it", stateOfForks},
 		{"the state is set by hand only between rounds", stateByHand},
-		{"a round begins only with the state that its starter has read", stateReadBeforeRound},
-		{"the state goes with its session", stateDeleted},
+		{"a round starts only with the state that its starter has read", stateReadBeforeRound},
+		{"the state is deleted with its session", stateDeleted},
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 func valueCases() []testCase {
 	return []testCase{
-		{"values of every kind come back as they were", func(t *testing.T, s Store) {
+		{"values of every kind are read as they were written", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			for range 3 { // the second and third are like the first
 				for _, v := range trickyValues() {
@@ -29,7 +29,7 @@ func valueCases() []testCase {
 			}
 			w.check(t, s)
 		}},
-		{"values found again later come back in every place", func(t *testing.T, s Store) {
+		{"repeated values are read in every place", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			big := map[string]any{"text": strings.Repeat("large ", 500), "n": int64(1)}
 			for i := range 5 {
@@ -42,7 +42,7 @@ func valueCases() []testCase {
 			child.append(t, &engine.RunStarted{Inputs: engine.Values{{Name: "whole", Value: big}}, Parallel: 1})
 			child.check(t, s)
 		}},
-		{"texts of events that are no values come back", func(t *testing.T, s Store) {
+		{"texts of events that are no values are read back", func(t *testing.T, s Store) {
 			long := strings.Repeat("why it failed ", 200)
 			w := newWriter(t, s, "r")
 			fail := &engine.Error{Code: "c", Message: long, Node: "n", Hint: "h"}
@@ -56,7 +56,7 @@ func valueCases() []testCase {
 				&engine.NodeExpanded{Path: "n", Items: []engine.Values{{{Name: "item", Value: long}}, nil}})
 			w.check(t, s)
 		}},
-		{"random values survive", func(t *testing.T, s Store) {
+		{"random values are read back", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			r := rand.New(rand.NewPCG(1, 2))
 			for range 60 {
@@ -134,11 +134,11 @@ func messageChange(context, id, text string) engine.ContextChange {
 
 func messageCases() []testCase {
 	return []testCase{
-		{"messages come back by position", messagesByPosition},
+		{"messages are read by position", messagesByPosition},
 		{"messages keep every field", fullMessages},
 		{"a forked context begins where it was forked", forkedContexts},
-		{"a message's text may be anywhere else too", repeatedTexts},
-		{"a message's text inside a large value stays that message's", func(t *testing.T, s Store) {
+		{"a message's text may also occur elsewhere", repeatedTexts},
+		{"a message's text inside a large value still belongs to the message", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			filler := strings.Repeat("x", 100)
 			for i := range 5 {
@@ -152,7 +152,7 @@ func messageCases() []testCase {
 			}
 			w.check(t, s)
 		}},
-		{"every part of a change comes back", func(t *testing.T, s Store) {
+		{"every part of a change is read back", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			temperature, output, session := 1.0, strings.Repeat("out ", 400), "s-1"
 			settings := &convo.Settings{Provider: "p", Model: "m", System: strings.Repeat("be kind ", 300), Temperature: &temperature, MaxOutput: 5}
@@ -173,7 +173,7 @@ func messageCases() []testCase {
 			}
 			w.check(t, s)
 		}},
-		{"a body that was read from JSON is a body like others", func(t *testing.T, s Store) {
+		{"a body that was read from JSON is stored like any other", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{{
 				ID: "main", Adds: 1,
@@ -184,7 +184,7 @@ func messageCases() []testCase {
 			must(t, err)
 			equal(t, "messages", ms, []convo.Message{{Role: convo.User, Text: "from JSON, and long enough to be shared"}})
 		}},
-		{"messages go on after opening again", func(t *testing.T, s Store) {
+		{"messages continue after reopening", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{messageChange("main", "1", "one, long enough to be shared with others")}})
 			s = reopened(t, s)
