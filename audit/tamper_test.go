@@ -304,7 +304,7 @@ func recompute(t *testing.T, path string, run string) {
 	}
 }
 
-// cutTail removes the last commit of a run, and says that the run goes on.
+// cutTail removes the last commit of a run, and sets its status to running.
 func cutTail(t *testing.T, db *sql.DB, num int64) {
 	t.Helper()
 	for _, q := range []string{

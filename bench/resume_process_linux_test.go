@@ -16,7 +16,7 @@ import (
 // the test binary the process that resumes the run.
 const childVar = "WEIR_BENCH_RESUME"
 
-// childTask is what a process that resumes is told.
+// childTask is the task of a process that resumes.
 type childTask struct {
 	Path, Ask string
 	// Began is when the process was asked for, Unix nanoseconds.

@@ -18,7 +18,7 @@ import (
 
 // answerModel says one sentence, whatever it is asked.
 type answerModel struct {
-	called func() // nil where nobody wants to know
+	called func() // nil if it is not needed
 }
 
 func (a *answerModel) Generate(context.Context, *llm.Request, func(llm.Chunk)) (*llm.Response, error) {

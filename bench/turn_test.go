@@ -194,7 +194,7 @@ func (t *turnBench) turn(b *testing.B) {
 
 // BenchmarkTurn measures a turn of a conversation with a history of so many
 // messages over SQLite at synchronous=FULL, for a view that is cut at a window of
-// 8,000 tokens and for one of 128,000. Running is a loop that nobody has to
+// 8,000 tokens and for one of 128,000. Running is a loop that needs no person to
 // answer, two commits a turn; answered is a run that is paused before each turn,
 // left and resumed. A turn of a conversation that has had ten, and two raw
 // commits of one row, are taken by turns with it: x/turn10 and x/raw are the

@@ -134,7 +134,7 @@ func TestViewCountsOnlyNewMessages(t *testing.T) {
 			continue
 		}
 		still++
-		if *n > 4 { // two that are new, and the last group, which may go on
+		if *n > 4 { // two that are new, and the last group, which may continue
 			t.Fatalf("turn %d: %d messages were counted for two new ones", i, *n)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // One writer makes views of a context while others read it as it was or as it
-// is: nobody's view is touched by anybody else's.
+// is: no reader's view affects another's.
 func TestConcurrentViewsAreIndependent(t *testing.T) {
 	t.Parallel()
 	views := convo.NewViews(0)

@@ -10,7 +10,7 @@ import (
 )
 
 // viewBothWays makes a view anew and with the views that are kept, which must be the
-// same or fail the same, and returns the marks to go on with.
+// same or fail the same, and returns the marks for the next view.
 func viewBothWays(t *rapid.T, views *convo.Views, c convo.Context, spec convo.ViewSpec) convo.Marks {
 	t.Helper()
 	v, err := c.View(spec)

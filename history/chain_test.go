@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// stateWriterType does to the state what it is told, and fails the first time if told to.
+// stateWriterType changes the state as its settings say, and fails the first time if they say so.
 func stateWriterType() weir.Type {
 	return weir.Func("scribble", func(ctx weir.Ctx, in struct{ Ops string }) (struct{ Text string }, error) {
 		var ops []struct {

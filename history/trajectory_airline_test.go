@@ -23,7 +23,7 @@ import (
 )
 
 // roundFlow is what a round of a recording runs: the model with its tools, and where
-// it was told goodbye only what the customer said.
+// after the goodbye only what the customer said.
 func (r *recording) roundFlow(last bool) weir.Definition {
 	d := weir.Definition{
 		Name:    r.id,

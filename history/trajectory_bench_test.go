@@ -67,7 +67,7 @@ func chatRound(b *testing.B, s *weir.Session, i int) {
 }
 
 // BenchmarkARoundOfAChatWithTools is what keeping trajectories costs: rounds that are
-// kept and rounds that are not take turns, and the ratio of their times is told.
+// kept and rounds that are not alternate, and the ratio of their times is reported.
 func BenchmarkARoundOfAChatWithTools(b *testing.B) {
 	for _, name := range []string{"memory", "sqlite/files", "sqlite/tables", "sqlite/both"} {
 		b.Run(name, func(b *testing.B) {

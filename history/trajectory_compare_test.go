@@ -19,7 +19,7 @@ import (
 // memoryTables is a storage in memory that says what it was given.
 func memoryTables() trajectory.Storage { return tables.New(tables.NewMemory()) }
 
-// checkStored checks that what was kept of a session while its runs went on is what its
+// checkStored checks that what was stored of a session during its runs is what its
 // journal gives, to the last letter, and that it is whole.
 func checkStored(t *testing.T, w *weir.Weir, s trajectory.Storage, user, session string) {
 	t.Helper()

@@ -30,7 +30,7 @@ import (
 type commandModel struct {
 	mu   sync.Mutex
 	seen map[string]bool
-	// began is told of each call of the model, where it is not nil.
+	// began is called for each call of the model, if it is not nil.
 	began chan<- string
 }
 
@@ -95,7 +95,7 @@ func commandTools() []*weir.Tool {
 	}
 }
 
-// work types: job does effects, declares and fails as it is told, hand records its
+// work types: job does effects, declares and fails as its settings say, hand records its
 // work by hand, pure may be cached.
 func workTypes() []weir.Type {
 	type out struct{ Text string }
@@ -285,7 +285,7 @@ func reply(i engine.Interrupt) any {
 }
 
 // runThrough sees a run to its end and answers what it asks; again says before each
-// answer whether the process ends and another goes on.
+// answer whether the process ends and another continues.
 func (s *trajectoryHarness) runThrough(ctx context.Context, run *weir.Run, again func() bool) (weir.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

@@ -23,7 +23,7 @@ import (
 )
 
 // surveyType is a node type that records its work by hand, asks a person in the middle,
-// and goes on.
+// and continues.
 func surveyType(entered *int) weir.Type {
 	return weir.Func("survey", func(ctx weir.Ctx, _ struct{}) (struct{ ID string }, error) {
 		*entered++

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// flowGenerator draws a flow whose nodes do all that trajectories tell of.
+// flowGenerator draws a flow whose nodes do all that trajectories show.
 type flowGenerator struct {
 	t     *rapid.T
 	texts int
@@ -25,7 +25,7 @@ type flowGenerator struct {
 
 func (d *flowGenerator) one(of int) bool { return rapid.IntRange(0, of-1).Draw(d.t, "d") == 0 }
 
-// words are what a model is told to do.
+// words are the instructions of a model.
 func (d *flowGenerator) words() string {
 	d.texts++
 	out := fmt.Sprint("text", d.texts)

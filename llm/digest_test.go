@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// A journal keeps the digest of the whole form: what goes on from an earlier
+// A journal keeps the digest of the whole form: one that continues an earlier
 // request must give the same.
 func TestContinuedDigestEqualsDigestOfWholeRequest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

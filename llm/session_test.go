@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// keeper is a vendor that keeps conversations: it checks that what it is told
+// keeper is a vendor that keeps conversations: it checks that what it is sent
 // it holds is what it was sent and answered.
 type keeper struct {
 	t       *testing.T

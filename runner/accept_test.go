@@ -196,7 +196,7 @@ func (c *acceptCase) checkRefused(t *testing.T, w *weir.Weir, id string, err err
 	}
 }
 
-// continued checks that the run went on where it was.
+// continued checks that the run continued where it was.
 func continued(t *testing.T, r weir.Result) {
 	t.Helper()
 	if r.Status != engine.Completed {

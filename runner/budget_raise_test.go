@@ -47,7 +47,7 @@ func TestRunFailedByBudgetContinuesAfterIncrease(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// What was added stays added for whoever goes on, and the record says who added.
+	// What was added stays added in every process, and the record says who added it.
 	if s, err = sqlite.Open(t.Context(), path, sqlite.Options{}); err != nil {
 		t.Fatal(err)
 	}

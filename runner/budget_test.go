@@ -25,7 +25,7 @@ type countingModel struct {
 	now         atomic.Int32
 	mu          sync.Mutex
 	output      []int // MaxOutput of each
-	// block, where set, keeps calls until it is closed; begun tells of each.
+	// block, where set, keeps calls until it is closed; begun reports each.
 	block, begun chan struct{}
 }
 

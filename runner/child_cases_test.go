@@ -255,7 +255,7 @@ outputs: {out: "{{ down.out }}", end: "{{ last.seen }}"}
 			r := tr.wait(tr.start(p))
 			equal(t, "status", r.Status, engine.Paused)
 			_ = tr.local.Close(context.Background())
-			tr.open() // another process goes on
+			tr.open() // another process continues
 			r = tr.answer(p, "r", r.Interrupts[0].ID, "yes")
 			equal(t, "status", r.Status, engine.Completed)
 			seen, _ := r.Outputs.Get("out")

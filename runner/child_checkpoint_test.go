@@ -39,7 +39,7 @@ func newTellType() node.Type {
 	}}
 }
 
-// tellChain is a chain of n nodes that tell, after one.
+// tellChain is a chain of n nodes of type tell, after one node.
 func tellChain(prefix, after string, n int) (text, last string) {
 	var b strings.Builder
 	for i := range n {
@@ -104,7 +104,7 @@ func numberedNames(prefix string, n int) string {
 	return strings.Join(out, " ")
 }
 
-// reopenFromCheckpoints goes on in another process, for which all runs have a
+// reopenFromCheckpoints continues in another process, for which all runs have a
 // checkpoint.
 func (t *tree) reopenFromCheckpoints() {
 	t.tb.Helper()

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// innerToolModel is a model that calls the tool "inner" and says what it was told, and
+// innerToolModel is a model that calls the tool "inner" and repeats the result, and
 // that answers "in" where it is asked inside it. Each call takes 10 tokens.
 type innerToolModel struct {
 	calls  atomic.Int64
@@ -208,7 +208,7 @@ func TestFlowToolContinuesInAnotherProcessOnCallerBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := weirkit.Wait(t, run)
-	// Of the call that was cut off nobody knows what it took: it is charged.
+	// The cost of the call that was cut off is unknown: it is charged.
 	if r.Status != engine.Completed || again.calls.Load() != 2 || r.Usage.Calls != 5 {
 		t.Errorf("%s %v, %d calls more, %d counted", r.Status, r.Error, again.calls.Load(), r.Usage.Calls)
 	}
@@ -284,7 +284,7 @@ func TestFlowToolIsCancelledAfterCallerFailedInDyingProcess(t *testing.T) {
 }
 
 // failWhileDying has a process fail the run because of a node that waited, and die
-// before it has done anything about what else goes on.
+// before it has handled what else is in progress.
 func failWhileDying(t *testing.T, s weir.Store, path string) {
 	t.Helper()
 	row, err := s.Run(t.Context(), "run")

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// toolCallingModel calls the tool with the arguments, and then says what it was told.
+// toolCallingModel calls the tool with the arguments, and then repeats the result.
 type toolCallingModel struct{ tool, arguments string }
 
 func (c toolCallingModel) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {

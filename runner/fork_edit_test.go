@@ -128,7 +128,7 @@ func (s *randomFlow) edit(t *rapid.T) *randomFlow {
 				ids = append(ids, n.id)
 			}
 			c.nodes = append(c.nodes, drawNode(t, fmt.Sprint("m", i), ids))
-		case 2: // one that nobody reads goes
+		case 2: // one without a reader is dropped
 			id := c.nodes[at].id
 			if len(c.nodes) > 2 && !slices.ContainsFunc(c.nodes, func(n randomNode) bool { return slices.Contains(n.from, id) }) {
 				c.nodes = slices.Delete(c.nodes, at, at+1)

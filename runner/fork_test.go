@@ -106,7 +106,7 @@ func forkEverywhere(t *testing.T, s weir.Store, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// These move when the original itself is left, which may be after its end is told.
+	// These move when the original itself is left, which may be after its end is reported.
 	again.Fence, again.Owner, again.Until = row.Fence, row.Owner, row.Until
 	if !reflect.DeepEqual(again, row) {
 		t.Errorf("the original's row was touched: %+v, was %+v", again, row)

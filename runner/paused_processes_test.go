@@ -42,7 +42,7 @@ func answerAndWait(t *testing.T, w *weir.Weir, ask, said string) *weir.Run {
 	return run
 }
 
-// A process goes on from what it left of a paused run, and with what others
+// A process continues from what it left of a paused run, and with what others
 // committed since.
 func TestProcessesAnsweringInTurnShareHistoryAndBudget(t *testing.T) {
 	const turns = 40

@@ -433,7 +433,7 @@ func startNeighbours(ctx context.Context, w *recoveryWorld) (*weir.Weir, error) 
 	return eng, nil
 }
 
-// untilIdle returns once nothing can be continued any more.
+// untilIdle returns once nothing more can be continued.
 func untilIdle(t *testing.T, eng *weir.Weir) {
 	t.Helper()
 	waitUntil(t, "all runs have ended or are set aside", func() bool {

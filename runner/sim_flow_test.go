@@ -113,7 +113,7 @@ func randomNode(d drawFunc, g *simGraph, i, depth int, flaky bool, prefix string
 		n.body = randomGraph(d, 3, depth-1, flaky, n.id+"_")
 	}
 	wireNode(d, g, n, i)
-	n.declares = (int(n.id[0])+i)%5 == 0 // drawn by nobody: seeds stay what they are
+	n.declares = (int(n.id[0])+i)%5 == 0 // not drawn, so that seeds keep their meaning
 	return n
 }
 

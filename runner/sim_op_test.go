@@ -21,7 +21,7 @@ import (
 	"github.com/weir-run/weir/node/builtin"
 )
 
-// effectWorld is the world that ops have effects in. It is told of everything that
+// effectWorld is the world that ops have effects in. It records everything that
 // is asked for, and checks it against what the journal holds.
 type effectWorld interface {
 	asked(path string, attempt int, key string) error
@@ -164,7 +164,7 @@ func (o *opNode) effect(c *node.Ctx, i int) error {
 			if err := o.world.asked(c.Info().Path, attempt, key); err != nil {
 				return node.Outcome{}, err
 			}
-			c.Emit(llm.Chunk{}) // others go on while the effect is out
+			c.Emit(llm.Chunk{}) // others continue while the effect is in flight
 			return node.Outcome{Value: int64(i), Usage: &engine.Usage{Calls: 1}}, nil
 		},
 	})

@@ -37,7 +37,7 @@ func (l *treeEffectLog) fail(format string, args ...any) {
 	}
 }
 
-// asked is told of an effect when it happens.
+// asked records an effect when it happens.
 func (l *treeEffectLog) asked(path string, attempt int, key string) error {
 	l.asks++
 	run, _, _ := strings.Cut(key, "/")
@@ -59,7 +59,7 @@ func (l *treeEffectLog) asked(path string, attempt int, key string) error {
 
 func (l *treeEffectLog) acknowledged() { l.cancelAcked, l.ackedEarly = true, !l.ended["sim"] }
 
-// committed is told of every commit when it is durable.
+// committed records every commit when it is durable.
 func (l *treeEffectLog) committed(c engine.Commit, r *engine.Run) error {
 	x := l.of(c.Run)
 	if l.ended[c.Run] {

@@ -94,7 +94,7 @@ func newTreeCase(tb testing.TB, seed uint64) *treeCase {
 }
 
 // text is a random flow that runs those of the levels below. Its ids end as no
-// other flow's do: a child that goes on with a conversation says nothing twice.
+// other flow's do: a child that continues a conversation says nothing twice.
 func (f *treeCase) text(rng *rand.Rand, level int, as string, uses map[string]*flow.Flow) string {
 	var b strings.Builder
 	b.WriteString("nodes:\n")

@@ -21,7 +21,7 @@ import (
 )
 
 // streamingModel is a model that answers in pieces of random sizes, fails now and then in the
-// middle of one, and calls a tool where it is told to.
+// middle of one, and calls a tool if the question says so.
 type streamingModel struct {
 	mu    sync.Mutex
 	tries map[string]int
@@ -321,7 +321,7 @@ func checkStreaming(t *testing.T, seed uint64) {
 	path := filepath.Join(t.TempDir(), "weir.db")
 	first, f, st := openStreaming(t, path, seed)
 	second, _, st2 := openStreaming(t, path, seed)
-	defer second.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // it has nothing to do any more
+	defer second.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // it has nothing left to do
 	r := rand.New(rand.NewPCG(seed, 3))
 	moves := seed%3 > 0 // to the second process, in the middle of the run or where it waits
 	stop := 0

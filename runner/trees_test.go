@@ -374,7 +374,7 @@ func (l *effectLog) check(t *testing.T, s *memory.Store, log *commitLog, kills i
 		if got := last[r.ID]; got == nil || got.Kind() != want {
 			t.Errorf("run %s is %s, and its last event is %v", r.ID, r.Head.Status, got)
 		}
-		eventually(t, func() bool { // whoever looked at it last has let it go
+		eventually(t, func() bool { // the last reader has released it
 			r, err := s.Run(t.Context(), r.ID)
 			return err == nil && r.Owner == ""
 		})
@@ -407,7 +407,7 @@ func (l *effectLog) checkUsage(t *testing.T, root *store.Run, kills int) {
 	if kills == 0 && l.started != l.endedCount {
 		t.Errorf("%d effects began and %d ended", l.started, l.endedCount)
 	}
-	// What was announced and not begun any more is charged too.
+	// Announced calls that never started are charged too.
 	used := root.Head.Usage
 	exact := kills == 0 && !l.cancelled
 	if used.Calls < l.started || exact && used.Calls != l.started || used.Input != used.Calls*10 {

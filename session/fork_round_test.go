@@ -87,7 +87,7 @@ func TestForkOfRoundUsesSessionHistoryWithoutChangingSession(t *testing.T) {
 		weirkit.SendAndWait(t, s, "yes two", weir.SendOptions{})
 		forkRound(t, w, s, true) // it has ended
 		weirkit.SendAndWait(t, s, "three", weir.SendOptions{})
-		forkRound(t, w, s, true) // and the session has gone on
+		forkRound(t, w, s, true) // and the session has continued
 		if got := textsOf(t, s); len(got) != 10 || got[8] != "user three" {
 			t.Errorf("the session has %q", got)
 		}

@@ -23,7 +23,7 @@ type sending struct {
 }
 
 // TestBusyPolicyHoldsForRepeatedSends sends one message under one id while
-// a round goes on: once, twice, many times at once, and so in two processes.
+// a round is running: once, twice, many times at once, and so in two processes.
 func TestBusyPolicyHoldsForRepeatedSends(t *testing.T) {
 	t.Parallel()
 	for _, busy := range []string{flow.BusyQueue, flow.BusyReject, flow.BusyFork} {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// refusingModel answers after it has refused once, and then waits where it is told to.
+// refusingModel answers after it has refused once, and then waits if so configured.
 type refusingModel struct {
 	refused bool
 	waits   chan struct{}

@@ -87,8 +87,8 @@ func retryRounds(t *testing.T, path string) {
 	}
 }
 
-// dyingStore is a store whose process dies when an answer is durable and nobody has been
-// told so.
+// dyingStore is a store whose process dies when an answer is durable and before it is
+// acknowledged.
 type dyingStore struct {
 	*sqlite.Store
 	dead chan struct{}

@@ -169,7 +169,7 @@ func TestSubAgentsHaveGraphsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// broken is a storage that fails while told to.
+// broken is a storage that fails while so configured.
 type broken struct {
 	trajectory.Storage
 	err error

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// noticing is what a command writes to, and tells when it says that it is stopping.
+// noticing is a writer for a command, and reports when the command says that it is stopping.
 type noticing struct {
 	mu       sync.Mutex
 	buf      bytes.Buffer

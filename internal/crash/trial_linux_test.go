@@ -94,7 +94,7 @@ type trial struct {
 // kills.
 const maxProcesses = 80
 
-// runToCompletion starts the run and goes on with it until it has completed.
+// runToCompletion starts the run and continues it until it has completed.
 func (j *trial) runToCompletion(tb testing.TB) error {
 	tb.Helper()
 	if err := j.prepare(); err != nil {
@@ -275,7 +275,7 @@ func (j *trial) stderr() string {
 	return strings.TrimSpace(string(b))
 }
 
-// afterKill looks at what is there and says how to go on: with resume where
+// afterKill reads the record and returns how to continue: with resume where
 // the journal has begun, else with run.
 func (j *trial) afterKill(tb testing.TB) ([]string, error) {
 	tb.Helper()

@@ -122,7 +122,7 @@ func (j *trial) runSession(tb testing.TB) error {
 	return fmt.Errorf("not at an end after %d processes", maxProcesses)
 }
 
-// say goes on with the session once, and looks at what is there then.
+// say continues the session once, and reads the record afterwards.
 func (j *trial) say(tb testing.TB, r *record, args []string) (*record, error) {
 	tb.Helper()
 	kills := len(j.killed)
@@ -154,7 +154,7 @@ func (j *trial) say(tb testing.TB, r *record, args []string) (*record, error) {
 	return r, nil
 }
 
-// next is how to go on with a session, nil where all was said and nothing is
+// next is how to continue a session, nil if all was said and nothing is
 // under way: an answer to what a message does not answer, else what is left to
 // be said. Where nothing is, and where a question is open that has an answer in
 // the queue, one word more is said, a number, which is an answer too.

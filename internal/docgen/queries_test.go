@@ -69,7 +69,7 @@ func TestDocQueriesReturnRows(t *testing.T) {
 	}
 }
 
-// seedSession makes a session with a round that goes on, and a fork of the demo's run.
+// seedSession makes a session with a round that has not ended, and a fork of the demo's run.
 func seedSession(t *testing.T, s *sqlite.Store) {
 	t.Helper()
 	ctx, now := t.Context(), time.UnixMilli(1)

@@ -136,7 +136,7 @@ func (r *replayed) add(c *counts, req *llm.Request) {
 	r.last = req
 }
 
-// sent is what a vendor is told of a message.
+// sent is the form of a message in a vendor's request.
 func sent(m convo.Message) convo.Message {
 	m.ID = ""
 	return m

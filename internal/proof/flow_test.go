@@ -20,7 +20,7 @@ import (
 )
 
 // deskFlow is a conversation with parallel calls, a failing tool, an answer by a
-// schema that has to be repaired, and a person who goes on.
+// schema that has to be repaired, and a person who continues.
 const deskFlow = `
 weir: 1
 name: desk

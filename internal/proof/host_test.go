@@ -54,7 +54,7 @@ var errScriptEnded = &llm.Error{Code: "model_overloaded", Message: "try again la
 
 var clearedPattern = regexp.MustCompile(`call weir_result with \{"result": (\d+)\}`)
 
-// ModelCall answers with what the recording goes on with. Where a result is not
+// ModelCall answers with the next message of the recording. Where a result is not
 // shown in full, every third answer asks for it as well. Every fifth summary
 // fails.
 func (h *host) ModelCall(req *llm.Request, _ func(context.Context, string) (*llm.Response, error)) (*llm.Response, error) {

@@ -28,7 +28,7 @@ const (
 // TestEveryRequestIsValid builds the requests that can come of the recorded
 // conversations: at budgets from 500 tokens for messages up to where all fits,
 // with the history as it is after each message (as after a crash, a cancelled
-// turn or a trim), and as turns go on. Each is valid by its vendor's rules, is
+// turn or a trim), and as turns continue. Each is valid by its vendor's rules, is
 // within its budget, keeps what must stay, and has the same bytes again.
 func TestEveryRequestIsValid(t *testing.T) {
 	t.Parallel()
@@ -175,7 +175,7 @@ func (p *prover) turn(set settings, m *convo.Manager) llm.Turn {
 }
 
 // points asks for an answer to the history as it is after each message: as it
-// stands, where a person goes on from there, and after a trim there.
+// stands, where a person continues from there, and after a trim there.
 func (p *prover) points(c conversation, whole convo.Context, set settings) {
 	for n := 1; n <= len(c.messages); n++ {
 		if !*exhaustive && n%5 != 0 {
@@ -339,7 +339,7 @@ func (p *prover) checkSameRequests(a, b *host) {
 	}
 }
 
-// unnamed are messages without ids, which no vendor is told.
+// unnamed are messages without ids, which no vendor gets.
 func unnamed(ms []convo.Message) []convo.Message {
 	out := make([]convo.Message, len(ms))
 	for i, m := range ms {

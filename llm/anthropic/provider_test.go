@@ -59,7 +59,7 @@ func TestTheKeyIsInNoErrorAndNoChunk(t *testing.T) {
 	}
 }
 
-// mute fails if any way of printing v tells the key, or part of it.
+// mute fails if any way of printing v shows the key, or part of it.
 func mute(t *testing.T, v any) {
 	t.Helper()
 	var log bytes.Buffer

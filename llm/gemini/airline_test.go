@@ -57,7 +57,7 @@ func valid(t *testing.T, p *gemini.Provider, req *llm.Request, check func([]byte
 
 // TestRecordedConversationsAreHadAgain has every third conversation with the strict
 // server, each by one of the two APIs, every answer kept with what it is signed
-// by; those by interactions are gone on with where the vendor has them.
+// by; those by interactions continue where the vendor has them.
 func TestRecordedConversationsAreHadAgain(t *testing.T) {
 	t.Parallel()
 	s := llmtest.New(t)

@@ -96,7 +96,7 @@ func TestKeyIsSentAndNeverShown(t *testing.T) {
 	}
 }
 
-// mute fails if any way of printing v tells the key.
+// mute fails if any way of printing v shows the key.
 func mute(t *testing.T, v any) {
 	t.Helper()
 	var log bytes.Buffer

@@ -56,7 +56,7 @@ func encodedForms() map[string]string {
 	}
 }
 
-// tells returns the piece of the key in a text, "" if there is none.
+// tells returns the part of the key that a text contains, "" if there is none.
 func tells(text string) string {
 	var pieces []string
 	for i := range len(canary) - revealsKey + 1 {

@@ -48,7 +48,7 @@ func wantDivergence(t *testing.T, err error, parts ...string) {
 	}
 }
 
-// model answers what it was asked, fails once where told to.
+// model repeats the question, and fails once if so configured.
 type model struct{ fail error }
 
 func (m *model) Generate(_ context.Context, r *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {

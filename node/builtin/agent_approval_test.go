@@ -93,7 +93,7 @@ func TestTraceNamesTheApproverOfAnEntry(t *testing.T) {
 	}
 }
 
-// What a model was sent is told from the record, for planners and for what comes
+// What a model was sent is read from the record, for planners and for what comes
 // after the work too.
 func TestPromptDigestsMatchForAgentsWithQueues(t *testing.T) {
 	s := allFeaturesCase()

@@ -203,8 +203,8 @@ func TestTodoFailureIsShownToTheModelAndKeptOnRetry(t *testing.T) {
 	}
 }
 
-// A flow that fails the first time alone: what the model was told of it then is what
-// another attempt goes on from.
+// A flow that fails the first time alone: what the model was sent about it then is what
+// another attempt continues from.
 func TestRetryDoesNotRepeatAFailedTodoFlow(t *testing.T) {
 	ran := 0
 	flaky := weir.Func("flaky", func(weir.Ctx, struct{}) (struct{}, error) {

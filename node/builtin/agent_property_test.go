@@ -20,7 +20,7 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// queueCase is what an agent is told to do, and what its model adds at which of its turns.
+// queueCase is the task of an agent, and what its model adds at which of its turns.
 // Entries are names: those with a C are tool calls, which a person has to allow, and
 // those with an F flows.
 type queueCase struct {

@@ -78,7 +78,7 @@ func TestRejectionAppliesOnlyToItsOwnCall(t *testing.T) {
 	}}, recordingModel("2"))
 	f := twoNodeFlow("", "agent")
 	r := w.start(t, strings.ReplaceAll(f, "[kept]", "[kept, other]"))
-	// The first node is refused, goes on to ask for something else, and is entered
+	// The first node is refused, then asks for something else, and is entered
 	// again after the second was given leave. Which asks first is chance.
 	slices.SortFunc(r.Interrupts, func(a, b engine.Interrupt) int { return strings.Compare(a.ID, b.ID) })
 	r = w.answer(t, r, "reject")

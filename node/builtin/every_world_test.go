@@ -221,7 +221,7 @@ func (r recordingExecutor) Run(_ context.Context, job *sandbox.Job) (*sandbox.Re
 	return out, nil
 }
 
-// recordingCache is a store that tells what is kept across runs, and for how long.
+// recordingCache is a store that reports what is kept across runs, and for how long.
 type recordingCache struct {
 	*memory.Store
 	o *externalRecorder

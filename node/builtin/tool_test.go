@@ -101,7 +101,7 @@ func TestArgumentsOfToolNodesAreCheckedBeforeTheRunStarts(t *testing.T) {
 			}
 		}
 	}
-	// Arguments that only the run tells are checked before a person is asked.
+	// Arguments that are known only in the run are checked before a person is asked.
 	r := weirtest.Flow(t, "weir: 1\nname: f\ninputs: {t: {type: any}}\nnodes:\n  call: {type: tool, in: {title: \"{{ run.inputs.t }}\"}, with: {tool: act, approve: always}}\n",
 		weirtest.Case{Tools: []*tool.Tool{act}, In: map[string]any{"t": 5}})
 	if r.Error == nil || r.Error.Code != engine.CodeInput || len(r.Effects) != 0 || len(r.Waiting) != 0 {

@@ -169,7 +169,7 @@ outputs: {branch: "{{ size.result }}", text: "{{ big.text }}"}
 	equal(t, "the state", r.State, map[string]any{"amount": int64(1250), "branch_decision": "false"})
 }
 
-// The judge alone is told the beginnings of the inputs, and no model is told values of
+// Only the judge gets the beginnings of the inputs, and no model gets values of
 // the state.
 func TestModelsSeeNamesAndTypesOnly(t *testing.T) {
 	r := play(t, readingFlow, weirtest.Case{

@@ -162,7 +162,7 @@ func TestUnreliableLearnedCodeIsNotUsed(t *testing.T) {
 	if r, _ := s.run(learning, bad); r.Error == nil {
 		t.Fatal("an invoice without an amount is read")
 	}
-	// It failed the only time that it was used: it is not tried any more.
+	// It failed the only time that it was used, so it is no longer tried.
 	s.setTurns(noAnalysis, readAmount, goodVerdict)
 	s.checkSteps(learning, invoice(), "1.1 success", "2.1 skipped", "3.1 success", "4.1 success", "5.1 success", "6.1 success")
 }
@@ -197,7 +197,7 @@ func TestCodeWithRunValuesIsNotLearned(t *testing.T) {
 }
 
 // TestCodeWithDerivedConstantsIsNotLearned: nothing in its literals
-// tells that it answers for one document alone.
+// shows that it answers for one document alone.
 func TestCodeWithDerivedConstantsIsNotLearned(t *testing.T) {
 	s := newLearningCase(t)
 	learning := strings.Replace(readingFlow, ", learn: false", "", 1)

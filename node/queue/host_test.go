@@ -38,7 +38,7 @@ func queueType(capacity int) weir.Type {
 		}}
 		slow, asks := ctx.Tools().Get("slow"), ctx.Tools().Get("asks")
 		h := queue.Ordered(ctx, ctx.LLMHost(), add)
-		for range 2 { // indexes go on from turn to turn
+		for range 2 { // indexes continue from turn to turn
 			turn := llm.Turn{Context: m, Message: &convo.Message{Text: i.Message}, Tools: []*tool.Tool{add, slow, asks}, EarlierToolCalls: h.Calls()}
 			if _, err := ctx.LLM().Turn(ctx, h, turn); err != nil {
 				return out{}, node.ModelError(err)
@@ -52,7 +52,7 @@ func queueType(capacity int) weir.Type {
 	}).WritesContext()
 }
 
-// drawScript is what the model says, what is run because of it, and what the model is told
+// drawScript is what the model says, what is run because of it, and what the model gets
 // of its calls.
 func drawScript(names [][]string, capacity int) (script []weirtest.Turn, want []any, told []string) {
 	want = []any{}

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/internal/pgtest"
 )
 
-// proxy passes connections on to a server, and cuts one where it is told to.
+// proxy passes connections on to a server, and cuts one at a given point.
 type proxy struct {
 	listener net.Listener
 	server   string

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// appendForEver goes on with a conversation and prints the number of each
+// appendForEver continues a conversation and prints the number of each
 // commit once it is acknowledged.
 func appendForEver(path string) error {
 	ctx := context.Background()

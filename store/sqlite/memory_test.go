@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// leaveMemory has a session in which nobody in particular speaks remember things,
+// leaveMemory has a session without a user remember things,
 // replace and forget some.
 func leaveMemory(t *testing.T, s *Store, who string) {
 	t.Helper()

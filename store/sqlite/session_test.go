@@ -149,8 +149,8 @@ func answeredOnce(t *testing.T, ms []store.SessionMessage, each int) {
 	}
 }
 
-// eventually sends a message and has the rounds at the head of the queue, whoever
-// sent for them, until its own has had one.
+// eventually sends a message and starts the rounds at the head of the queue, whichever process
+// sent their messages, until its own message had one.
 func (c *chat) eventually(tb testing.TB, text string) error {
 	tb.Helper()
 	q := store.QueuedMessage{ID: text, Session: c.session, Value: text, At: time.UnixMilli(1)}

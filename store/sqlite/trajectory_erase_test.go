@@ -91,7 +91,7 @@ func TestDeletingOwnersDeletesTrajectories(t *testing.T) {
 			s := trailed(t)
 			leaveTraces(t, s, "alice")
 			leaveTraces(t, s, "bob")
-			leaveTrails(t, s, "bob", "elsewhere") // where nobody has begun a session
+			leaveTrails(t, s, "bob", "elsewhere") // where no process has started a session
 			// What was forked from the session and goes with it is not what is tested.
 			if _, err := s.DeleteRun(t.Context(), "bob-canary-fork", later); err != nil {
 				t.Fatal(err)

@@ -108,7 +108,7 @@ func TestRunOfVersion2Continues(t *testing.T) {
 }
 
 // openV3 opens a file that version 3 of the schema wrote: a session of six rounds,
-// a fork of the fourth, a session that goes on with five messages, and a run.
+// a fork of the fourth, a session that continues with five messages, and a run.
 func openV3(t *testing.T) *Store {
 	t.Helper()
 	return openDump(t, "testdata/v3.sql")

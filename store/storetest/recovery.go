@@ -129,7 +129,7 @@ func unfinishedRuns(t *testing.T, s Store) {
 		}
 		must(t, s.Append(t.Context(), []store.Append{a})[0])
 	}
-	must(t, s.Create(t.Context(), store.NewRun{ID: "never", Flow: "flow", At: startTime()})) // nobody knows with what
+	must(t, s.Create(t.Context(), store.NewRun{ID: "never", Flow: "flow", At: startTime()})) // without a commit
 	names := func(except string, now, limit int) (out []string) {
 		t.Helper()
 		var after int64

@@ -122,7 +122,7 @@ func TestAChangedDefinitionIsRefusedUntilItIsAccepted(t *testing.T) {
 	}
 }
 
-// checkRefusal checks what a model and a person are told of a changed tool.
+// checkRefusal checks what a model and a person see of a changed tool.
 func checkRefusal(t *testing.T, refused *mcptool.RefusedError) {
 	t.Helper()
 	const want = "mcp tools refused: mcp:test/echo changed since it was accepted; a person can accept it with `weir tools accept test/echo`"

@@ -48,7 +48,7 @@ func TestCloseEndsServerProcesses(t *testing.T) {
 	}
 }
 
-// gone waits for a process to end; one that nobody has waited for yet, as its
+// gone waits for a process to end; one that was not waited for yet, as its
 // parent was killed with it, has ended too.
 func gone(pid int) bool {
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {

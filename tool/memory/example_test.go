@@ -23,7 +23,7 @@ func ExampleTools() {
 	}
 	defer w.Close(ctx) //nolint:errcheck // it is in memory
 
-	f, err := w.Parse("desk.yaml", []byte(deskFlow)) // its model does as it is told
+	f, err := w.Parse("desk.yaml", []byte(deskFlow)) // its model follows its instructions
 	if err != nil {
 		panic(err)
 	}

@@ -36,7 +36,7 @@ outputs: {answer: "{{ answer.text }}"}
 `
 
 // obedient calls what each line of the message says, "NAME ARGUMENTS", one call
-// after the other, and then says what it was told.
+// after the other, and then repeats the results.
 type obedient struct{}
 
 func (obedient) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
@@ -230,7 +230,7 @@ func TestRunWithoutUserOrSessionHasNoMemory(t *testing.T) {
 
 // TestCrashAtAnyCommitStoresMemoryOnce has a process die at
 // each commit of a run that remembers, replaces and forgets, also right behind a
-// write and before it is recorded; another goes on.
+// write and before it is recorded; another continues.
 func TestCrashAtAnyCommitStoresMemoryOnce(t *testing.T) {
 	orders := strings.Join([]string{
 		`memoryWrite {"kind": "episode", "text": "called"}`,
@@ -286,7 +286,7 @@ func dies(t *testing.T, d desk, orders string) bool {
 	return err == nil
 }
 
-// resumed has another process go on with the run, and returns its answer; nobody
+// resumed has another process continue the run, and returns its answer; no person
 // may be asked anything.
 func resumed(t *testing.T, d desk) string {
 	t.Helper()

@@ -40,7 +40,7 @@ func newBench(t *testing.T, o Options) *bench {
 	return b
 }
 
-// call makes a call; a failure is told behind "failed: ".
+// call makes a call; a failure is returned after "failed: ".
 func (b *bench) call(by tool.Caller, name, arguments string) string {
 	b.t.Helper()
 	b.n++

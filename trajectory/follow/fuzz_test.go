@@ -154,7 +154,7 @@ func heard(ctx context.Context, f *flow.Flow, types flow.Catalogue, events []eng
 		}
 		fo.RecordUnfinished(ctx)
 	}
-	_ = fo.Err() // what cannot be is told, and no more
+	_ = fo.Err() // impossible events are reported, and nothing else
 	if err := fo.Close(ctx); err != nil {
 		return err
 	}

@@ -264,7 +264,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusCreated, b.createdJSON())
 }
 
-// createdJSON is a sandbox as the API tells who made it, or came back to it.
+// createdJSON is the API's answer to creating a sandbox or connecting to it.
 func (b *cloudSandbox) createdJSON() map[string]any {
 	return map[string]any{
 		"templateID": b.Template, "sandboxID": b.ID, "clientID": "loopback", "envdVersion": "0.6.4",

@@ -43,8 +43,8 @@ func (s *Server) start(b *cloudSandbox) (*kernel, error) {
 	return &kernel{cmd: cmd, in: in, out: bufio.NewReaderSize(out, maxLine)}, cmd.Start()
 }
 
-// stop ends all that runs in the sandbox; whoever reads from the interpreter
-// finds the end.
+// stop ends all that runs in the sandbox; readers of the interpreter
+// get the end.
 func (b *cloudSandbox) stop() {
 	b.mu.Lock()
 	k := b.kernel
