@@ -9,8 +9,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// workInBackground does what no request asks for until the server drains: it sends webhooks
-// and deletes links that have expired. Every process on the store does; they share the work.
+// workInBackground does what no request asks for until the server drains: it sends webhooks,
+// fires triggers and deletes links that have expired. Every process on the store does; they share the work.
 func (s *Server) workInBackground() (wait func()) {
 	if s.app.Store.Capabilities().Documents == nil {
 		return func() {}
@@ -22,6 +22,7 @@ func (s *Server) workInBackground() (wait func()) {
 		cancel()
 	})
 	all.Go(func() { s.hooks.Run(ctx) })
+	all.Go(func() { s.triggers.Run(ctx) })
 	all.Go(func() { s.deleteExpired(ctx) })
 	return all.Wait
 }

@@ -20,6 +20,7 @@ func (s *Server) registerRoutes() {
 	s.registerStream()
 	s.registerLinks()
 	s.registerWebhooks()
+	s.registerTriggers()
 	s.registerSessions()
 	s.registerMemory()
 	s.registerUsage()

@@ -104,6 +104,9 @@ func attacksOnDocuments(victim, own objects) map[string]attack {
 	flow := func(rest, body string) attack {
 		return attack{paths: []string{"/v1/flows/" + victim.flow + rest}, body: body}
 	}
+	on := func(object, rest, body string) attack {
+		return attack{paths: []string{"/v1/" + object + rest}, body: body}
+	}
 	hook := func(rest, body string) attack {
 		return attack{paths: []string{"/v1/webhooks/" + victim.hook + rest}, body: body}
 	}
@@ -116,6 +119,12 @@ func attacksOnDocuments(victim, own objects) map[string]attack {
 		"POST /v1/flows/{flow}/pause":                              flow("/pause", `{"paused":true}`),
 		"PUT /v1/flows/{flow}/access":                              flow("/access", `{"users":["*"]}`),
 		"PUT /v1/flows/{flow}/grants":                              {paths: []string{"/v1/flows/" + victim.flow + "/grants"}, body: `{"providers":[],"tools":[],"servers":[],"executors":[],"hosts":[],"secrets":[],"flows":[]}`},
+		"POST /t/{trigger}":                                        {},
+		"GET /v1/triggers":                                         {},
+		"POST /v1/triggers":                                        {body: `{"name":"x","flow":"ask","kind":"webhook","inputs":{"name":"x"}}`},
+		"GET /v1/triggers/{trigger}":                               on("triggers/"+victim.trigger, "", ""),
+		"DELETE /v1/triggers/{trigger}":                            on("triggers/"+victim.trigger, "", ""),
+		"POST /v1/triggers/{trigger}/pause":                        on("triggers/"+victim.trigger, "/pause", `{"paused":true}`),
 		"GET /v1/webhooks":                                         {},
 		"POST /v1/webhooks":                                        {body: `{"url":"https://example.org","events":["run.failed"]}`},
 		"GET /v1/webhooks/{webhook}":                               hook("", ""),
@@ -129,7 +138,7 @@ func attacksOnDocuments(victim, own objects) map[string]attack {
 }
 
 // objects are what a user has.
-type objects struct{ run, session, message, flow, version, hook string }
+type objects struct{ run, session, message, flow, version, hook, trigger string }
 
 func makeObjects(t *testing.T, c *client.Client) objects {
 	t.Helper()
@@ -147,7 +156,7 @@ func makeObjects(t *testing.T, c *client.Client) objects {
 	}
 	name := "private-" + run.ID[len(run.ID)-6:]
 	version := putFlow(t, c, name, "text", "", true)
-	return objects{run.ID, session, sent.Message, name, version, makeHook(t, c, "https://example.org/", "run.failed").ID}
+	return objects{run.ID, session, sent.Message, name, version, makeHook(t, c, "https://example.org/", "run.failed").ID, makeTrigger(t, c, `{"name":"nightly","flow":"ask","kind":"webhook","payload":"name"}`).ID}
 }
 
 // TestEveryRouteRefusesWhoMayNot tries every route of the router without a token, with bad
@@ -187,6 +196,9 @@ func checkPublic(t *testing.T, p *process, pattern string) {
 	want := http.StatusOK
 	if strings.Contains(path, "{token}") { // the secret is in the path
 		path, want = wildcards.ReplaceAllString(path, "unknown"), http.StatusGone
+	}
+	if strings.HasPrefix(path, "/t/") { // it is signed
+		want = http.StatusUnauthorized
 	}
 	if got := p.send(method, path, "", nil); got.status != want {
 		t.Errorf("without a token: %d %s", got.status, got.body)
@@ -233,7 +245,7 @@ var wildcards = regexp.MustCompile(`\{[^}]*\}`)
 
 // replaceIDs puts an id that does not exist in place of those of objects.
 func replaceIDs(text string, o objects) string {
-	return strings.NewReplacer(o.run, "nothing", o.session, "nothing", o.message, "nothing", o.flow, "nothing", o.version, "nothing", o.hook, "nothing").Replace(text)
+	return strings.NewReplacer(o.run, "nothing", o.session, "nothing", o.message, "nothing", o.flow, "nothing", o.version, "nothing", o.hook, "nothing", o.trigger, "nothing").Replace(text)
 }
 
 func TestListsContainOnlyOwnObjects(t *testing.T) {

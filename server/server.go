@@ -19,6 +19,7 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/flow/graph"
 	"github.com/weir-run/weir/internal/lru"
+	"github.com/weir-run/weir/server/trigger"
 	"github.com/weir-run/weir/server/webhook"
 )
 
@@ -68,6 +69,7 @@ type Server struct {
 	layouts   layoutCache
 	linkRate  *rateLimit // by address
 	hooks     *webhook.Sender
+	triggers  *trigger.Runner
 }
 
 const (
@@ -125,6 +127,9 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		routes:  newRoutes(), sameSite: http.NewCrossOriginProtection(), draining: make(chan struct{}), metrics: newMetrics(),
 		linkRate: newRateLimit(1, 60),
 	}
+	s.triggers = trigger.New(trigger.Options{
+		Store: o.App.Store, Start: s.startTriggered, Ended: s.hasEnded, Key: key, Logger: o.Logger,
+	})
 	s.hooks = webhook.New(webhook.Options{Store: o.App.Store, Runs: o.App.Store, HTTP: o.App.HTTP, Key: key, Logger: o.Logger})
 	for i := range o.Flows {
 		s.flows[o.Flows[i].Name] = &o.Flows[i]
