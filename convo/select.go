@@ -19,8 +19,11 @@ type selection struct {
 	lastUserPos int
 	// shown are the messages of head and groups. Views share it, so it may only be appended
 	// to.
-	shown   []Message
-	reasons []string
+	shown []Message
+	// replaced are messages after shown, in the same array, that earlier views have and that
+	// are read again. Those that are the same stay; before another is written, shown is copied.
+	replaced []Message
+	reasons  []string
 	// shortened says that results were shortened for this view only.
 	shortened bool
 }
@@ -86,7 +89,20 @@ func (s *selection) extendedTo(c Context) (*selection, error) {
 	}
 	s.keepGroups(keep)
 	s.c, s.reasons, s.marks.Learned = c, nil, c.Marks.Learned
-	return s, s.readFrom(from)
+	err = s.readFrom(from)
+	s.leaveReplaced()
+	return s, err
+}
+
+// leaveReplaced has the next message be written to another array than the one in which
+// earlier views have others at its place.
+func (s *selection) leaveReplaced() {
+	if len(s.replaced) > 0 {
+		s.shown, s.replaced = slices.Clip(s.shown), nil
+	}
+	if len(s.shown) == 0 {
+		s.shown = nil
+	}
 }
 
 // sharedGroups returns how many of the first groups are also the first of a selection of c.
@@ -135,10 +151,7 @@ func (s *selection) keepGroups(n int) {
 		s.tokens -= g.tokens
 		left -= len(g.out)
 	}
-	s.groups, s.shown = s.groups[:n:n], s.shown[:left:left]
-	if left == 0 {
-		s.shown = nil
-	}
+	s.groups, s.shown, s.replaced = s.groups[:n:n], s.shown[:left], s.shown[left:]
 	s.lastUserPos = -1
 	for _, list := range [][]*group{s.groups, s.head} {
 		for i := len(list) - 1; i >= 0 && s.lastUserPos < 0; i-- {
@@ -238,7 +251,14 @@ func (s *selection) readFrom(from int) error {
 func (s *selection) closeGroup(g *group) {
 	s.render(g)
 	s.tokens += g.tokens
-	s.shown = append(s.shown, g.out...)
+	for i := range g.out {
+		if len(s.replaced) > 0 && s.replaced[0].Equal(g.out[i]) {
+			s.shown, s.replaced = s.shown[:len(s.shown)+1], s.replaced[1:]
+			continue
+		}
+		s.leaveReplaced()
+		s.shown = append(s.shown, g.out[i])
+	}
 }
 
 type positionedMessage struct {

@@ -161,6 +161,39 @@ func checkPrefix(t *rapid.T, old, now []convo.Message) {
 	}
 }
 
+// TestContinuedViewsShareTheirMessages replaces the newest message of a conversation, as the
+// commit of a turn does: by an equal one, and by another. The earlier view stays as it was.
+func TestContinuedViewsShareTheirMessages(t *testing.T) {
+	said := func(text string) convo.Message { return convo.Message{ID: text, Role: convo.User, Text: text} }
+	shared := convo.Context{ID: "c"}
+	for i := range 100 {
+		shared.History = shared.History.Append(said(fmt.Sprint("m", i)))
+	}
+	for _, newest := range []string{"asked", "asked otherwise"} {
+		t.Run(newest, func(t *testing.T) {
+			views, spec := convo.NewViews(2), convo.ViewSpec{Room: 3000, Count: wordCounter{}}
+			view := func(more ...convo.Message) convo.View {
+				c := shared
+				c.History = c.History.Append(more...)
+				v, err := views.View("run", c, spec)
+				if err != nil || len(v.Messages) != 100+len(more) {
+					t.Fatal(len(v.Messages), err)
+				}
+				return v
+			}
+			view(said("asked")) // has room for more afterwards
+			before := view(said("asked"), said("answered"))
+			after := view(said(newest), said("answered"), said("asked again"))
+			if before.Messages[100].Text != "asked" || after.Messages[100].Text != newest || after.Messages[102].Text != "asked again" {
+				t.Errorf("the views have %q and %q", before.Messages[100].Text, after.Messages[100].Text)
+			}
+			if share := &before.Messages[0] == &after.Messages[0]; share != (newest == "asked") {
+				t.Errorf("the views share their messages: %v", share)
+			}
+		})
+	}
+}
+
 func TestViewShowsOnlyNewestVersions(t *testing.T) {
 	m := convo.NewManager(convo.Context{ID: "c"}, true)
 	for i := range 20 {

@@ -96,7 +96,7 @@ func openCounted(t *testing.T, path string, o weir.Options) *weir.Weir {
 // cost is what a process has done to a database.
 type cost struct {
 	parsedAgain, commits int64
-	allocations          uint64
+	allocations, bytes   uint64
 	log                  uint64 // salts of the write-ahead log, which change when it starts anew
 }
 
@@ -105,7 +105,7 @@ func measure(t *testing.T, path string) cost {
 	c := cost{parsedAgain: parsedAgain.Load()}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	c.allocations = m.Mallocs
+	c.allocations, c.bytes = m.Mallocs, m.TotalAlloc
 	c.commits, c.log = commitFrames(t, path)
 	return c
 }
@@ -158,7 +158,7 @@ const background = 0.5
 // TestRoundParsesNothingAgainAndTakesThreeCommits counts what a round of a session does: in a
 // short session and in one of more messages than its view takes.
 func TestRoundParsesNothingAgainAndTakesThreeCommits(t *testing.T) {
-	const rounds, maxAllocations = 20, 1800
+	const rounds, maxAllocations, maxBytes = 20, 1800, 240_000
 	for _, filled := range []int{0, 3000} {
 		t.Run(fmt.Sprint(filled), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "weir.db")
@@ -177,10 +177,12 @@ func TestRoundParsesNothingAgainAndTakesThreeCommits(t *testing.T) {
 				}
 				<-turn.Done()
 			}
-			parsed, commits, allocations := perUnit(t, before, measure(t, path), rounds)
-			t.Logf("a round: %.2f statements parsed again, %.2f commits, %.0f allocations", parsed, commits, allocations)
-			if parsed > background || commits > 3+background || allocations > maxAllocations {
-				t.Errorf("none, at most 3 and at most %d are allowed", maxAllocations)
+			after := measure(t, path)
+			parsed, commits, allocations := perUnit(t, before, after, rounds)
+			bytes := (after.bytes - before.bytes) / rounds
+			t.Logf("a round: %.2f statements parsed again, %.2f commits, %.0f allocations of %d bytes", parsed, commits, allocations, bytes)
+			if parsed > background || commits > 3+background || allocations > maxAllocations || bytes > maxBytes {
+				t.Errorf("none, at most 3 and at most %d of %d bytes are allowed", maxAllocations, maxBytes)
 			}
 		})
 	}
