@@ -151,13 +151,14 @@ func (s *Service) generateWithTimeouts(ctx context.Context, p Provider, req *Req
 	m.answerStarted = w.chunkArrived
 	calls := context.WithValue(ctx, aliveKey{}, w.bytesArrived)
 	came := make(chan generateResult, 1)
-	go func() {
-		resp, err := generateRecovered(calls, p, req, func(c Chunk) {
+	var resp *Response
+	guard.Start(func() (err error) {
+		resp, err = p.Generate(calls, req, func(c Chunk) {
 			w.bytesArrived()
 			m.Emit(c)
 		})
-		came <- generateResult{resp, err}
-	}()
+		return err
+	}, func(err error) { came <- generateResult{resp, providerError(err)} })
 	var got generateResult
 	select {
 	case got = <-came:
@@ -189,14 +190,11 @@ func awaitResult(came <-chan generateResult, d time.Duration) (generateResult, b
 	}
 }
 
-// generateRecovered calls the provider; a panic of its code is a failure of this call.
-func generateRecovered(ctx context.Context, p Provider, req *Request, emit func(Chunk)) (resp *Response, err error) {
-	err = guard.Call(func() (err error) {
-		resp, err = p.Generate(ctx, req, emit)
-		return err
-	})
+// providerError returns the error of a call of a provider: a panic of its code is a failure
+// of this call.
+func providerError(err error) error {
 	if panicked, ok := guard.Find[*guard.Panic](err); ok {
-		err = &Error{Code: engine.CodeModelUnavailable, Message: "the provider failed: " + panicked.Error(), Err: panicked}
+		return &Error{Code: engine.CodeModelUnavailable, Message: "the provider failed: " + panicked.Error(), Err: panicked}
 	}
-	return resp, err
+	return err
 }

@@ -29,10 +29,17 @@ func (p *Panic) Error() string { return "it panicked: " + p.Text }
 
 // Call calls f on a goroutine of its own and waits for it. The error is f's, a *Panic
 // or ErrExited.
-func Call(f func() error) (err error) {
-	done := make(chan struct{})
+func Call(f func() error) error {
+	done := make(chan error, 1)
+	Start(f, func(err error) { done <- err })
+	return <-done
+}
+
+// Start calls f on a goroutine of its own, and then report on the same goroutine with the
+// error of Call. The caller need not wait.
+func Start(f func() error, report func(error)) {
 	go func() {
-		defer close(done)
+		var err error
 		returned := false
 		defer func() {
 			switch p := recover(); {
@@ -41,12 +48,11 @@ func Call(f func() error) (err error) {
 			case !returned:
 				err = ErrExited
 			}
+			report(err)
 		}()
 		err = f()
 		returned = true
 	}()
-	<-done
-	return err
 }
 
 // Recovered is the error for what recover returned, which is not nil.
