@@ -118,14 +118,14 @@ func (t *turn) rejectionError(resp *Response) error {
 	if t.parseAnswer == nil || len(resp.Message.Calls) > 0 {
 		return nil
 	}
-	if resp.Stop == "length" && t.Schema != nil {
+	if resp.Stop == StopLength && t.Schema != nil {
 		return &Error{Code: engine.CodeModelAnswer, Message: "it was cut off at the limit of output"}
 	}
 	_, _, err := t.parseAnswer(resp.Message.Text)
 	switch {
 	case err == nil:
 		return nil
-	case resp.Stop == "filter":
+	case resp.Stop == StopFilter:
 		return &Error{Code: engine.CodeModelFiltered, Message: "the provider's filter ended the answer before it was whole"}
 	}
 	return &Error{Code: engine.CodeModelAnswer, Message: err.Error()}

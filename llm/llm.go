@@ -124,6 +124,14 @@ type Tool struct {
 	Parameters  map[string]any `json:"parameters,omitempty"` // JSON Schema
 }
 
+// The reasons in Response.Stop.
+const (
+	StopEnd    = "end"    // the answer is complete
+	StopCalls  = "calls"  // the model calls tools
+	StopLength = "length" // the limit of tokens cut the answer off
+	StopFilter = "filter" // the vendor withheld the answer
+)
+
 // Response is the result of one model call.
 type Response struct {
 	// Message is the assistant's message: text, reasoning, calls, native blocks.
@@ -133,7 +141,7 @@ type Response struct {
 	// including zeros. Scripts, mocks and recorded conversations set it. For other answers
 	// the service estimates tokens that were not reported.
 	Unbilled bool `json:"unbilled,omitempty"`
-	// Stop is the reason of the end: "end", "calls", "length", "filter".
+	// Stop is the reason of the end, one of the Stop constants.
 	Stop string `json:"stop,omitempty"`
 	// Model and ID are as reported by the vendor.
 	Model string `json:"model,omitempty"`

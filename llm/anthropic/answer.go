@@ -13,14 +13,6 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// The stop reasons of a response.
-const (
-	stopEnd    = "end"
-	stopCalls  = "calls"
-	stopLength = "length"
-	stopFilter = "filter"
-)
-
 // answerBuilder collects a response while its chunks are passed on. If the vendor pauses a turn, several streams form
 // one answer.
 type answerBuilder struct {
@@ -128,7 +120,7 @@ func (a *answerBuilder) completeCalls() []convo.Call {
 		if strings.TrimSpace(b.call.Arguments) == "" {
 			b.call.Arguments = "{}"
 		}
-		cut := a.stop == stopLength || a.stop == stopFilter
+		cut := a.stop == llm.StopLength || a.stop == llm.StopFilter
 		if cut && (!b.closed || !json.Valid([]byte(b.call.Arguments))) {
 			continue
 		}
@@ -150,11 +142,11 @@ func (a *answerBuilder) emitUsage() {
 // complete returns the response after the vendor has sent the stop reason.
 func (a *answerBuilder) complete(p *Provider) *llm.Response {
 	calls := a.completeCalls()
-	if a.stop == stopEnd && len(calls) > 0 {
-		a.stop = stopCalls
+	if a.stop == llm.StopEnd && len(calls) > 0 {
+		a.stop = llm.StopCalls
 	}
-	if a.stop == stopCalls && len(calls) == 0 {
-		a.stop = stopEnd
+	if a.stop == llm.StopCalls && len(calls) == 0 {
+		a.stop = llm.StopEnd
 	}
 	m := convo.Message{
 		Role: convo.Assistant, Text: a.text.String(), Reasoning: a.reasoning.String(), Calls: calls,

@@ -153,13 +153,13 @@ func (r *reader) stop(reason string) {
 	switch reason {
 	case "":
 	case "max_tokens", "model_context_window_exceeded":
-		a.stop = stopLength
+		a.stop = llm.StopLength
 	case "tool_use":
-		a.stop = stopCalls
+		a.stop = llm.StopCalls
 	case "refusal":
-		a.stop = stopFilter
+		a.stop = llm.StopFilter
 	default:
-		a.stop, a.paused = stopEnd, reason == "pause_turn"
+		a.stop, a.paused = llm.StopEnd, reason == "pause_turn"
 	}
 }
 

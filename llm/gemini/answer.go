@@ -12,14 +12,6 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// The stop reasons of a response.
-const (
-	stopEnd    = "end"
-	stopCalls  = "calls"
-	stopLength = "length"
-	stopFilter = "filter"
-)
-
 // answerBuilder collects a response while its chunks are passed on.
 type answerBuilder struct {
 	req           *llm.Request
@@ -110,11 +102,11 @@ func (a *answerBuilder) emitUsage() {
 
 // complete determines the stop reason and returns the response.
 func (a *answerBuilder) complete(p *Provider) *llm.Response {
-	if a.stop == stopEnd && len(a.calls) > 0 {
-		a.stop = stopCalls
+	if a.stop == llm.StopEnd && len(a.calls) > 0 {
+		a.stop = llm.StopCalls
 	}
-	if a.stop == stopCalls && len(a.calls) == 0 {
-		a.stop = stopEnd
+	if a.stop == llm.StopCalls && len(a.calls) == 0 {
+		a.stop = llm.StopEnd
 	}
 	m := convo.Message{
 		Role: convo.Assistant, Text: a.text.String(), Reasoning: a.reasoning.String(), Calls: a.calls, Parts: a.media,

@@ -160,12 +160,12 @@ func (r *generateReader) End(_ bool, err error) error {
 func stopReason(finish string) (string, bool) {
 	switch finish {
 	case "STOP":
-		return stopEnd, true
+		return llm.StopEnd, true
 	case "MAX_TOKENS", "CONTINUATION":
-		return stopLength, true
+		return llm.StopLength, true
 	case "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR",
 		"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
-		return stopFilter, true
+		return llm.StopFilter, true
 	}
 	return "", false
 }

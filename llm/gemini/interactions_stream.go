@@ -198,11 +198,11 @@ func (r *interactionReader) complete(i *interactionObject) error {
 	}
 	switch i.Status {
 	case "completed":
-		a.stop = stopEnd
+		a.stop = llm.StopEnd
 	case "requires_action":
-		a.stop = stopCalls
+		a.stop = llm.StopCalls
 	case "incomplete", "budget_exceeded", "requires_continuation":
-		a.stop = stopLength
+		a.stop = llm.StopLength
 	case "failed":
 		if len(i.Errors) > 0 {
 			return r.p.classify(0, decodeFault(i.Errors[0]))
@@ -219,7 +219,7 @@ func (r *interactionReader) complete(i *interactionObject) error {
 		}
 	}
 	if r.blocked {
-		a.stop = stopFilter
+		a.stop = llm.StopFilter
 	}
 	return r.completeAnswer()
 }
@@ -228,7 +228,7 @@ func (r *interactionReader) complete(i *interactionObject) error {
 // contains more than the answer and is not continued.
 func (r *interactionReader) completeAnswer() error {
 	a := r.answer
-	partial := a.stop == stopLength || a.stop == stopFilter
+	partial := a.stop == llm.StopLength || a.stop == llm.StopFilter
 	cut := false
 	for _, n := range slices.Sorted(maps.Keys(r.steps)) {
 		s := r.steps[n]

@@ -13,14 +13,6 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// The stop reasons of a response.
-const (
-	stopEnd    = "end"
-	stopCalls  = "calls"
-	stopLength = "length"
-	stopFilter = "filter"
-)
-
 // answerBuilder collects a response while its chunks are passed on.
 type answerBuilder struct {
 	emit          func(llm.Chunk)
@@ -92,7 +84,7 @@ func (a *answerBuilder) complete() (*llm.Response, error) {
 		if strings.TrimSpace(c.Arguments) == "" {
 			c.Arguments = "{}" // the meaning for servers that send nothing
 		}
-		if (a.stop == stopLength || a.stop == stopFilter) && !json.Valid([]byte(c.Arguments)) {
+		if (a.stop == llm.StopLength || a.stop == llm.StopFilter) && !json.Valid([]byte(c.Arguments)) {
 			a.native = nil
 			continue
 		}
@@ -101,11 +93,11 @@ func (a *answerBuilder) complete() (*llm.Response, error) {
 		}
 		calls = append(calls, *c)
 	}
-	if a.stop == stopEnd && len(calls) > 0 {
-		a.stop = stopCalls
+	if a.stop == llm.StopEnd && len(calls) > 0 {
+		a.stop = llm.StopCalls
 	}
-	if a.stop == stopCalls && len(calls) == 0 {
-		a.stop = stopEnd
+	if a.stop == llm.StopCalls && len(calls) == 0 {
+		a.stop = llm.StopEnd
 	}
 	m := convo.Message{
 		Role: convo.Assistant, Text: a.text.String(), Reasoning: a.reasoning.String(),

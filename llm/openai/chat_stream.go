@@ -171,15 +171,15 @@ func (r *chatReader) addCallDelta(d callDelta, position int) {
 func finish(reason string) (string, error) {
 	switch reason {
 	case "length", "max_tokens":
-		return stopLength, nil
+		return llm.StopLength, nil
 	case "tool_calls", "function_call", "tool_use":
-		return stopCalls, nil
+		return llm.StopCalls, nil
 	case "content_filter":
-		return stopFilter, nil
+		return llm.StopFilter, nil
 	case "error", "abort", "insufficient_system_resource": // OpenRouter; vLLM; DeepSeek
 		return "", &llm.Error{Code: engine.CodeModelOverloaded, Retry: true, Message: "openai: the server ended the answer early: " + reason}
 	}
-	return stopEnd, nil
+	return llm.StopEnd, nil
 }
 
 // End is called at the end of every chat stream. Without a finish_reason only [DONE] shows that the answer is
@@ -192,10 +192,10 @@ func (r *chatReader) End(marked bool, err error) error {
 	case a.stop == "" && !marked:
 		return wire.StreamCut(name)
 	case a.stop == "":
-		a.stop = stopEnd
+		a.stop = llm.StopEnd
 	}
 	if r.refused {
-		a.stop = stopFilter
+		a.stop = llm.StopFilter
 	}
 	if r.native && !r.p.vendor && len(a.calls) > 0 {
 		a.native = r.p.pack(native{API: Chat, Host: r.p.host, Model: r.asked, Reasoning: a.reasoning.String()})

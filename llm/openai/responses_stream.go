@@ -140,11 +140,11 @@ func (r *responsesReader) Object(data []byte) error {
 	}
 	switch res.Status {
 	case "completed":
-		a.stop = stopEnd
+		a.stop = llm.StopEnd
 	case "incomplete":
-		a.stop = stopLength
+		a.stop = llm.StopLength
 		if res.Incomplete.Reason == "content_filter" {
-			a.stop = stopFilter
+			a.stop = llm.StopFilter
 		}
 	case "failed":
 		return r.p.classify(0, decodeFault(res.Error))
@@ -190,7 +190,7 @@ func (r *responsesReader) completeAnswer(res *response) error {
 	}
 	r.answer.addText(rest)
 	if r.refused {
-		r.answer.stop = stopFilter
+		r.answer.stop = llm.StopFilter
 	}
 	r.answer.native = r.p.keep(r.asked, raw)
 	if r.keep && res.Status == "completed" {

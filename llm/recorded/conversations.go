@@ -112,9 +112,9 @@ func (c *Conversations) Generate(ctx context.Context, req *llm.Request, emit fun
 		return nil, err
 	}
 	m.Calls = slices.Clone(m.Calls)
-	resp := &llm.Response{Message: m, Stop: "end", Unbilled: true}
+	resp := &llm.Response{Message: m, Stop: llm.StopEnd, Unbilled: true}
 	if len(m.Calls) > 0 {
-		resp.Stop = "calls"
+		resp.Stop = llm.StopCalls
 	}
 	stream(resp, emit)
 	return resp, nil

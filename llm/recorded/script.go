@@ -36,7 +36,7 @@ func (s *Scripted) Generate(ctx context.Context, req *llm.Request, emit func(llm
 			Message: fmt.Sprintf("the script has %d turns, but the model was called for turn %d", len(s.turns), n+1),
 		}
 	}
-	resp := &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: s.turns[n]}, Stop: "end", Unbilled: true}
+	resp := &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: s.turns[n]}, Stop: llm.StopEnd, Unbilled: true}
 	stream(resp, emit)
 	return resp, nil
 }

@@ -77,9 +77,9 @@ func (t *ScriptedTurns) Generate(ctx context.Context, req *llm.Request, emit fun
 	m := turn.Message
 	m.Role = convo.Assistant
 	m.Calls = slices.Clone(m.Calls)
-	stop := "end"
+	stop := llm.StopEnd
 	if len(m.Calls) > 0 {
-		stop = "calls"
+		stop = llm.StopCalls
 	}
 	resp := &llm.Response{Message: m, Usage: turn.Usage, Stop: stop, Unbilled: true}
 	stream(resp, emit)
