@@ -100,3 +100,47 @@ func TestCommandsOnPostgreSQL(t *testing.T) {
 	_, told = p.run("", 1, "run", file)
 	p.contains(told, "a crash loses acknowledged commits")
 }
+
+// TestCopiesToPostgreSQLAndBack copies a file to a server and back, and compares the heads.
+func TestCopiesToPostgreSQLAndBack(t *testing.T) {
+	server := pgtest.Start(t)
+	dir, url := t.TempDir(), server.Schema(t)
+	first, last := filepath.Join(dir, "first.db"), filepath.Join(dir, "last.db")
+	in := func(db string) pgCommand { return pgCommand{t, []string{"--db", db}} }
+	file := filepath.Join(dir, "greeting.yaml")
+	if err := os.WriteFile(file, []byte(askFlow), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in(first).run("", 3, "run", file, "--id", "waits")
+	in(first).run("", 3, "run", file, "--id", "ends")
+	in(first).run("", 0, "answer", "ends", "ask:ask#1", "Ada")
+	in(first).run("", 3, "fork", "ends", "--from", "ask")
+	talk := filepath.Join("..", "..", "examples", "talk", "flow.yaml")
+	in(first).run("hello\nand you?\n", 0, "chat", talk, "--user", "ada")
+
+	out, _ := in(first).run("", 0, "store", "copy", first, url)
+	in(first).contains(out, "copied 5 runs", "all heads are the same")
+	out, _ = in(first).run("", 0, "store", "copy", url, last)
+	in(first).contains(out, "copied 5 runs")
+	for _, db := range []string{first, url, last} {
+		in(db).run("", 0, "verify", "--all")
+	}
+	for _, db := range []string{url, last} {
+		out, _ = in(db).run("", 0, "answer", "waits", "ask:ask#1", "Bert")
+		in(db).contains(out, "Hello Bert.")
+		out, _ = in(db).run("more\n", 0, "chat", talk, "--user", "ada")
+		in(db).contains(out, "Done")
+	}
+	out, _ = in(first).run("", 0, "store", "copy", first, url) // it has all of that, and more
+	in(first).contains(out, "copied 0 runs", "5 runs had been there")
+	_, told := in(first).run("", 1, "store", "copy", url, first)
+	in(first).contains(told, "differs from the source")
+	server.SQL(t, "UPDATE s1.run_commit SET at = at + 1 WHERE seq = 1 AND run = (SELECT num FROM s1.run WHERE id = 'ends')")
+	in(url).run("", 1, "verify", "--all")
+	_, told = in(first).run("", 1, "store", "copy", url, filepath.Join(dir, "damaged.db"))
+	in(first).contains(told, "not as it was written")
+	_, told = in(first).run("", 2, "store", "copy", first, first)
+	in(first).contains(told, "the same database")
+	_, told = in(first).run("", 2, "store", "copy", filepath.Join(dir, "none.db"), url)
+	in(first).contains(told, "there is no database")
+}

@@ -204,6 +204,8 @@ func commandsWithoutText() map[string]string {
 		"init":             "prints the names of files that it creates",
 		"memory":           "tested with the memory commands",
 		"code":             "needs learned code; texts of programs pass the same guard",
+		"store":            "prints its help",
+		"store copy":       "prints counts",
 		"import":           "prints counts and ids",
 		"tools":            "needs a server; texts of tools pass the same guard",
 		"doctor":           "prints the configuration",

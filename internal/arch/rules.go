@@ -62,7 +62,7 @@ func PackageRules() []PackageRule {
 		{"memory", nil, "memory stands beside conversations, and says itself what it wants of a store"},
 		{"store", []string{"engine", "convo", "trajectory", "trajectory/tables", "memory"}, "a store keeps commits and decides nothing; it declares the interfaces of all that it can keep"},
 		{"store/...", []string{"store", "engine", "convo", "trajectory", "trajectory/tables", "memory"}, "a store is swapped without touching what uses it"},
-		{"audit", []string{"store", "engine"}, "a record is verified, exported and imported without what wrote it"},
+		{"audit", []string{"store", "engine", "memory"}, "a record is verified, exported, imported and copied without what wrote it; a copy counts what it leaves out"},
 		{
 			"runner", append([]string{"internal/guard", "internal/lru", "internal/excerpt", "runner/childrun", "store", "trajectory/follow"}, contracts...),
 			"the runner takes a store and a catalogue; it names none",

@@ -5,7 +5,7 @@ import "github.com/weir-run/weir/store"
 // Capabilities implements store.Store.
 func (s *Store) Capabilities() store.Capabilities {
 	return store.Capabilities{
-		Checkpoints: s, Recovery: s, Sessions: s, Cache: s, CountTokens: s.CountTokens,
+		Checkpoints: s, Recovery: s, Sessions: s, Cache: s, Chains: s, Archive: s, CountTokens: s.CountTokens,
 	}
 }
 
@@ -15,4 +15,6 @@ var (
 	_ store.RecoveryStore   = (*Store)(nil)
 	_ store.SessionStore    = (*Store)(nil)
 	_ store.CacheStore      = (*Store)(nil)
+	_ store.ChainStore      = (*Store)(nil)
+	_ store.ArchiveStore    = (*Store)(nil)
 )

@@ -53,7 +53,12 @@ func isRefusal(err error) bool {
 // insertRun inserts the row of a run; store.ErrExists if the id is taken. x is the session of
 // a round, which is locked.
 func (t *tx) insertRun(n *store.NewRun, base sharedBase, x *sessionRow) (*runState, error) {
-	r := &runState{id: n.ID, base: base, commits: base.seq, events: base.last, contexts: map[string]contextState{}, head: headRow{status: "pending"}}
+	return t.insertRestored(n, base, x, nil)
+}
+
+// insertRestored is insertRun for a tree of runs whose secret is known; nil makes one.
+func (t *tx) insertRestored(n *store.NewRun, base sharedBase, x *sessionRow, secret []byte) (*runState, error) {
+	r := &runState{id: n.ID, secret: secret, base: base, commits: base.seq, events: base.last, contexts: map[string]contextState{}, head: headRow{status: "pending"}}
 	root, err := t.treeOf(r, n, x)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,190 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weir-run/weir/memory"
+	"github.com/weir-run/weir/store"
+)
+
+// CopyResult says what a copy brought.
+type CopyResult struct {
+	Runs    int   `json:"runs"`
+	Commits int64 `json:"commits"`
+	// Existing is how many runs were there already as they are in the source.
+	Existing int `json:"same"`
+	// Left says what the source has beside its runs and their sessions; it is not copied.
+	Left []string `json:"left"`
+}
+
+// ErrNotIdle: a store cannot be copied because runs of it execute or messages wait in it.
+var ErrNotIdle = errors.New("the database is in use")
+
+// ErrDiverged: the target has a run of the source with another history, or with less of it.
+var ErrDiverged = errors.New("the copy differs from the source; copy into an empty database")
+
+// Copy brings all runs of a store, with their sessions, into another. It verifies the
+// source first and the copy afterwards: each run must have the head that it has in the source.
+// Nothing of the source changes. A copy that was interrupted continues when it is called
+// again. It refuses a source that is in use, ErrNotIdle, because messages that wait are not
+// copied.
+func Copy(ctx context.Context, from, to store.Store, progress func(done, all int)) (CopyResult, error) {
+	out := CopyResult{Left: []string{}}
+	source := store.Complete(from)
+	if err := checkIdle(ctx, source); err != nil {
+		return out, err
+	}
+	before, err := Verify(ctx, from, Options{})
+	if err != nil {
+		return out, err
+	}
+	if !before.OK {
+		return out, fmt.Errorf("%w: the source is not as it was written: %s", store.ErrCorrupt, before.Findings[0].Message)
+	}
+	there, err := runsOf(ctx, store.Complete(to))
+	if err != nil {
+		return out, err
+	}
+	var heads []KeptHead
+	// The newest first: an export has the rounds before it and the runs that it is based on.
+	for i, r := range slices.Backward(before.Runs) {
+		if r.Erased {
+			continue
+		}
+		heads = append(heads, KeptHead{Run: r.Run, Head: r.Head})
+		if there[r.Run] == 0 {
+			if err := copyRun(ctx, from, to, r.Run, there, &out); err != nil {
+				return out, fmt.Errorf("copy run %s: %w", r.Run, err)
+			}
+		} else if there[r.Run] == wasThere {
+			out.Existing++
+		}
+		if progress != nil {
+			progress(len(before.Runs)-i, len(before.Runs))
+		}
+	}
+	after, err := Verify(ctx, to, Options{Heads: heads})
+	if err == nil && !after.OK {
+		err = fmt.Errorf("%w: run %s: %s", ErrDiverged, after.Findings[0].Run, after.Findings[0].Message)
+	}
+	if err == nil {
+		out.Left, err = leftOut(ctx, source, before)
+	}
+	return out, err
+}
+
+// How a run came to be in the copy.
+const (
+	wasThere = iota + 1
+	wasCopied
+)
+
+func runsOf(ctx context.Context, s *store.Full) (map[string]int, error) {
+	list, err := s.Chains(ctx)
+	out := make(map[string]int, len(list))
+	for _, c := range list {
+		out[c.Run] = wasThere
+	}
+	return out, err
+}
+
+// copyRun copies a run with all that its export has.
+func copyRun(ctx context.Context, from, to store.Store, run string, there map[string]int, out *CopyResult) error {
+	var b bytes.Buffer
+	if err := WriteExport(ctx, from, run, &b); err != nil {
+		return err
+	}
+	e, err := ReadExport(&b)
+	if err != nil {
+		return err
+	}
+	got, err := Import(ctx, to, e)
+	if err != nil {
+		return err
+	}
+	for i := range e.runs {
+		if id := e.runs[i].ID; there[id] == 0 {
+			there[id] = wasCopied
+		}
+	}
+	out.Runs += got.Runs
+	out.Commits += got.Commits
+	return nil
+}
+
+// checkIdle fails with ErrNotIdle where runs execute or messages wait.
+func checkIdle(ctx context.Context, s *store.Full) error {
+	runs, err := s.Runs(ctx, store.Filter{Limit: math.MaxInt32})
+	if err != nil {
+		return err
+	}
+	for i := range runs {
+		if runs[i].Owner != "" && !runs[i].Expired {
+			return fmt.Errorf("%w: run %s has an owner; stop the process %s first", ErrNotIdle, runs[i].ID, runs[i].Owner)
+		}
+		if runs[i].Head.Status.Ended() {
+			continue
+		}
+		posts, err := s.Inbox(ctx, runs[i].ID)
+		if err != nil {
+			return err
+		}
+		if len(posts) > 0 {
+			return fmt.Errorf("%w: messages wait in the inbox of run %s; continue it with `weir resume %s` first", ErrNotIdle, runs[i].ID, runs[i].ID)
+		}
+	}
+	if s.Capabilities().Sessions == nil {
+		return nil
+	}
+	waiting, err := s.PendingSessions(ctx, "", 1)
+	if err == nil && len(waiting) > 0 {
+		err = fmt.Errorf("%w: messages wait in session %s; answer them with `weir chat --session %s` first", ErrNotIdle, waiting[0], waiting[0])
+	}
+	return err
+}
+
+// leftOut lists what a source has that is not copied.
+func leftOut(ctx context.Context, s *store.Full, r *Report) ([]string, error) {
+	c, out := s.Capabilities(), []string{}
+	add := func(n int, what string) {
+		if n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	add(r.Erased, "chains of erased runs")
+	if c.Sessions != nil {
+		list, err := s.Sessions(ctx, store.SessionFilter{Limit: math.MaxInt32})
+		if err != nil {
+			return nil, err
+		}
+		add(len(slices.DeleteFunc(list, func(x store.Session) bool { return x.Rounds > 0 })), "sessions without a round")
+	}
+	if c.Memory != nil {
+		list, err := s.Memories(ctx, memory.Filter{})
+		if err != nil {
+			return nil, err
+		}
+		add(len(list), "remembered items")
+	}
+	if c.Cache != nil {
+		list, err := s.CacheList(ctx, "", time.Now())
+		if err != nil {
+			return nil, err
+		}
+		add(len(list), "entries of the cache and of learned code")
+	}
+	if c.Access != nil {
+		list, err := s.Tokens(ctx, "")
+		if err != nil {
+			return nil, err
+		}
+		add(len(list), "access tokens")
+	}
+	return out, nil
+}
