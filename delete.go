@@ -19,6 +19,17 @@ func (w *Weir) DeleteUser(ctx context.Context, user string, e store.DeleteOption
 	return gone, err
 }
 
+// DeleteRun deletes for good a run with its child runs and the forks that share their past. A zero
+// Now means the present time of the store. The error is store.ErrNotRoot for a round of a
+// session and for a child run.
+func (w *Weir) DeleteRun(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error) {
+	gone, err := w.store.DeleteRun(ctx, id, e)
+	if err == nil && !e.DryRun {
+		err = w.trajectories.Delete(ctx, append(gone.Forks, store.Tree{Run: id}))
+	}
+	return gone, err
+}
+
 // Compact removes the parts of deleted data that deletions with DeferCompaction have left
 // in the store's files, and reports whether there were any. Its cost depends on the size of
 // the whole database.

@@ -17,6 +17,49 @@ type deleteInput struct {
 	Confirm string `query:"confirm" doc:"The member confirmation of the answer that lists what would be deleted"`
 }
 
+type deleteRunInput struct {
+	RunPath
+	Confirm string `query:"confirm" doc:"The member confirmation of the answer that lists what would be deleted"`
+}
+
+type deleteUserInput struct {
+	User    string `path:"user" minLength:"1" maxLength:"200" doc:"The name of the user"`
+	Confirm string `query:"confirm" doc:"The member confirmation of the answer that lists what would be deleted"`
+}
+
+func (s *Server) registerDeletions() {
+	register(s, operation{
+		id: "deleteRun", method: http.MethodDelete, path: "/v1/runs/{run}", scope: Start, tags: []string{"runs"},
+		summary: "Delete a run with its child runs and forks", description: "A round of a session is deleted with its session.",
+	}, deleteRun)
+	register(s, operation{
+		id: "deleteUser", method: http.MethodDelete, path: "/v1/users/{user}", scope: Admin, tags: []string{"users"},
+		summary:     "Erase a user",
+		description: "Deletes the sessions, runs, memory, trajectories, tokens, flows, webhooks and triggers of the user, and the forks that share the past of those runs. Backups and what was exported stay.",
+	}, deleteUser)
+}
+
+func deleteRun(c *call, in *deleteRunInput) (*body[*Deleted], error) {
+	row, err := c.run(in.Run)
+	if err != nil {
+		return nil, err
+	}
+	if row.Session != "" || row.Parent != "" {
+		p := newProblem(http.StatusConflict, engine.CodeStatusConflict, "the run is part of something larger and is deleted with it")
+		p.Hint = "delete its session, or the run that started it"
+		return nil, p
+	}
+	return c.deleteConfirmed("run", in.Run, in.Confirm, func(ctx context.Context, o store.DeleteOptions) (store.DeleteResult, error) {
+		return c.app.DeleteRun(ctx, in.Run, o)
+	})
+}
+
+func deleteUser(c *call, in *deleteUserInput) (*body[*Deleted], error) {
+	return c.deleteConfirmed("user", in.User, in.Confirm, func(ctx context.Context, o store.DeleteOptions) (store.DeleteResult, error) {
+		return c.app.DeleteUser(ctx, in.User, o)
+	})
+}
+
 // Deleted says what a deletion deletes.
 type Deleted struct {
 	Sessions     int    `json:"sessions"`
@@ -44,13 +87,21 @@ func deletedOf(r *store.DeleteResult) *Deleted {
 	return d
 }
 
-// deleteSession lists what it would delete, and deletes it if the request has the
-// confirmation of exactly that list.
 func deleteSession(c *call, in *deleteInput) (*body[*Deleted], error) {
 	if _, err := c.session(in.Session); err != nil {
 		return nil, err
 	}
-	plan, err := c.app.DeleteSession(c, in.Session, store.DeleteOptions{DryRun: true})
+	return c.deleteConfirmed("session", in.Session, in.Confirm, func(ctx context.Context, o store.DeleteOptions) (store.DeleteResult, error) {
+		return c.app.DeleteSession(ctx, in.Session, o)
+	})
+}
+
+// deleteConfirmed lists what it would delete, and deletes it if the request has the
+// confirmation of exactly that list.
+func (c *call) deleteConfirmed(
+	kind, id, confirm string, do func(ctx context.Context, o store.DeleteOptions) (store.DeleteResult, error),
+) (*body[*Deleted], error) {
+	plan, err := do(c, store.DeleteOptions{DryRun: true})
 	if err != nil {
 		return nil, conflictIfOwned(err)
 	}
@@ -62,13 +113,13 @@ func deleteSession(c *call, in *deleteInput) (*body[*Deleted], error) {
 	if err != nil {
 		return nil, err
 	}
-	confirmation := hex.EncodeToString(c.digest("delete session", c.who.user, in.Session, string(text))[:16])
-	if !hmac.Equal([]byte(confirmation), []byte(in.Confirm)) {
-		p := newProblem(http.StatusConflict, engine.CodeConfirmation, "the session was not deleted: the deletion needs a confirmation of what it deletes")
+	confirmation := hex.EncodeToString(c.digest("delete "+kind, c.who.user, id, string(text))[:16])
+	if !hmac.Equal([]byte(confirmation), []byte(confirm)) {
+		p := newProblem(http.StatusConflict, engine.CodeConfirmation, "the "+kind+" was not deleted: the deletion needs a confirmation of what it deletes")
 		p.Confirmation, p.Deletes = confirmation, list
 		return nil, p
 	}
-	done, err := c.app.DeleteSession(context.WithoutCancel(c), in.Session, store.DeleteOptions{})
+	done, err := do(context.WithoutCancel(c), store.DeleteOptions{})
 	if err != nil {
 		return nil, conflictIfOwned(err)
 	}
@@ -93,8 +144,8 @@ func (c *call) ownsForks(forks []store.Tree) error {
 
 func conflictIfOwned(err error) error {
 	if errors.Is(err, store.ErrOwned) {
-		p := newProblem(http.StatusConflict, engine.CodeRunOwned, "a process executes a round of the session")
-		p.Hint = "cancel the round, or wait until it has ended"
+		p := newProblem(http.StatusConflict, engine.CodeRunOwned, "a process executes a run of what is to be deleted")
+		p.Hint = "cancel the run, or wait until it has ended"
 		return p
 	}
 	return err

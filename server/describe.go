@@ -20,6 +20,8 @@ func (s *Server) registerRoutes() {
 	s.registerStream()
 	s.registerLinks()
 	s.registerWebhooks()
+	s.registerBulk()
+	s.registerDeletions()
 	s.registerTriggers()
 	s.registerSessions()
 	s.registerMemory()
