@@ -29,6 +29,7 @@ func (s *Server) registerRoutes() {
 	s.registerLayout()
 	s.registerTimeline()
 	s.registerForkPlan()
+	s.registerPromptCache()
 	s.registerDrawing()
 	s.registerNode()
 	s.registerMe()

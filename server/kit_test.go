@@ -40,6 +40,15 @@ nodes:
   after: {type: manualInput, after: stuck, with: {text: done}}
 outputs: {line: "{{ after.text }}"}
 `,
+		"twice.yaml": `weir: 1
+name: twice
+context: {model: script/script.yaml}
+nodes:
+  one: {type: llmRequest, in: {message: Is it red?}}
+  two: {type: llmRequest, after: one, in: {message: And now?}}
+  other: {type: newContext, after: two}
+  three: {type: llmRequest, in: {context: "{{ other.context }}", message: Is it blue?}}
+`,
 		"talk.yaml": `weir: 1
 name: talk
 context: {model: script/script.yaml}
@@ -48,7 +57,7 @@ nodes:
   answer: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}
 outputs: {answer: "{{ answer.text }}"}
 `,
-		"script.yaml": "answer: [Berth 4 is free., Until noon.]\n",
+		"script.yaml": "answer: [Berth 4 is free., Until noon.]\none: Yes.\ntwo: No.\nthree: Perhaps.\n",
 	}
 }
 

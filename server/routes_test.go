@@ -74,6 +74,7 @@ func attacks(victim, own objects) map[string]attack {
 		"GET /v1/runs/{run}/graph":                      run("/graph", ""),
 		"POST /v1/runs/{run}/fork/plan":                 run("/fork/plan", `{}`),
 		"GET /v1/runs/{run}/trajectory.svg":             run("/trajectory.svg", ""),
+		"GET /v1/runs/{run}/cache":                      run("/cache?node=greet", ""),
 		"GET /v1/runs/{run}/timeline":                   run("/timeline", ""),
 		"GET /v1/runs/{run}/node":                       run("/node?node=greet", ""),
 		"GET /v1/runs/{run}/value":                      run("/value?node=greet&part=outputs&name=text", ""),

@@ -10,7 +10,7 @@ import { href, useRoute } from './route'
 import { Caller } from './caller'
 import { t } from './strings'
 import { useLoad } from './use'
-import { waitingQuestions } from './pages/questions'
+import { useNotifications, waitingQuestions } from './pages/questions'
 
 const RunPage = lazy(() => import('./pages/Run'))
 const Inbox = lazy(() => import('./pages/Inbox'))
@@ -49,6 +49,7 @@ function Shell() {
   const { path } = useRoute()
   const questions = useLoad((signal) => waitingQuestions(signal), [], 5000)
   const waiting = questions.data?.length ?? 0
+  useNotifications(questions.data)
   const place = path[0] ?? 'runs'
   useEffect(() => {
     const name = place === 'runs' && path[1] ? path[1] : (t.nav[place as 'runs'] ?? '')
@@ -68,7 +69,7 @@ function Shell() {
           {nav.map((x) => (
             <a key={x.id} href={href([x.id])} aria-current={place === x.id ? 'page' : undefined}>
               <Icon name={x.id} />
-              {t.nav[x.id]}
+              <span className="label">{t.nav[x.id]}</span>
               {x.id === 'inbox' && waiting > 0 && <span className="badge">{waiting}</span>}
             </a>
           ))}

@@ -94,12 +94,15 @@ test('a run is started with a form, its question answered, and a node read', asy
   await page.getByRole('tab', { name: /Model calls/ }).click()
   await page.getByText('The digest in the journal proves this request').waitFor()
   await page.getByText('You review invoices for a small company. You are brief.').waitFor()
+  await page.getByText('none with this model in the run').waitFor()
   await inspect(page, 'call')
   check(/node=opinion/.test(page.url()) && /tab=calls/.test(page.url()), `the address lacks the node: ${page.url()}`)
   await page.reload()
   await page.getByText('The digest in the journal proves this request').waitFor()
   await page.getByRole('tab', { name: 'Graph' }).click()
   await page.locator('.gnode[data-s=skipped]', { hasText: 'decline' }).waitFor()
+  await page.locator('.gnode', { hasText: 'confirm' }).click()
+  await page.getByText('none: this call continues it').waitFor()
   await inspect(page, 'graph')
   await page.locator('.gnode', { hasText: 'reply' }).click()
   await page.getByRole('complementary', { name: 'reply' }).waitFor()
@@ -215,6 +218,10 @@ test('a flow is edited with its problems beside it', async () => {
   await page.getByText(/\d+ problems/).waitFor()
   await page.locator('.problems').waitFor()
   await page.context().close()
+  await spentAndRemembered()
+})
+
+async function spentAndRemembered() {
   const rest = await open('#/usage')
   await rest.getByRole('row', { name: /Total/ }).waitFor()
   await inspect(rest, 'usage')
@@ -222,7 +229,7 @@ test('a flow is edited with its problems beside it', async () => {
   await rest.getByText('Nothing is remembered').waitFor()
   await inspect(rest, 'memory')
   await rest.context().close()
-})
+}
 
 test('everything is there in the dark', async () => {
   const id = await start('invoice-review', { invoice: '1250 EUR, ACME, 40 chairs' })

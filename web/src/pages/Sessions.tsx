@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'react'
 import { api, base, take, token } from '../api/client'
 import { ago, cost, count } from '../format'
 import { Empty, Failure, Loading, Status, Tabs } from '../parts/common'
+import { JsonTree } from '../parts/JsonTree'
 import { href, useQuery, useRoute } from '../route'
 import { t } from '../strings'
 import { useLoad, useNow } from '../use'
@@ -76,7 +77,7 @@ function SessionPage({ id }: { id: string }) {
 }
 
 interface Link { source: string; target: string; type?: string; [k: string]: unknown }
-interface Graph { nodes?: { id: string; type: string; name: string; description: string; round: number; run?: string; path?: string }[]; links?: Link[] }
+interface Graph { nodes?: { id: string; type: string; name: string; description: string; round: number; attributes?: object; attribution?: { run?: string; path?: string } }[]; links?: Link[] }
 
 /** What an agent did and why: the drawing, and the same as a list that leads to the journal. */
 function Trajectory({ run }: { run: string }) {
@@ -93,7 +94,7 @@ function Trajectory({ run }: { run: string }) {
       <input className="select auto" type="search" aria-label={t.run.find} placeholder={t.run.find} value={find} onChange={(e) => setFind(e.currentTarget.value)} />
       {nodes.length === 0 && <Empty title={t.sessions.noTrajectory} />}
       {nodes.map((n) => (
-        <div key={n.id} className="value"><header><b>{n.type}</b><span className="cut">{n.name}</span><span className="grow" /><span className="dim">{t.sessions.rounds} {n.round}</span>{n.run && n.path && <a href={href(['runs', n.run], { node: n.path })}>{n.path}</a>}</header><pre>{n.description || n.name}</pre></div>
+        <div key={n.id} className="value"><header><b>{n.type}</b><span className="cut">{n.name}</span><span className="grow" /><span className="dim">{t.sessions.round} {n.round}</span>{n.attribution?.run && n.attribution.path && <a href={href(['runs', n.attribution.run], { node: n.attribution.path })}>{n.attribution.path}</a>}</header>{n.description && <pre>{n.description}</pre>}{n.attributes && <JsonTree value={n.attributes} />}</div>
       ))}
     </div>
   )

@@ -1,5 +1,5 @@
 import type { Schemas } from '../api/client'
-import { plain } from '../format'
+import { count, plain } from '../format'
 import { CopyButton, RunError, Section } from '../parts/common'
 import { JsonTree } from '../parts/JsonTree'
 import { MessageView, type Message } from '../parts/MessageView'
@@ -15,7 +15,7 @@ interface Request {
 }
 
 /** A model call: exactly what was sent, what was left out, and the answer. */
-export function CallView({ call }: { call: Schemas['CallReport'] }) {
+export function CallView({ call, cache }: { call: Schemas['CallReport']; cache?: Schemas['PromptCache'] }) {
   const sent = (call.sent ?? undefined) as Request | undefined
   const { provider, model, system, messages, tools, ...settings } = sent ?? {}
   const rest = Object.fromEntries(Object.entries(settings).filter(([, v]) => v !== null && v !== '' && v !== 0))
@@ -27,6 +27,7 @@ export function CallView({ call }: { call: Schemas['CallReport'] }) {
       </div>
       <div className={call.proven ? 'small' : 'small dim'}>{call.proven ? '✓ ' + t.node.verified : t.node.unverified}</div>
       {!sent && <div className="dim">{t.node.onlyDigest} <span className="mono">{call.digest}</span></div>}
+      {cache && <Cache c={cache} />}
       {sent && (
         <Section title={`${t.node.request}: ${[provider, model].filter(Boolean).join('/')}`}>
           <div className="column" style={{ gap: 8 }}>
@@ -47,6 +48,20 @@ export function CallView({ call }: { call: Schemas['CallReport'] }) {
       {call.error && <RunError error={call.error} />}
       {call.answer != null && <Section title={t.node.answer}><Answer value={call.answer} /></Section>}
     </div>
+  )
+}
+
+/** What a vendor's prompt cache had of the request, and where it differs from the call before. */
+function Cache({ c }: { c: Schemas['PromptCache'] }) {
+  return (
+    <Section title={t.node.cache}>
+      <dl className="facts">
+        <dt>{t.node.cachedTokens}</dt><dd>{count(c.usage.cached)} {t.run.of} {count(c.usage.input)} {t.runs.tokens}</dd>
+        <dt>{t.node.before}</dt><dd className="mono">{c.before || t.node.noBefore}</dd>
+        {c.before && <><dt>{t.node.differs}</dt><dd>{c.place ? `${c.place}, ${t.node.byte} ${c.byte}` : t.node.continues} ({c.equal} {t.run.of} {c.of} {t.node.equal})</dd></>}
+      </dl>
+      {c.place && <div className="two"><div className="code">{c.was || '–'}</div><div className="code">{c.is || '–'}</div></div>}
+    </Section>
   )
 }
 

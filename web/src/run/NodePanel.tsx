@@ -6,7 +6,7 @@ import { clock, cost, count, duration } from '../format'
 import { copyText, Failure, Loading, RunError, Section, Status, Tabs } from '../parts/common'
 import { Icon } from '../parts/icons'
 import { QuestionForm } from '../parts/QuestionForm'
-import { Value, Values, type Source } from '../parts/Value'
+import { Content, Value, Values, type Source } from '../parts/Value'
 import { phaseText, t } from '../strings'
 import { useLoad } from '../use'
 import { CallView } from './CallView'
@@ -52,6 +52,7 @@ export function NodePanel({ run, node, at, event, live, interrupts, tab, setTab,
         {details.data && chosen === 'values' && <NodeValues run={run} at={at} d={details.data} />}
         {details.data && chosen === 'calls' && <Calls run={run} node={node} />}
         {details.data && chosen === 'attempts' && <Attempts node={node} d={details.data} />}
+        {details.data && chosen === 'attempts' && <Steps run={run} node={node} />}
       </div>
     </aside>
   )
@@ -113,6 +114,7 @@ function NodeValues({ run, at, d }: { run: string; at: number; d: Schemas['NodeD
 
 function Calls({ run, node }: { run: string; node: RunNode }) {
   const calls = useLoad((signal) => take(api.GET('/v1/runs/{run}/calls', { params: { path: { run }, query: { node: node.node } }, signal })), [run, node.node, node.status, node.ended])
+  const cache = useLoad((signal) => take(api.GET('/v1/runs/{run}/cache', { params: { path: { run }, query: { node: node.node } }, signal })), [run, node.node, node.status, node.ended])
   if (calls.error) return <Failure error={calls.error} />
   if (!calls.data) return <Loading />
   const list = calls.data.calls ?? []
@@ -120,7 +122,7 @@ function Calls({ run, node }: { run: string; node: RunNode }) {
     <>
       {node.usage.calls > 0 && <UsageFacts u={node.usage} />}
       {list.length === 0 && <div className="dim">{t.node.noCalls}</div>}
-      {list.map((c) => <CallView key={c.call} call={c} />)}
+      {list.map((c) => <CallView key={c.call} call={c} cache={cache.data?.calls?.find((x) => x.call === c.call)} />)}
     </>
   )
 }
@@ -152,6 +154,25 @@ function Attempts({ node, d }: { node: RunNode; d: Schemas['NodeDetails'] }) {
       {(d.effects ?? []).filter((e) => e.error).map((e) => <Section key={e.key} title={e.key}><RunError error={e.error!} /></Section>)}
     </>
   )
+}
+
+/** The program of a code node, and each step of the agents that wrote and checked it. */
+function Steps({ run, node }: { run: string; node: RunNode }) {
+  const chain = useLoad((signal) => take(api.GET('/v1/runs/{run}/chain', { params: { path: { run }, query: { node: node.node } }, signal })), [run, node.node, node.status, node.ended])
+  const work = (chain.data?.work ?? []).filter((w) => w.code_executed || (w.steps ?? []).length > 0)
+  return work.map((w) => (
+    <Section key={w.seq} title={`${t.node.attempt} ${w.attempt}: ${w.status}`}>
+      {w.code_executed && <div className="code">{w.code_executed}</div>}
+      {(w.steps ?? []).map((s) => (
+        <div className="value" key={s.sequence} style={{ marginTop: 8 }}>
+          <header><b>{s.step_number}. {s.agent_name}</b><Status of={s.status} label={s.status} /><span className="grow" /><span className="dim">{duration(s.execution_time_ms)}</span><span className="dim">{s.model_used}</span></header>
+          {s.error_message && <pre>{s.error_message}</pre>}
+          {s.generated_code && <pre tabIndex={0}>{s.generated_code}</pre>}
+          {s.output_data != null && <Content value={s.output_data} />}
+        </div>
+      ))}
+    </Section>
+  ))
 }
 
 function NodeMenu({ run, node, at, details }: { run: string; node: RunNode; at: number; details?: Schemas['NodeDetails'] }) {
