@@ -51,6 +51,9 @@ func (c *Caller) ProblemOf(err error) *Problem {
 	return p
 }
 
+// Fail writes an error as the API does.
+func (c *Caller) Fail(w http.ResponseWriter, err error) { c.ProblemOf(err).write(w) }
+
 // NewProblem returns a problem with a code of the engine's table, whose remedy is its hint.
 func NewProblem(status int, code, detail string) *Problem { return newProblem(status, code, detail) }
 

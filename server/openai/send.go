@@ -73,7 +73,7 @@ func (q *request) send(c *server.Caller, r *http.Request) (*exchange, error) {
 		}
 		o.Seed = q.history
 	}
-	_, err = x.c.Once("openai "+in.ID, r.Header.Get("Idempotency-Key"), []any{q.flow.Name, q.message, o.Settings}, func(id string) (string, error) {
+	o.ID, err = x.c.Once("openai "+in.ID, r.Header.Get("Idempotency-Key"), []any{q.flow.Name, q.message, o.Settings}, func(id string) (string, error) {
 		o.ID = id
 		return id, x.sendTo(in, o)
 	})

@@ -245,6 +245,22 @@ func TestAnExplicitSessionIsOneOfTheCallers(t *testing.T) {
 	}
 }
 
+func TestARequestWithAKeyIsSentOnce(t *testing.T) {
+	t.Parallel()
+	p := open(t, servertest.Options{})
+	ada := p.Token("ada", server.Read, server.Start)
+	session := (&chat{token: ada, messages: []message{{"user", "one"}}}).send(t, p).session
+	keyed := chat{token: ada, header: map[string]string{"X-Weir-Session": session, "Idempotency-Key": "1"}, messages: []message{{"user", "two"}}}
+	first, again := keyed.send(t, p), keyed.send(t, p)
+	if first.text != "3: two" || again.text != "3: two" {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+	keyed.messages[0].Content = "three"
+	if other := keyed.send(t, p); other.status != http.StatusBadRequest || !strings.Contains(other.text, "request_reused") {
+		t.Errorf("another content: %+v", other)
+	}
+}
+
 func TestARepeatedRequestAttachesToItsRound(t *testing.T) {
 	t.Parallel()
 	started, finish := make(chan struct{}, 4), make(chan struct{})

@@ -28,6 +28,8 @@ type Options struct {
 	Flows map[string]string
 	// Faces add the routes under test.
 	Faces []func(*server.Server)
+	// Config is added to the configuration.
+	Config string
 	// Answer is what the model fake/m does; nil repeats the last message with the number of
 	// messages it was sent.
 	Answer func(*llmtest.Request) llmtest.Turn
@@ -56,7 +58,7 @@ func Open(t *testing.T, o Options) *Process {
 		o.Answer = Repeat
 	}
 	p.Model.Answer(o.Answer)
-	p.write("config.yaml", "providers:\n  fake: {type: openai-compatible, baseURL: "+p.Model.URL+"}\n")
+	p.write("config.yaml", "providers:\n  fake: {type: openai-compatible, baseURL: "+p.Model.URL+"}\n"+o.Config)
 	flows := filepath.Join(p.Dir, "flows")
 	p.must(os.Mkdir(flows, 0o700))
 	for name, text := range o.Flows {
