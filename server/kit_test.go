@@ -17,6 +17,7 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/server"
+	"github.com/weir-run/weir/server/agui"
 	"github.com/weir-run/weir/server/client"
 	"github.com/weir-run/weir/server/mcp"
 	"github.com/weir-run/weir/server/openai"
@@ -94,6 +95,7 @@ func openProcess(t *testing.T, dir string, o server.Options) *process {
 	p.server, err = server.New(t.Context(), o)
 	must(err)
 	openai.Register(p.server)
+	agui.Register(p.server)
 	mcp.Register(p.server, mcp.Options{Fork: true})
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(err)

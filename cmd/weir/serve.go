@@ -14,6 +14,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/server"
+	"github.com/weir-run/weir/server/agui"
 	"github.com/weir-run/weir/server/mcp"
 	"github.com/weir-run/weir/server/openai"
 	"github.com/weir-run/weir/server/ui"
@@ -24,6 +25,9 @@ type serveOptions struct {
 	hosts   []string
 	tokens  bool
 	mcpFork bool
+	demo    bool
+	// started, if set, is called when the server listens at an address.
+	started func(ctx context.Context, desk *application, url string) error
 	maxBody int64
 	public  string
 }
@@ -47,6 +51,7 @@ The process also continues runs that other processes left unfinished. SIGTERM an
 drain it: no new request is taken, streams ask their readers to come back, effects in flight
 may end, and the runs can be resumed.`,
 		Example: `  weir serve flows/
+  weir serve --demo
   weir serve --tokens invoice.yaml support.yaml
   weir serve --addr 0.0.0.0:8420 --host weir.example.org flows/`,
 		Args: cobra.ArbitraryArgs,
@@ -57,6 +62,7 @@ may end, and the runs can be resumed.`,
 	f.StringSliceVar(&o.hosts, "host", nil, "accept requests for this host `NAME` too; may be repeated")
 	f.StringVar(&o.public, "public-url", "", "the `URL` under which clients reach the server, for links that it makes")
 	f.BoolVar(&o.tokens, "tokens", false, "require a token for every request, also from this machine")
+	f.BoolVar(&o.demo, "demo", false, "serve two flows with a scripted model, and show how each protocol is tried")
 	f.BoolVar(&o.mcpFork, "mcp-fork", false, "offer the tool weir_fork_run to MCP clients")
 	f.Int64Var(&o.maxBody, "max-body", 8<<20, "the largest body of a request in `BYTES`")
 	return c
@@ -68,6 +74,12 @@ func (p *cli) serve(ctx context.Context, paths []string, o *serveOptions) error 
 	}
 	if u, err := url.Parse(o.public); err != nil || o.public != "" && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil) {
 		return usagef("--public-url: expected an address such as https://weir.example.org")
+	}
+	if o.demo {
+		if err := checkDemo(paths, p.db); err != nil {
+			return err
+		}
+		return p.serveDemo(ctx, o)
 	}
 	cfg, err := p.config()
 	if err != nil {
@@ -110,6 +122,7 @@ func (p *cli) serveOn(ctx context.Context, desk *application, l net.Listener, fl
 	if err != nil {
 		return err
 	}
+	agui.Register(s)
 	openai.Register(s)
 	mcp.Register(s, mcp.Options{Version: app.ThisBuild().Version, Fork: o.mcpFork})
 	stop := context.AfterFunc(ctx, s.Drain)
@@ -117,6 +130,11 @@ func (p *cli) serveOn(ctx context.Context, desk *application, l net.Listener, fl
 	p.notef("weir: serving %s on http://%s", count(len(flows), "flow"), l.Addr())
 	if !tokens {
 		p.notef("weir: requests need no token; only this machine can reach the address")
+	}
+	if o.started != nil {
+		if err := o.started(ctx, desk, "http://"+l.Addr().String()); err != nil {
+			return err
+		}
 	}
 	return s.Serve(l)
 }
