@@ -87,7 +87,7 @@ func attacks(victim, own objects) map[string]attack {
 		"POST /v1/chat/completions":                     {body: `{"model":"talk","messages":[{"role":"user","content":"x"}]}`},
 		"POST /v1/responses":                            {body: `{"model":"talk","input":"x"}`},
 		"POST /mcp":                                     {body: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`},
-		"POST /agui/{flow}":                             {body: `{"threadId":"t","runId":"1","messages":[{"id":"1","role":"user","content":"x"}]}`},
+		"POST /agui/{flow}":                             {paths: []string{"/agui/" + victim.flow}, body: `{"threadId":"t","runId":"1","messages":[{"id":"1","role":"user","content":"x"}]}`},
 		"GET /v1/responses/{response}":                  {},
 		"DELETE /v1/responses/{response}":               {},
 		"POST /v1/responses/{response}/cancel":          {},
