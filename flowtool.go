@@ -21,15 +21,15 @@ type FlowTool struct {
 	Name string
 	// Description says when to call it; "" is the flow's own.
 	Description string
-	// Flow is what runs, or File where it is read from.
+	// Flow is the flow, or File the file that it is read from.
 	Flow *Flow
 	File string
 	// Model replaces the flow's model: "provider/model".
 	Model string
-	// Isolation is "fresh", as "" is: what a model calls may not see, let alone
-	// write, the conversation it is called from. Open refuses "fork" and "share".
+	// Isolation is "" or "fresh": a tool neither reads nor writes the conversation of its
+	// caller. Open refuses "fork" and "share".
 	Isolation string
-	// Approve and MaxOutput are as those of a Tool.
+	// Approve and MaxOutput are those of the Tool.
 	Approve   tool.Approval
 	MaxOutput int
 }

@@ -14,35 +14,35 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// ForkOptions say how much of another run's past a run shares and what is
-// different from there on. Where neither From nor At is given, the past is shared
-// up to the first start of a node that is not as it was or reads an input that
-// was changed.
+// ForkOptions say how much of another run's past a fork shares, and what differs from there
+// on. Without From and At, the past is shared up to the first start of a node that has
+// changed or reads a changed input.
 type ForkOptions struct {
-	// ID names the run, so that forking twice joins the first; "" makes one.
+	// ID is the id of the fork: forking again with it returns the same fork. "" generates
+	// one.
 	ID string
-	// From is the path of a node, as "draft" or "refine#2/draft": what was before
-	// its first start is shared.
+	// From is the path of a node, such as "draft" or "refine#2/draft": the past before its
+	// first start is shared.
 	From string
-	// At is the number of the last event that is shared, 0 for none given. Where
-	// the run had failed or ended by then it is the last one before that.
+	// At is the number of the last shared event; 0 is not set. If the run had failed or
+	// ended at that event, the last event before the failure or end is used.
 	At int64
-	// Inputs are those that are different.
+	// Inputs are the inputs that differ.
 	Inputs map[string]any
-	// State is written where the past ends; it goes with From or At.
+	// State is written where the past ends; it needs From or At.
 	State map[string]any
 	// Flow is the flow under which the run continues; nil is that of the other run.
 	Flow *Flow
-	// Model replaces the main context's from there on: "provider/model".
+	// Model replaces the model of the main context from there on: "provider/model".
 	Model string
 	// Breaks pauses the run before these nodes.
 	Breaks []string
-	// By says who forks; Origin is for listings, "fork".
+	// By is recorded as the person who forks, Origin as what started the fork; "" is "fork".
 	By, Origin string
 }
 
-// ForkPlan says what a fork comes to before it runs: the shared past, and what is
-// reused and what runs again, node by node.
+// ForkPlan describes a fork before it runs: the shared past, and for each node whether it is
+// reused or runs again.
 type ForkPlan struct {
 	*runner.ForkPlan
 
@@ -50,8 +50,8 @@ type ForkPlan struct {
 	w  *Weir
 }
 
-// Fork makes a run that shares the past of another and drives it; the other is
-// not touched. It is PlanFork and Start.
+// Fork creates a run that shares the past of another and executes it. The other run does not
+// change. Fork is PlanFork and Start.
 func (w *Weir) Fork(ctx context.Context, run string, o ForkOptions) (*Run, *ForkPlan, error) {
 	p, err := w.PlanFork(ctx, run, o)
 	if err != nil {
@@ -61,8 +61,8 @@ func (w *Weir) Fork(ctx context.Context, run string, o ForkOptions) (*Run, *Fork
 	return r, p, err
 }
 
-// Start makes the run and drives it: one row and one commit are written, whatever
-// the length of the past.
+// Start creates the run and executes it. It writes one row and one commit, whatever the
+// length of the past.
 func (p *ForkPlan) Start(ctx context.Context) (*Run, error) {
 	x, err := p.w.local.Fork(ctx, p.ForkPlan)
 	if err != nil {
@@ -71,8 +71,8 @@ func (p *ForkPlan) Start(ctx context.Context) (*Run, error) {
 	return &Run{ID: p.id, w: p.w, exec: x}, nil
 }
 
-// PlanFork finds out what a fork comes to. It makes nothing yet. The error is an
-// *Error with the code fork_point where the run cannot be forked so.
+// PlanFork plans a fork and creates nothing. The error is an *Error with the code fork_point
+// if the run cannot be forked there.
 func (w *Weir) PlanFork(ctx context.Context, run string, o ForkOptions) (*ForkPlan, error) {
 	from, err := w.programForReading(ctx, run)
 	if err != nil {
@@ -127,7 +127,7 @@ func (w *Weir) PlanFork(ctx context.Context, run string, o ForkOptions) (*ForkPl
 	return &ForkPlan{ForkPlan: p, id: f.ID, w: w}, nil
 }
 
-// checkFork refuses what cannot be meant.
+// checkFork refuses contradictory options.
 func checkFork(f *Flow, start *engine.RunStarted, o *ForkOptions) error {
 	bad := func(format string, args ...any) error {
 		return &Error{Code: engine.CodeFork, Message: fmt.Sprintf(format, args...), Permanent: true}
@@ -163,8 +163,7 @@ func hasNode(g *flow.Graph, id string) bool {
 	return g.Node(id) != nil || slices.ContainsFunc(g.Nodes, func(n *flow.Node) bool { return n.Body != nil && hasNode(n.Body, id) })
 }
 
-// forkInputs are the inputs of a fork: what the run was given, with what is
-// different; those that the flow no longer declares are left out. One that
+// forkInputs are the inputs of a fork: those of the run, with the changed ones; those that the flow no longer declares are left out. One that
 // was left to its default has the flow's default now.
 func forkInputs(from, to *Flow, was engine.Values, given map[string]any) (engine.Values, error) {
 	if from == to && len(given) == 0 {
@@ -184,7 +183,7 @@ func forkInputs(from, to *Flow, was engine.Values, given map[string]any) (engine
 	return runner.CheckInputs(to, all)
 }
 
-// isDefaultInput reports whether a value is what the flow gives the input by itself.
+// isDefaultInput reports whether a value is the default of an input.
 func isDefaultInput(f *Flow, name string, v engine.Value) bool {
 	for _, in := range f.Inputs {
 		if in.Name == name && in.Default != nil {
@@ -207,7 +206,7 @@ func stateChanges(m map[string]any) ([]engine.StateChange, error) {
 	return out, nil
 }
 
-// FlowOf is the flow that a run goes by, as it was recorded.
+// FlowOf returns the recorded flow of a run.
 func (w *Weir) FlowOf(ctx context.Context, run string) (*Flow, error) {
 	p, err := w.programForReading(ctx, run)
 	if err != nil {

@@ -12,21 +12,20 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// Function is a node type made from a Go function; see Func. Its methods say
-// more about it and return it, so that they can be chained before the type is
-// handed to Open.
+// Function is a node type made from a Go function; see Func. Its methods add properties and
+// return it, so that calls can be chained before the type is passed to Open.
 type Function struct {
 	spec flow.TypeSpec
 	make func(with map[string]any) (node.Node, error)
 }
 
-// Func makes a node type from a function. The fields of In are its input ports
-// and those of Out its outputs: the port's name is the field's, first letter
-// lowered, or what a `weir:"name"` tag says; after the name may stand
-// "optional", "lazy" or "many" (a slice; any number of edges). A field without
-// them is required. In or Out may be a struct{}.
+// Func makes a node type from a function. The fields of In are its input ports and those of
+// Out its output ports. The name of a port is that of the field with a lower-case first
+// letter, or the name in a tag `weir:"name"`. Options follow the name in the tag: "optional",
+// "lazy", or "many" (a slice, from any number of edges). A field without options is required.
+// In or Out may be struct{}.
 //
-// It panics if In or Out is not a struct: a mistake in the program.
+// Func panics if In or Out is not a struct, which is a mistake in the program.
 func Func[In, Out any](name string, f func(Ctx, In) (Out, error)) *Function {
 	return FuncWith(name, func(ctx Ctx, in In, _ struct{}) (Out, error) { return f(ctx, in) })
 }

@@ -194,8 +194,8 @@ func (w *Weir) FlowByFingerprint(ctx context.Context, fingerprint string) (*Flow
 	return f, nil
 }
 
-// ActiveRun returns a run that this process drives, nil where it does not: a child
-// run, for one that is to be watched.
+// ActiveRun returns a run that this process executes, also a child run, and nil if it does
+// not execute the run.
 func (w *Weir) ActiveRun(id string) *Run {
 	x := w.local.Held(id)
 	if x == nil {

@@ -19,7 +19,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Run is a run this process drives, or has driven.
+// Run is a run that this process executes, or has executed. Its ID identifies it in all
+// processes.
 type Run struct {
 	ID string
 
@@ -28,10 +29,12 @@ type Run struct {
 	exec *runner.Execution
 }
 
-// Result is how far a run has come.
+// Result is the state of a run: its Status, the Outputs by name, the open Interrupts, the
+// Usage and the Error.
 type Result = runner.Result
 
-// Item is one thing seen of a run: an event, or a piece of live output.
+// Item is one item of the stream of a run: an Event of its journal, or a Chunk of live
+// output, with the Run, Path and Effect that it belongs to.
 type Item = runner.Item
 
 func (r *Run) execution() *runner.Execution {
@@ -79,20 +82,20 @@ func (w *Weir) Cursor(ctx context.Context, id string) (string, error) {
 	return w.local.Cursor(ctx, id)
 }
 
-// Answer resolves an interrupt and returns when that is durable; a paused run
+// Answer resolves an interrupt and returns when the answer is durable. A paused run
 // continues.
 func (r *Run) Answer(ctx context.Context, interrupt string, v any) error {
 	return r.do(ctx, runner.Answer(interrupt, v, ""))
 }
 
-// Signal brings an outside event to the node that has waited longest for one of
-// that name.
+// Signal delivers an outside event to the node that has waited longest for an event with
+// this name.
 func (r *Run) Signal(ctx context.Context, event string, v any) error {
 	return r.do(ctx, runner.Signal(event, v, ""))
 }
 
-// Cancel stops the run: when it returns, that is durable and no effect starts
-// afterwards. Wait for the end.
+// Cancel cancels the run. When it returns, the cancellation is durable and no further effect
+// starts. Wait returns when the run has ended.
 func (r *Run) Cancel(ctx context.Context, reason string) error {
 	return r.do(ctx, runner.Cancel("", reason))
 }

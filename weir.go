@@ -70,16 +70,16 @@ const (
 
 // Options of a Weir; the zero value works, in memory and without models.
 type Options struct {
-	// Store keeps the record; nil is memory, gone with the process. The Weir
+	// Store keeps the record; nil keeps it in memory, until the process ends. Weir.Close
 	// closes it.
 	Store Store
 	// Types are node types beside the built-in ones.
 	Types []Type
 	// Providers call models, by the name before the slash in "openai/gpt-5".
 	Providers map[string]Provider
-	// Replay, where set, answers every model call, whatever provider it names.
+	// Replay, if set, answers every model call, of any provider.
 	Replay Provider
-	// Models is what is known of models: windows, prices; nil is the built-in table.
+	// Models has the windows and prices of models; nil is the built-in table.
 	Models *llm.Catalogue
 	// Limits bound the calls to providers, for all runs of this process; nil is none.
 	Limits *llm.Limits
@@ -87,12 +87,12 @@ type Options struct {
 	// values mean the defaults: 10 minutes until the answer begins, 5 minutes without
 	// anything new, an hour in all. A call that exceeds one fails with model_timeout.
 	Timeouts map[string]llm.Timeouts
-	// Tools are what models may be allowed to call.
+	// Tools are the tools that flows may offer to models.
 	Tools []*Tool
-	// Flows are flows that models may be allowed to call as tools.
+	// Flows are flows that other flows may offer to models as tools.
 	Flows []FlowTool
-	// Executors run the code of action and decision nodes, the first of a language
-	// where a node names none; without any such nodes fail. See package sandbox.
+	// Executors run the code of action and decision nodes. A node that names none uses the
+	// first one of its language; without an executor such nodes fail. See package sandbox.
 	Executors []sandbox.Executor
 	// Secrets resolves secrets.NAME; nil looks for the environment variable
 	// WEIR_SECRET_NAME.
@@ -107,10 +107,10 @@ type Options struct {
 	// Current returns the version of a flow that a new round of a session runs, for most
 	// flows the given one; nil always runs that.
 	Current func(ctx context.Context, f *Flow) (*Flow, error)
-	// HTTP is how httpRequest reaches the network; nil refuses private
+	// HTTP sends the requests of httpRequest; nil is a client that refuses private
 	// addresses.
 	HTTP node.HTTPDoer
-	// Parallel bounds how many nodes of one run are running at once; 16.
+	// Parallel is the largest number of nodes of one run that run at once; 0 is 16.
 	Parallel int
 	// Recover has this process continue what others left in the store: runs that were
 	// executing, runs whose timer is due, and messages to sessions that no round has
@@ -129,9 +129,8 @@ type Options struct {
 	Drain  time.Duration
 	Logger *slog.Logger
 
-	// Wrap and Skip are for tests of flows. Wrap is given every node type and
-	// returns what is used in its place: one of the same spec, which may run
-	// something else. Skip says when waits pass at once; see runner.Options.
+	// Wrap and Skip are for tests of flows. Wrap returns the node type to use in place of a
+	// type, with the same spec. Skip says when waits pass at once; see runner.Options.
 	Wrap func(t Type) Type
 	Skip func(open map[string][]engine.Interrupt) bool
 }
@@ -249,35 +248,36 @@ func (w *Weir) installTools(o *Options) error {
 	return err
 }
 
-// Close stops all runs where they can be resumed, then closes the store. When
-// ctx ends first, nodes that do not stop are abandoned.
+// Close stops all runs so that they can be resumed, then closes the store. If ctx ends
+// first, nodes that do not stop are abandoned.
 //
 // No further effect starts; those in flight have Options.Drain to end by themselves,
-// then they are cancelled. What has ended by then is kept, and the runs are given back
-// at once, so that another process can continue them.
+// then they are cancelled. Completed results are kept, and the runs are released at once, so
+// that another process can continue them.
 func (w *Weir) Close(ctx context.Context) error {
 	w.sessions.Close()
 	return errors.Join(w.local.Close(ctx), w.store.Close())
 }
 
-// SetDrain replaces Options.Drain for a Close to come: a process that was asked to end
-// may give effects in flight more time than one that a person stopped.
+// SetDrain replaces Options.Drain for the next Close: a process that a supervisor stops may
+// give effects in flight more time than one that a person stops.
 func (w *Weir) SetDrain(d time.Duration) { w.local.SetDrain(d) }
 
 // Catalogue lists the node types.
 func (w *Weir) Catalogue() *node.Catalogue { return w.catalogue }
 
-// Start says what a run begins with; the zero value is a run without inputs.
+// Start says what a run starts with; the zero value starts a run without inputs.
 type Start struct {
-	// ID names the run, so that starting it twice joins the first; "" makes one.
+	// ID is the id of the run: starting it again with the same id returns the same run. ""
+	// generates one.
 	ID     string
 	Inputs map[string]any
-	// State is what the state begins with, over the flow's initial values.
+	// State are values of the state that replace the flow's initial values.
 	State map[string]any
 	User  string
-	// Origin says what started the run, as the journal and listings have it:
-	// "go" where it is "", or KIND or KIND:NAME, as "schedule:nightly",
-	// "file:PATH", "webhook:NAME". Another form is input_invalid.
+	// Origin is recorded as what started the run: KIND or KIND:NAME, such as
+	// "schedule:nightly", "file:PATH" or "webhook:NAME"; "" is "go". Another form is
+	// input_invalid.
 	Origin string
 	// Targets limits the run to what these nodes need.
 	Targets []string
@@ -289,7 +289,8 @@ type Start struct {
 	parent string // the run that calls the flow as a tool
 }
 
-// Start runs a flow and returns at once.
+// Start starts a run of a flow. It returns when the start is durable, and does not wait for
+// the result; see Run.Wait.
 func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
 	if err := errors.Join(runner.CheckName("run id", s.ID), runner.CheckName("user", s.User)); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ func TestTreeKeepsTheRules(t *testing.T) {
 		t.Fatalf("only %d Go files found: is the path of the root right?", len(tree.Files))
 	}
 	for name, findings := range map[string][]arch.Finding{
-		"rooms":    arch.CheckImports(tree, arch.PackageRules()),
+		"rules":    arch.CheckImports(tree, arch.PackageRules()),
 		"vendors":  arch.CheckDependencies(tree, arch.DependencyRules()),
 		"purity":   arch.CheckPurity(tree, arch.PurityRules()),
 		"sizes":    arch.CheckSizes(tree, arch.MaxFile, arch.MaxFunc),
@@ -42,7 +42,7 @@ func TestEveryRuleHasReason(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range arch.PackageRules() {
 		if strings.TrimSpace(r.Why) == "" || seen[r.Dir] {
-			t.Errorf("room %s has no reason, or stands here twice", r.Dir)
+			t.Errorf("package %s has no reason, or is listed twice", r.Dir)
 		}
 		seen[r.Dir] = true
 	}

@@ -46,7 +46,7 @@ const root = `"github.com/weir-run/weir`
 
 func TestCheckImports(t *testing.T) {
 	t.Parallel()
-	rooms := []arch.PackageRule{
+	rules := []arch.PackageRule{
 		{Dir: "flow", Why: "first"},
 		{Dir: "engine", Allowed: []string{"flow"}, Why: "decides alone"},
 		{Dir: "llm", Why: "exact before pattern"},
@@ -88,7 +88,7 @@ func TestCheckImports(t *testing.T) {
 			nil,
 		},
 		{
-			"a room without a rule is told once",
+			"a package without a rule is reported once",
 			map[string]string{"attic/a.go": "package attic", "attic/b.go": "package attic"},
 			[]string{"folder attic has no import rule"},
 		},
@@ -101,7 +101,7 @@ func TestCheckImports(t *testing.T) {
 			"bench/peers/go.mod": "module x", "bench/peers/a.go": "package attic",
 			"flow/testdata/a.go": "not go", ".git/a.go": "not go",
 		}, nil},
-	}, func(tree *arch.Tree) []arch.Finding { return arch.CheckImports(tree, rooms) })
+	}, func(tree *arch.Tree) []arch.Finding { return arch.CheckImports(tree, rules) })
 }
 
 func TestCheckDependencies(t *testing.T) {
@@ -171,7 +171,7 @@ func TestCheckPurity(t *testing.T) {
 			[]string{"a goroutine", "a channel", "select", "println"},
 		},
 		{"tests may", map[string]string{"engine/a_test.go": `package engine; import "os"; var _ = os.Args`}, nil},
-		{"other rooms may", map[string]string{"runner/a.go": `package runner; import "os"; var _ = os.Args`}, nil},
+		{"other packages may", map[string]string{"runner/a.go": `package runner; import "os"; var _ = os.Args`}, nil},
 	}, func(tree *arch.Tree) []arch.Finding { return arch.CheckPurity(tree, rules) })
 }
 
@@ -185,7 +185,7 @@ func TestCheckMapRanges(t *testing.T) {
 				for range l {}; for range 3 {}; for range s {}; for range it {}; for range strings.Split(s, ",") {} }`), nil},
 		{"a map is told", engine("func f(m map[string]int) { for range m {} }"), []string{"ranges over a map"}},
 		{
-			"a named map of another room of ours is told",
+			"a named map of another package of ours is reported",
 			map[string]string{
 				"engine/a.go": `package engine; import ` + root + `/flow"; func f(s flow.Spec) { for range s.In {} }`,
 				"flow/a.go":   "package flow; type Ports map[string]int; type Spec struct{ In Ports }",

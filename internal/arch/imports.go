@@ -8,11 +8,11 @@ import (
 
 // CheckImports reports imports between our packages that no rule allows, and
 // packages without a rule. Test files are free to look up.
-func CheckImports(t *Tree, rooms []PackageRule) []Finding {
+func CheckImports(t *Tree, rules []PackageRule) []Finding {
 	var out []Finding
 	known := map[string]bool{}
 	for _, f := range t.Files {
-		room, ok := ruleOf(f.Dir, rooms)
+		rule, ok := ruleOf(f.Dir, rules)
 		if !ok {
 			if !known[f.Dir] {
 				out = append(out, t.findingAt(f.AST.Name, "folder %s has no import rule: add a Room with its reason", f.Dir))
@@ -25,8 +25,8 @@ func CheckImports(t *Tree, rooms []PackageRule) []Finding {
 		}
 		for _, s := range f.AST.Imports {
 			dir, ours := localImport(importPath(s))
-			if ours && !withinAny(dir, room.Allowed) {
-				out = append(out, t.findingAt(s, "%s must not import %s: %s", f.Dir, dir, room.Why))
+			if ours && !withinAny(dir, rule.Allowed) {
+				out = append(out, t.findingAt(s, "%s must not import %s: %s", f.Dir, dir, rule.Why))
 			}
 		}
 	}
@@ -34,9 +34,9 @@ func CheckImports(t *Tree, rooms []PackageRule) []Finding {
 }
 
 // ruleOf finds the rule for a folder: its own, or the longest pattern.
-func ruleOf(dir string, rooms []PackageRule) (PackageRule, bool) {
+func ruleOf(dir string, rules []PackageRule) (PackageRule, bool) {
 	best, found := PackageRule{}, false
-	for _, r := range rooms {
+	for _, r := range rules {
 		switch {
 		case r.Dir == dir:
 			return r, true

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// CheckPurity reports what a pure room uses and must not. Test files may do
+// CheckPurity reports what a pure package uses and must not use. Test files may do
 // what they like.
 func CheckPurity(t *Tree, rules []PurityRule) []Finding {
 	var out []Finding

@@ -12,7 +12,7 @@ type PackageRule struct {
 }
 
 // PackageRules are the arrows of the design. A package without an entry is a finding,
-// so that a new room is a decision. Test files may look up: a golden run of the
+// so that a new package is a decision. Test files may look up: a golden run of the
 // parser may use the catalogue.
 func PackageRules() []PackageRule {
 	contracts := []string{"scrub", "flow", "flow/expr", "convo", "engine", "llm", "llm/structured", "tool", "sandbox", "trajectory", "node"}
@@ -79,7 +79,7 @@ func PackageRules() []PackageRule {
 				"flow", "flow/expr", "convo", "token", "engine", "llm", "llm/recorded", "tool",
 				"tool/...", "sandbox", "trajectory", "trajectory/...", "node", "node/...", "store", "store/...", "runner", "runner/...",
 			},
-			"the library's face wires the rooms and links no vendor SDK",
+			"the public API wires the packages and links no vendor SDK",
 		},
 		{"weirtest", product, "a test kit stands on the library's face"},
 		{"flowtest", append([]string{"internal/excerpt"}, product...), "tests of flows see the library from outside, as its users do"},
@@ -151,7 +151,7 @@ func internalPackageRules() []PackageRule {
 	}
 }
 
-// DependencyRule says which rooms may import a module of somebody else.
+// DependencyRule says which packages may import a module of others.
 type DependencyRule struct {
 	// Prefix of the import path.
 	Prefix string
@@ -208,7 +208,7 @@ func DependencyRules() []DependencyRule {
 	}
 }
 
-// PurityRule says what a room must do without.
+// PurityRule says what a package must not use.
 type PurityRule struct {
 	Dir string
 	// Std lists the standard packages it may import; nil allows all.
