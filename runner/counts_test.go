@@ -1,0 +1,84 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/internal/weirkit"
+	"github.com/weir-run/weir/llm"
+)
+
+// TestNodeOfAChainTakesFewAllocations counts the allocations of chains of 200 and of 2,000 nodes
+// in memory: what a node takes must not depend on the length of the chain.
+func TestNodeOfAChainTakesFewAllocations(t *testing.T) {
+	const maxPure, maxOther = 7, 11
+	pass := func(weir.Ctx, struct{}) (struct{}, error) { return struct{}{}, nil }
+	w := weirkit.Open(t, weir.Options{Types: []weir.Type{weir.Func("pure", pass).Inline().Pure(), weir.Func("spawn", pass)}})
+	for typ, most := range map[string]float64{"pure": maxPure, "spawn": maxOther} {
+		perNode := func(n int) float64 {
+			var nodes strings.Builder
+			for i := range n {
+				fmt.Fprintf(&nodes, "  n%d: {type: %s, after: n%d}\n", i+1, typ, i)
+			}
+			f := weirkit.Parse(t, w, "weir: 1\nname: chain\nnodes:\n  n0: {type: "+typ+"}\n"+nodes.String())
+			weirkit.RunToEnd(t, w, f)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			weirkit.RunToEnd(t, w, f)
+			runtime.ReadMemStats(&after)
+			return float64(after.Mallocs-before.Mallocs) / float64(n)
+		}
+		few, many := perNode(200), perNode(2000)
+		t.Logf("%s: %.1f allocations a node of 200, %.1f of 2,000", typ, few, many)
+		if many > most || many > few+1 {
+			t.Errorf("%s: %.1f allocations a node of 200, %.1f of 2,000; at most %v are allowed", typ, few, many, most)
+		}
+	}
+}
+
+// heldModel answers when it is released.
+type heldModel struct {
+	waiting atomic.Int64
+	all     chan struct{} // closed when as many calls wait as are expected
+	expect  int64
+	release chan struct{}
+}
+
+func (h *heldModel) Generate(_ context.Context, _ *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+	if h.waiting.Add(1) == h.expect {
+		close(h.all)
+	}
+	<-h.release
+	return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: "yes"}}, nil
+}
+
+// TestWaitingModelCallTakesThreeGoroutines counts the goroutines of runs that wait for a model.
+func TestWaitingModelCallTakesThreeGoroutines(t *testing.T) {
+	const runs, most, margin = 100, 3, 20
+	m := &heldModel{all: make(chan struct{}), expect: runs, release: make(chan struct{})}
+	w := weirkit.Open(t, weir.Options{Providers: map[string]weir.Provider{"p": m}})
+	f := weirkit.Parse(t, w, "weir: 1\nname: asks\ncontext: {model: p/m}\nnodes: {a: {type: llmRequest, in: {message: hello}}}\n")
+	before := runtime.NumGoroutine()
+	var all []*weir.Run
+	for range runs {
+		run, err := w.Start(t.Context(), f, weir.Start{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, run)
+	}
+	<-m.all
+	if n := runtime.NumGoroutine() - before; n > most*runs+margin {
+		t.Errorf("%d runs that wait for a model take %d goroutines; at most %d each are allowed", runs, n, most)
+	}
+	close(m.release)
+	for _, run := range all {
+		weirkit.Wait(t, run)
+	}
+}
