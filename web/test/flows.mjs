@@ -11,7 +11,7 @@ export function writeFlows(dir) {
 confirm: Thank you for your invoice. You will be paid within 14 days.
 decline: We cannot approve the invoice as it stands.
 answer: [Berth 4 is free., Until noon., At the fuel quay.]
-line: [Welcome Ada., Welcome Grace., Welcome Edsger.]
+line: A warm welcome.
 `,
     'invoice.yaml': `weir: 1
 name: invoice-review
