@@ -91,6 +91,9 @@ func TestCommandsOnPostgreSQL(t *testing.T) {
 	p.contains(out, "ada", "talk")
 	out, _ = p.run("more\n", 0, "chat", talk, "--user", "ada")
 	p.contains(out, "Done")
+	p.run("", 0, "tokens", "create", "--user", "ada", "--scope", "read")
+	out, _ = p.run("", 0, "tokens", "list")
+	p.contains(out, "ada")
 	out, _ = p.run("", 0, "doctor")
 	p.contains(out, "synchronous_commit", "may read and write all tables")
 

@@ -5,7 +5,7 @@ import "github.com/weir-run/weir/store"
 // Capabilities implements store.Store.
 func (s *Store) Capabilities() store.Capabilities {
 	return store.Capabilities{
-		Checkpoints: s, Recovery: s, Sessions: s, Cache: s, Chains: s, Archive: s, CountTokens: s.CountTokens,
+		Checkpoints: s, Recovery: s, Sessions: s, Cache: s, Chains: s, Archive: s, Access: s, CountTokens: s.CountTokens,
 	}
 }
 
@@ -17,4 +17,5 @@ var (
 	_ store.CacheStore      = (*Store)(nil)
 	_ store.ChainStore      = (*Store)(nil)
 	_ store.ArchiveStore    = (*Store)(nil)
+	_ store.AccessStore     = (*Store)(nil)
 )

@@ -71,10 +71,13 @@ func codeOf(err error) string {
 	return ""
 }
 
+// errVanished: another transaction removed a row between two statements.
+var errVanished = errors.New("a row was removed meanwhile")
+
 // isConflict reports whether a transaction failed because of others, and can be repeated.
 func isConflict(err error) bool {
 	code := codeOf(err)
-	return code == codeSerialization || code == codeDeadlock
+	return code == codeSerialization || code == codeDeadlock || errors.Is(err, errVanished)
 }
 
 // isDisconnected reports whether an error says that the server cannot be reached, or that the connection was lost.

@@ -1,0 +1,47 @@
+//go:build unix
+
+package postgres
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weir-run/weir/internal/pgtest"
+)
+
+// BenchmarkCommit measures durable commits of one writer with a connection, and of several that
+// share 8.
+func BenchmarkCommit(b *testing.B) {
+	server := pgtest.Start(b)
+	for _, writers := range []int{1, 8} {
+		b.Run(fmt.Sprint("connections=", writers), func(b *testing.B) {
+			s := openAt(b, server.Schema(b), Options{MaxConnections: writers})
+			b.SetParallelism(writers) // times GOMAXPROCS
+			var runs atomic.Int64
+			if writers == 1 {
+				w, err := newTestWriter(s, "r")
+				for b.Loop() {
+					if err == nil {
+						err = w.append(b.Context())
+					}
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				return
+			}
+			b.RunParallel(func(p *testing.PB) {
+				w, err := newTestWriter(s, fmt.Sprint("r", runs.Add(1)))
+				for p.Next() {
+					if err == nil {
+						err = w.append(b.Context())
+					}
+				}
+				if err != nil {
+					b.Error(err)
+				}
+			})
+		})
+	}
+}
