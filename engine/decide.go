@@ -15,6 +15,9 @@ func (r *Run) Decide() Event {
 	if r.Start == nil || r.ended != Pending {
 		return nil
 	}
+	if r.isOverdue() {
+		return &TimerFired{ID: runTimer}
+	}
 	switch {
 	case len(r.toCancel) > 0:
 		return &NodeCancelled{Path: r.toCancel[0].path()}

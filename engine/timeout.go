@@ -18,6 +18,13 @@ func (r *Run) startRunTimer() {
 	}
 }
 
+// isOverdue reports whether the time of the whole run is over and its timer has not fired: what
+// came first was an answer to a paused run, or the run continues after a crash.
+func (r *Run) isOverdue() bool {
+	at, limited := r.due[runTimer]
+	return limited && r.now >= at
+}
+
 // nodeTimers returns the number of timers that continue the run, without the one that ends it.
 func (r *Run) nodeTimers() int {
 	if _, limited := r.due[runTimer]; limited {
