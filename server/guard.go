@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
+	"math"
 	"mime"
 	"net"
 	"net/http"
 	"net/netip"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,6 +58,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (pattern string, 
 			s.fail(out, pattern, p)
 			return pattern, out
 		}
+		if wait := s.tokenWait(&who); wait > 0 {
+			h.Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+			s.fail(out, pattern, newProblem(http.StatusTooManyRequests, engine.CodeTooMany, "the token sends too many requests"))
+			return pattern, out
+		}
 	}
 	if p := s.checkBody(out, r, s.routes.forms[pattern]); p != nil {
 		s.fail(out, pattern, p)
@@ -63,6 +70,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (pattern string, 
 	}
 	s.routes.mux.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), principalKey{}, who)))
 	return pattern, out
+}
+
+// tokenWait counts a request of a token and returns how long to wait before the next one is
+// accepted; 0 if this one is, and for requests without a token.
+func (s *Server) tokenWait(who *principal) time.Duration {
+	if s.tokenRate == nil || who.token == "" {
+		return 0
+	}
+	return s.tokenRate.take(who.token, time.Now())
 }
 
 // checkSender refuses requests for other hosts and, where they change something, from pages

@@ -40,6 +40,9 @@ type Options struct {
 	// PublicURL is the address under which clients reach the server, such as
 	// "https://weir.example.org"; with "" answer links have no host.
 	PublicURL string
+	// TokenRate bounds the requests of each token to this number a second in the long run, with ten times
+	// as many at once; 0 does not. Each process counts by itself.
+	TokenRate float64
 	// MaxBody bounds the body of a request in bytes; 0 is 8 MiB.
 	MaxBody int64
 	// Heartbeat is how often a stream without events sends a comment; 0 is 15 s.
@@ -68,6 +71,7 @@ type Server struct {
 	calls     inFlight
 	layouts   layoutCache
 	linkRate  *rateLimit // by address
+	tokenRate *rateLimit // nil for none
 	hooks     *webhook.Sender
 	triggers  *trigger.Runner
 }
@@ -126,6 +130,9 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		layouts: layoutCache{Map: lru.Map[string, *graph.Layout]{Max: maxLayouts}},
 		routes:  newRoutes(), sameSite: http.NewCrossOriginProtection(), draining: make(chan struct{}), metrics: newMetrics(),
 		linkRate: newRateLimit(1, 60),
+	}
+	if o.TokenRate > 0 {
+		s.tokenRate = newRateLimit(o.TokenRate, max(1, 10*o.TokenRate))
 	}
 	s.triggers = trigger.New(trigger.Options{
 		Store: o.App.Store, Start: s.startTriggered, Ended: s.hasEnded, Key: key, Logger: o.Logger,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"net/url"
@@ -30,6 +31,7 @@ type serveOptions struct {
 	started func(ctx context.Context, desk *application, url string) error
 	maxBody int64
 	public  string
+	rate    float64
 }
 
 func (p *cli) serveCommand() *cobra.Command {
@@ -60,6 +62,7 @@ may end, and the runs can be resumed.`,
 	f := c.Flags()
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8420", "listen on this `HOST:PORT`; port 0 takes a free one")
 	f.StringSliceVar(&o.hosts, "host", nil, "accept requests for this host `NAME` too; may be repeated")
+	f.Float64Var(&o.rate, "rate", 0, "accept at most `N` requests a second of each token, ten times as many at once (default: no limit)")
 	f.StringVar(&o.public, "public-url", "", "the `URL` under which clients reach the server, for links that it makes")
 	f.BoolVar(&o.tokens, "tokens", false, "require a token for every request, also from this machine")
 	f.BoolVar(&o.demo, "demo", false, "serve two flows with a scripted model, and show how each protocol is tried")
@@ -71,6 +74,9 @@ may end, and the runs can be resumed.`,
 func (p *cli) serve(ctx context.Context, paths []string, o *serveOptions) error {
 	if o.maxBody < 1 {
 		return usagef("--max-body: expected at least 1")
+	}
+	if o.rate < 0 || math.IsNaN(o.rate) || math.IsInf(o.rate, 0) {
+		return usagef("--rate: expected 0 for no limit, or a number of requests a second")
 	}
 	if u, err := url.Parse(o.public); err != nil || o.public != "" && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil) {
 		return usagef("--public-url: expected an address such as https://weir.example.org")
@@ -117,7 +123,7 @@ func (p *cli) serveOn(ctx context.Context, desk *application, l net.Listener, fl
 		}
 	}
 	s, err := server.New(ctx, server.Options{
-		App: desk.App, Flows: flows, RequireToken: tokens, Hosts: o.hosts, MaxBody: o.maxBody, PublicURL: o.public, Logger: p.logger(), Page: ui.Handler(),
+		App: desk.App, Flows: flows, RequireToken: tokens, Hosts: o.hosts, MaxBody: o.maxBody, PublicURL: o.public, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
 	})
 	if err != nil {
 		return err
