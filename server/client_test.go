@@ -16,7 +16,7 @@ func TestClientListsReadsAndCancels(t *testing.T) {
 	defer p.close()
 	ada, eve := p.anyone("ada"), p.anyone("eve")
 	flows, err := ada.Flows(t.Context())
-	if err != nil || len(flows) != 3 || flows[0].Name != "ask" || flows[0].Inputs["required"] == nil {
+	if err != nil || len(flows) != 4 || flows[0].Name != "ask" || flows[0].Inputs["required"] == nil {
 		t.Fatal(flows, err)
 	}
 	started, err := ada.StartRun(t.Context(), client.Start{Flow: "ask", Inputs: map[string]any{"name": "Ada"}, Wait: 60})
