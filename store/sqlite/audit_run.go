@@ -128,19 +128,20 @@ func (a *runAudit) checkError() error {
 // its columns go together.
 func (a *runAudit) checkFolded() error {
 	var folded, session, queued, commits, main int64
-	var together bool
+	var own, together bool // own: the message that began the round has a row
 	err := a.q.QueryRowContext(a.ctx, `SELECT coalesce(folded, 0), coalesce(session, 0), EXISTS (SELECT 1 FROM queue WHERE run = ?1),
+		EXISTS (SELECT 1 FROM queue q WHERE q.run = run_row.num AND q.id = run_row.id),
 		EXISTS (SELECT 1 FROM run_commit WHERE id > ?1 << 32 AND id < (?1 + 1) << 32), EXISTS (SELECT 1 FROM context WHERE run = ?1 AND name = ?2),
 		(session IS NULL) = (first IS NULL) AND (session IS NULL) = (round IS NULL)
 		AND (salt IS NULL) = (num <> root) AND (program IS NULL OR flow = '' AND fingerprint = '') AND (session IS NOT NULL OR coalesce(user, 'x') <> '')
-		FROM run_row WHERE num = ?1`, a.chain.Number, engine.MainContext).Scan(&folded, &session, &queued, &commits, &main, &together)
+		FROM run_row WHERE num = ?1`, a.chain.Number, engine.MainContext).Scan(&folded, &session, &queued, &own, &commits, &main, &together)
 	switch {
 	case err != nil:
 		return err
 	case !together:
 		a.addFinding(store.FoundChanged, "the run's row is not as Weir writes it: of its session, round and first, of its root and salt, or of its flow and program, some are there and some are not")
 	case folded&^(foldedMain|foldedMessage) != 0, folded != 0 && session == 0, folded&foldedMain != 0 && main != 0,
-		session != 0 && commits != 0 && (folded&foldedMessage != 0) == (queued != 0):
+		session != 0 && commits != 0 && (folded&foldedMessage != 0 && own || folded&foldedMessage == 0 && queued == 0): // answers have rows too
 		a.addFinding(store.FoundChanged, "what the run's row says it has no other rows for is not so")
 	}
 	return nil
