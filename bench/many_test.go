@@ -67,28 +67,34 @@ func BenchmarkManyWaiting(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
-				m := &heldModel{release: make(chan struct{})}
-				w, _ := openMany(b, weir.Options{Providers: map[string]weir.Provider{"p": m}})
-				f := parse(b, w, "weir: 1\nname: asks\ncontext: {model: p/m}\nnodes: {a: {type: llmRequest, in: {message: hello}}}\n")
-				if err := runShortOnce(b.Context(), w, f, m); err != nil {
-					b.Fatal(err)
-				}
-				before, cpu := memoryInUse(), cpuTime()
-				all := startMany(b, w, f, n)
-				for m.waiting.Load() < int64(n)+1 {
-					runtime.Gosched()
-				}
-				b.ReportMetric((memoryInUse()-before)/float64(n), "B/run")
-				close(m.release)
-				for _, run := range all {
-					if r, err := run.Wait(b.Context()); err != nil || r.Status != engine.Completed {
-						b.Fatal(err)
-					}
-				}
-				b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/float64(n), "cpu-us/run")
+				waitAndComplete(b, n)
 			}
 		})
 	}
+}
+
+// waitAndComplete starts runs that wait for a model, and then lets them complete.
+func waitAndComplete(b *testing.B, n int) {
+	b.Helper()
+	m := &heldModel{release: make(chan struct{})}
+	w, _ := openMany(b, weir.Options{Providers: map[string]weir.Provider{"p": m}})
+	f := parse(b, w, "weir: 1\nname: asks\ncontext: {model: p/m}\nnodes: {a: {type: llmRequest, in: {message: hello}}}\n")
+	if err := runShortOnce(b.Context(), w, f, m); err != nil {
+		b.Fatal(err)
+	}
+	before, cpu := memoryInUse(), cpuTime()
+	all := startMany(b, w, f, n)
+	for m.waiting.Load() < int64(n)+1 {
+		runtime.Gosched()
+	}
+	b.ReportMetric((memoryInUse()-before)/float64(n), "B/run")
+	close(m.release)
+	for _, run := range all {
+		if r, err := run.Wait(b.Context()); err != nil || r.Status != engine.Completed {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/float64(n), "cpu-us/run")
 }
 
 // runShortOnce has a first run load what all share.

@@ -184,12 +184,8 @@ func TestUserStateIsCheckedSetAndBounded(t *testing.T) {
 		w, f := openVisits(t, path, userFlow)
 		s := sessionOf(t, w, f, "ada", "one")
 		weirkit.SendAndWait(t, s, "a", weir.SendOptions{})
-		changed := weirkit.Parse(t, w, strings.Replace(userFlow, "low: {scope: user, reducer: min}", "low: {scope: user, reducer: sum}", 1))
-		s2, err := s.WithFlow(t.Context(), changed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = send(t, s2, "b", weir.SendOptions{}).Wait(t.Context())
+		s2 := withSummedLow(t, w, s)
+		_, err := send(t, s2, "b", weir.SendOptions{}).Wait(t.Context())
 		if e, ok := errors.AsType[*engine.Error](err); !ok || e.Code != engine.CodeStateUnfit || !strings.Contains(e.Message, "min") {
 			t.Fatal(err)
 		}
@@ -217,6 +213,17 @@ func TestUserStateIsCheckedSetAndBounded(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+// withSummedLow returns the session with a flow in which another reducer applies to low.
+func withSummedLow(t *testing.T, w *weir.Weir, s *weir.Session) *weir.Session {
+	t.Helper()
+	changed := weirkit.Parse(t, w, strings.Replace(userFlow, "low: {scope: user, reducer: min}", "low: {scope: user, reducer: sum}", 1))
+	with, err := s.WithFlow(t.Context(), changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return with
 }
 
 func checkUserValuesAreRefused(t *testing.T, w *weir.Weir, f *weir.Flow, values map[string]any) {

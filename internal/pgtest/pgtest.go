@@ -98,7 +98,7 @@ func (s *Server) chooseUser(tb testing.TB) {
 // is below folders that other users cannot enter.
 func (s *Server) chooseFolder(tb testing.TB) {
 	tb.Helper()
-	dir, err := os.MkdirTemp("/tmp", "weirpg")
+	dir, err := os.MkdirTemp("/tmp", "weirpg") //nolint:usetesting // see above
 	if err == nil && s.as != nil {
 		err = os.Chown(dir, int(s.as.Uid), int(s.as.Gid))
 	}
@@ -111,7 +111,7 @@ func (s *Server) chooseFolder(tb testing.TB) {
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) command(ctx context.Context, program string, args ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, filepath.Join(s.bin, program), args...) //nolint:gosec // a program of PostgreSQL
+	c := exec.CommandContext(ctx, filepath.Join(s.bin, program), args...)
 	c.Dir = s.dir
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "HOME=" + s.dir, "TZ=UTC"}
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: s.as}
@@ -159,7 +159,7 @@ func (s *Server) Restart(tb testing.TB) {
 		if s.command(tb.Context(), "pg_isready", "-q", "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-d", "postgres").Run() == nil {
 			return
 		}
-		time.Sleep(50 * time.Millisecond) // pg_isready is the only way to ask
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // pg_isready is the only way to ask
 	}
 	data, _ := os.ReadFile(log.Name())
 	tb.Fatalf("PostgreSQL does not start:\n%s", data)
@@ -185,7 +185,7 @@ func (s *Server) Kill(tb testing.TB) {
 			if state := processState(pid); state == "" || state == "Z" {
 				break
 			}
-			time.Sleep(time.Millisecond) // it is no child of ours
+			time.Sleep(time.Millisecond) //nolint:forbidigo // it is no child of ours
 		}
 	}
 }

@@ -181,7 +181,7 @@ func (t *flowTool) wait(ctx context.Context, run string) (weir.Result, error) {
 // result is what a client gets of a run that rests.
 func (t *flowTool) result(r *sdk.CallToolRequest, x weir.Result) (*sdk.CallToolResult, error) {
 	out := &sdk.CallToolResult{Meta: sdk.Meta{"weir/run": x.Run, "weir/status": x.Status.String()}}
-	switch x.Status {
+	switch x.Status { //nolint:exhaustive // all others have failed
 	case engine.Completed:
 		out.StructuredContent = app.OrEmpty(x.Outputs)
 		text, err := json.Marshal(out.StructuredContent)

@@ -66,7 +66,7 @@ func run(t *testing.T, dir string, env []string, args ...string) (string, error)
 	if _, err := os.Stat(node); err != nil {
 		node = "node"
 	}
-	c := exec.CommandContext(ctx, node, args...) //nolint:gosec // scripts and packages that the tests name
+	c := exec.CommandContext(ctx, node, args...)
 	c.Dir, c.Env = t.TempDir(), append(os.Environ(), env...)
 	out, err := c.CombinedOutput()
 	return string(out), err

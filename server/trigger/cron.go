@@ -70,34 +70,47 @@ func ParseCron(text, zone string) (*Cron, error) {
 func (f *cronField) parse(text string) (set uint64, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		values, stepText, stepped := strings.Cut(part, "/")
-		low, high, step := f.min, f.max, 1
-		if values != "*" {
-			first, last, isRange := strings.Cut(values, "-")
-			if low, err = f.value(first); err != nil {
-				return 0, err
-			}
-			switch {
-			case isRange:
-				if high, err = f.value(last); err != nil {
-					return 0, err
-				}
-			case !stepped:
-				high = low
-			}
+		low, high, err := f.bounds(values, stepped)
+		if err != nil {
+			return 0, err
 		}
+		step := 1
 		if stepped {
 			if step, err = strconv.Atoi(stepText); err != nil || step < 1 || step > f.max {
 				return 0, fmt.Errorf("%q is no step", stepText)
 			}
-		}
-		if high < low {
-			return 0, fmt.Errorf("the range %s ends before it begins", values)
 		}
 		for v := low; v <= high; v += step {
 			set |= 1 << v
 		}
 	}
 	return set, nil
+}
+
+// bounds reads the values of one part of a field: *, a value, or a range. With a step, a
+// value alone is the beginning of a range to the end.
+func (f *cronField) bounds(values string, stepped bool) (low, high int, err error) {
+	if values == "*" {
+		return f.min, f.max, nil
+	}
+	first, last, isRange := strings.Cut(values, "-")
+	if low, err = f.value(first); err != nil {
+		return 0, 0, err
+	}
+	switch {
+	case isRange:
+		if high, err = f.value(last); err != nil {
+			return 0, 0, err
+		}
+	case stepped:
+		high = f.max
+	default:
+		high = low
+	}
+	if high < low {
+		return 0, 0, fmt.Errorf("the range %s ends before it begins", values)
+	}
+	return low, high, nil
 }
 
 func (f *cronField) value(text string) (int, error) {

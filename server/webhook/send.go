@@ -214,7 +214,7 @@ func (s *Sender) handle(ctx context.Context, doc *store.Document) error {
 	}
 	try := s.send(ctx, h, d)
 	if ctx.Err() != nil {
-		return nil // another process, or the next one, tries again after claimTime
+		return nil //nolint:nilerr // another process, or the next one, tries again after claimTime
 	}
 	return ignoreChanged(s.record(ctx, d, try))
 }
@@ -271,7 +271,7 @@ func (s *Sender) send(ctx context.Context, h *Hook, d *Delivery) (t Try) {
 		t.Error = err.Error()
 		return t
 	}
-	defer a.Body.Close() //nolint:errcheck // it was only read
+	defer a.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(a.Body, maxAnswer))
 	t.Status, t.Micros = a.StatusCode, s.o.Clock().Sub(begin).Microseconds()
 	if a.StatusCode/100 != 2 {

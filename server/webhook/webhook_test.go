@@ -41,7 +41,7 @@ func endRuns(t *testing.T, s store.Store, n int) {
 }
 
 func newSender(s store.Store, c *clock) *webhook.Sender {
-	return webhook.New(webhook.Options{Store: s.Capabilities().Documents, Runs: s, HTTP: http.DefaultClient, Key: []byte("key"), Clock: c.time})
+	return webhook.New(webhook.Options{Store: s.Capabilities().Documents, Runs: s, HTTP: new(http.Client), Key: []byte("key"), Clock: c.time})
 }
 
 func put(t *testing.T, w *webhook.Sender, url string) *webhook.Hook {

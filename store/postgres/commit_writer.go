@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"maps"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
@@ -110,9 +111,7 @@ func (w *commitWriter) queueCommit(head *headRow) {
 		w.t.queue(updateRunAndHead, append(args, head.status, head.activity, head.due, head.waiting, head.usage, head.failure)...)
 		r.head = *head
 	}
-	for name, x := range w.next {
-		r.contexts[name] = x
-	}
+	maps.Copy(r.contexts, w.next)
 	w.g.written = append(w.g.written, writtenCommit{r.num, c.Seq, tag})
 }
 

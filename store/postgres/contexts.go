@@ -31,9 +31,9 @@ type messageRows struct {
 
 func (m *messageRows) add(context, position int64, at store.PayloadMessage, msg *convo.Message, tokens int) {
 	m.context, m.position = append(m.context, context), append(m.position, position)
-	m.start, m.length = append(m.start, int32(at.Start)), append(m.length, int32(at.End-at.Start)) //nolint:gosec // below maxPayload
+	m.start, m.length = append(m.start, int32(at.Start)), append(m.length, int32(at.End-at.Start))
 	m.id, m.role = append(m.id, escapeText(msg.ID)), append(m.role, escapeText(string(msg.Role)))
-	m.tokens = append(m.tokens, int32(tokens)) //nolint:gosec // fewer than bytes
+	m.tokens = append(m.tokens, int32(tokens))
 }
 
 func (m *messageRows) queue(t *tx, run, seq int64) {
@@ -62,13 +62,8 @@ func (w *commitWriter) placeMessages() (refused, failed error) {
 			if refused != nil || failed != nil {
 				return refused, failed
 			}
-			for j := range body.Append {
-				if len(located) == 0 || located[0].Context != ch.ID {
-					return nil, fmt.Errorf("context %s: the payload and the events have different messages", ch.ID)
-				}
-				w.rows.add(x.messages, x.next, located[0], &body.Append[j], w.countTokens(x, &body.Append[j]))
-				located = located[1:]
-				x.next++
+			if located, failed = w.placeAppended(&x, ch.ID, body.Append, located); failed != nil {
+				return nil, failed
 			}
 			if x.row != 0 {
 				w.next[ch.ID] = x
@@ -76,6 +71,20 @@ func (w *commitWriter) placeMessages() (refused, failed error) {
 		}
 	}
 	return nil, nil
+}
+
+// placeAppended adds the rows of messages that a context gains. It returns the places in the
+// payload that follow theirs.
+func (w *commitWriter) placeAppended(x *contextState, id string, messages []convo.Message, located []store.PayloadMessage) ([]store.PayloadMessage, error) {
+	for i := range messages {
+		if len(located) == 0 || located[0].Context != id {
+			return nil, fmt.Errorf("context %s: the payload and the events have different messages", id)
+		}
+		w.rows.add(x.messages, x.next, located[0], &messages[i], w.countTokens(*x, &messages[i]))
+		located = located[1:]
+		x.next++
+	}
+	return located, nil
 }
 
 // countTokens counts the tokens of a message to a session.

@@ -64,8 +64,7 @@ func storeErrorOf(err error) error {
 
 // codeOf returns the SQLSTATE of an error, "" for an error that is not the server's.
 func codeOf(err error) string {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code
 	}
 	return ""

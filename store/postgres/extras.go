@@ -107,4 +107,4 @@ func (s *Store) RemovePosts(ctx context.Context, ids []int64) error {
 	return err
 }
 
-func activityOf(n int16) engine.Activity { return engine.Activity(n) } //nolint:gosec // written from one
+func activityOf(n int16) engine.Activity { return engine.Activity(n) }

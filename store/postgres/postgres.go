@@ -1,5 +1,4 @@
-// Package postgres is a store in a PostgreSQL database, which many processes share. The
-// views journal and message_text show the record in readable form in psql.
+// Package postgres is a store in a PostgreSQL database, which many processes share.
 //
 // A commit is one row, and holds the exact bytes that the chain of its run digests. A
 // message is a range of those bytes, so that it is stored once.
@@ -142,7 +141,7 @@ func poolConfig(url string, o *Options) (*pgxpool.Config, error) {
 	}
 	switch {
 	case o.MaxConnections > 0:
-		config.MaxConns = int32(min(o.MaxConnections, 1000)) //nolint:gosec // bounded
+		config.MaxConns = int32(min(o.MaxConnections, 1000))
 	case !strings.Contains(url, "pool_max_conns="):
 		config.MaxConns = defaultConnections
 	}

@@ -123,7 +123,7 @@ type writerProcess struct {
 
 func startWriter(t *testing.T, url, run string, acknowledged chan<- struct{}) *writerProcess {
 	t.Helper()
-	w := &writerProcess{run: run, cmd: exec.Command(os.Args[0]), ended: make(chan struct{})} //nolint:gosec,noctx // this test
+	w := &writerProcess{run: run, cmd: exec.Command(os.Args[0]), ended: make(chan struct{})} //nolint:noctx // it ends with its input
 	w.cmd.Env = append(os.Environ(), childURL+"="+url, childRun+"="+run)
 	w.cmd.Stderr = os.Stderr
 	stdin, err := w.cmd.StdinPipe()
@@ -179,7 +179,7 @@ func TestKilledServerLosesNothing(t *testing.T) {
 	}
 	count(10 * len(writers))
 	go func() {
-		for range acknowledged { //nolint:revive // what comes until they have stopped
+		for range acknowledged { // what comes until they have stopped
 		}
 	}()
 	total := int64(0)

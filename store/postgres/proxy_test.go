@@ -24,7 +24,7 @@ type proxy struct {
 
 func startProxy(t *testing.T, server string) *proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // of a test
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func startProxy(t *testing.T, server string) *proxy {
 			if err != nil {
 				return
 			}
-			back, err := net.Dial("tcp", server) //nolint:noctx // of a test
+			back, err := net.Dial("tcp", server)
 			if err != nil {
 				_ = client.Close()
 				continue

@@ -51,7 +51,7 @@ func scanRun(row pgx.Row) (store.Run, error) {
 		r.Until = time.UnixMilli(until)
 	}
 	r.Expired = r.Expired && r.Owner != ""
-	r.Head.Activity = engine.Activity(activity) //nolint:gosec // written from one
+	r.Head.Activity = engine.Activity(activity)
 	if r.Head.Status, err = parseStatus(status); err != nil {
 		return r, err
 	}

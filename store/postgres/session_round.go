@@ -162,7 +162,7 @@ func (w *commitWriter) updateSession() error {
 	if err != nil {
 		return err
 	}
-	var reclaimed int64 // who has read the session since the round ended has read what is not so any more
+	var reclaimed int64 // counts the change, so that what others have read since the round ended is refused
 	if w.again != nil {
 		usage, reclaimed = usage.Add(negateUsage(*w.again)), 1
 	}

@@ -88,7 +88,7 @@ func (s *Store) repeat(ctx context.Context, do func(ctx context.Context) error) 
 // pause waits before another attempt, for up to a second.
 func pause(ctx context.Context, attempt int) error {
 	limit := min(time.Second, 5*time.Millisecond<<min(attempt, 10))
-	t := time.NewTimer(limit/2 + rand.N(limit/2)) //nolint:gosec // it spreads attempts
+	t := time.NewTimer(limit/2 + rand.N(limit/2))
 	defer t.Stop()
 	select {
 	case <-ctx.Done():

@@ -45,6 +45,12 @@ func TestLargeTextOfManyPortsIsStoredAndWrittenAsJSONOnce(t *testing.T) {
 			t.Fatal(i, err)
 		}
 	}
+	checkStoredOnce(t, s, text)
+}
+
+// checkStoredOnce checks that a text is the one stored value, and the output of all commits.
+func checkStoredOnce(t *testing.T, s *Store, text string) {
+	t.Helper()
 	var values, bytes int
 	err := s.reader.QueryRowContext(t.Context(), "SELECT count(*), sum(length(body)) FROM value").Scan(&values, &bytes)
 	if err != nil || values != 1 || bytes != len(text)+2 {

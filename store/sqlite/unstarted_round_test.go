@@ -34,14 +34,7 @@ func TestUnstartedRoundContinues(t *testing.T) {
 			return wait(ctx, run, err)
 		},
 		"taken over": func(ctx context.Context, w *weir.Weir, session string) error {
-			replies, err := w.ContinueSession(ctx, session)
-			if err == nil && len(replies) != 1 {
-				err = fmt.Errorf("%d replies", len(replies))
-			}
-			if err == nil {
-				_, err = replies[0].Wait(ctx)
-			}
-			return err
+			return takeOver(ctx, w, session)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,6 +55,19 @@ func TestUnstartedRoundContinues(t *testing.T) {
 			}
 		})
 	}
+}
+
+// takeOver continues the one round of a session that is open.
+func takeOver(ctx context.Context, w *weir.Weir, session string) error {
+	replies, err := w.ContinueSession(ctx, session)
+	if err != nil {
+		return err
+	}
+	if len(replies) != 1 {
+		return fmt.Errorf("%d replies", len(replies))
+	}
+	_, err = replies[0].Wait(ctx)
+	return err
 }
 
 // historyOf returns the texts of a session.
