@@ -58,11 +58,12 @@ func Copy(ctx context.Context, from, to store.Store, progress func(done, all int
 			continue
 		}
 		heads = append(heads, KeptHead{Run: r.Run, Head: r.Head})
-		if there[r.Run] == 0 {
+		switch there[r.Run] {
+		case 0:
 			if err := copyRun(ctx, from, to, r.Run, there, &out); err != nil {
 				return out, fmt.Errorf("copy run %s: %w", r.Run, err)
 			}
-		} else if there[r.Run] == wasThere {
+		case wasThere:
 			out.Existing++
 		}
 		if progress != nil {

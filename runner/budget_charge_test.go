@@ -54,7 +54,7 @@ type rateLimitedModel struct{ n atomic.Int32 }
 
 func (f *rateLimitedModel) Generate(context.Context, *llm.Request, func(llm.Chunk)) (*llm.Response, error) {
 	if f.n.Add(1)%2 == 1 {
-		return nil, &llm.Error{Code: "model_overloaded", Message: "not now", Retry: true, RetryAfter: time.Hour}
+		return nil, &llm.Error{Code: "model_overloaded", Message: "not now", Retry: true, Retried: true}
 	}
 	return &llm.Response{Message: convo.Message{Text: "Yes."}, Usage: llm.Usage{Input: 100, Output: 50}}, nil
 }

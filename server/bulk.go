@@ -113,10 +113,7 @@ func (c *call) selectRuns(in *bulkInput) (*bulkResult, error) {
 			if !r.Created.Before(before) {
 				continue
 			}
-			why, err := c.whyKept(in.Body.Action, r)
-			switch {
-			case err != nil:
-				return nil, err
+			switch why := c.whyKept(in.Body.Action, r); {
 			case why == alreadyEnded:
 			case why != "":
 				out.Kept = append(out.Kept, kept{r.ID, why})
@@ -138,25 +135,25 @@ func (c *call) selectRuns(in *bulkInput) (*bulkResult, error) {
 const alreadyEnded = "it has ended"
 
 // whyKept says why an action is not for a run, "" if it is.
-func (c *call) whyKept(action string, r *store.Run) (string, error) {
+func (c *call) whyKept(action string, r *store.Run) string {
 	if action == "cancel" {
 		if r.Head.Status.Ended() {
-			return alreadyEnded, nil
+			return alreadyEnded
 		}
-		return "", nil
+		return ""
 	}
 	switch {
 	case r.Session != "":
-		return "it is a round of session " + r.Session + " and is deleted with it", nil
+		return "it is a round of session " + r.Session + " and is deleted with it"
 	case !r.Head.Status.Ended():
-		return "it has not ended", nil
+		return "it has not ended"
 	}
 	plan, err := c.app.DeleteRun(c, r.ID, store.DeleteOptions{DryRun: true})
 	if err != nil {
-		return problemOf(err).Detail, nil
+		return problemOf(err).Detail
 	}
 	if len(plan.Forks) > 0 {
-		return "runs or sessions share its past", nil
+		return "runs or sessions share its past"
 	}
-	return "", nil
+	return ""
 }

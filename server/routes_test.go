@@ -138,7 +138,7 @@ func attacksOnDocuments(victim, own objects) map[string]attack {
 		"POST /v1/webhooks/{webhook}/rotate":                       hook("/rotate", ""),
 		"GET /v1/webhooks/{webhook}/deliveries":                    hook("/deliveries", ""),
 		"POST /v1/webhooks/{webhook}/deliveries/{delivery}/resend": {paths: []string{"/v1/webhooks/" + victim.hook + "/deliveries/msg_x/resend", "/v1/webhooks/" + own.hook + "/deliveries/msg_x/resend"}},
-		"POST /v1/runs/{run}/links":                                attack{paths: []string{"/v1/runs/" + victim.run + "/links"}, body: `{"interrupt":"ask:ask#1"}`},
+		"POST /v1/runs/{run}/links":                                {paths: []string{"/v1/runs/" + victim.run + "/links"}, body: `{"interrupt":"ask:ask#1"}`},
 	}
 }
 

@@ -61,7 +61,7 @@ func TestTheDemoAnswersInEveryProtocol(t *testing.T) {
 		q.Header.Set("Content-Type", "application/json")
 		q.Header.Set("Accept", "application/json, text/event-stream")
 		q.Header.Set("Authorization", "Bearer "+token)
-		a, err := http.DefaultClient.Do(q)
+		a, err := new(http.Client).Do(q)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -119,7 +119,7 @@ weir: 1
 name: silent
 nodes: {child: {type: flow, with: {flow: child.yaml, lastMessage: word}}}
 `, weirtest.Case{Files: map[string]string{"child.yaml": talkChild}})
-	if r.Error == nil || r.Error.Code != engine.CodeInput || !strings.Contains(r.Error.Message, "nothing has been said") {
+	if r.Error == nil || r.Error.Code != engine.CodeInput || !strings.Contains(r.Error.Message, "has no message for the input word") {
 		t.Errorf("the run %s: %v", r.Status, r.Error)
 	}
 }

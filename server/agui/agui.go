@@ -60,7 +60,7 @@ func serve(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 	x := &round{c: c}
 	err := x.read(r)
 	if err == nil {
-		err = x.start(r)
+		err = x.start()
 	}
 	if err != nil {
 		c.Fail(w, err)
@@ -89,7 +89,7 @@ func (x *round) read(r *http.Request) (err error) {
 }
 
 // start sends the message of the client, or its answers.
-func (x *round) start(r *http.Request) (err error) {
+func (x *round) start() (err error) {
 	x.session, err = x.c.App().Session(x.detached(), x.flow.Flow, weir.SessionOptions{User: x.c.User(), Thread: x.in.ThreadID})
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func textOf(raw json.RawMessage) (text string, err error) {
 	}
 	var parts []struct{ Type, Text string }
 	if err := json.Unmarshal(raw, &parts); err != nil {
-		return "", nil // activities have other contents
+		return "", nil //nolint:nilerr // activities have other contents
 	}
 	var texts []string
 	for _, p := range parts {

@@ -86,7 +86,7 @@ func post(t *testing.T, p *servertest.Process, token, flow, body string) (int, s
 	}
 	q.Header.Set("Content-Type", "application/json")
 	q.Header.Set("Authorization", "Bearer "+token)
-	a, err := http.DefaultClient.Do(q)
+	a, err := new(http.Client).Do(q)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package agui
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -78,13 +79,13 @@ func merge(a, b map[string]any) map[string]any {
 	return out
 }
 
-// follow sends what the round does while it executes.
-func (e *events) follow() error {
-	ctx := e.round.c.UntilDrain()
+// itemsOf reads the stream of a round until it or the context ends. An error is there before
+// the items are closed.
+func itemsOf(ctx context.Context, reply *weir.Reply) (<-chan weir.Item, <-chan error) {
 	items, failed := make(chan weir.Item), make(chan error, 1)
 	go func() {
 		defer close(items)
-		for it, err := range e.round.reply.Items(ctx) {
+		for it, err := range reply.Items(ctx) {
 			if err != nil {
 				failed <- err
 				return
@@ -96,6 +97,13 @@ func (e *events) follow() error {
 			}
 		}
 	}()
+	return items, failed
+}
+
+// follow sends what the round does while it executes.
+func (e *events) follow() error {
+	ctx := e.round.c.UntilDrain()
+	items, failed := itemsOf(ctx, e.round.reply)
 	t := time.NewTicker(heartbeat)
 	defer t.Stop()
 	for {
@@ -228,7 +236,7 @@ func (e *events) finish(state *weir.ReplyState, ids map[string]any) error {
 		return err
 	}
 	end := merge(ids, map[string]any{"outcome": map[string]any{"type": "success"}, "result": app.OrEmpty(state.Outputs)})
-	switch state.Status {
+	switch state.Status { //nolint:exhaustive // all others have completed
 	case engine.Failed:
 		if state.Error == nil {
 			return errors.New("the run failed")

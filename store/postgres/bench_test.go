@@ -20,28 +20,28 @@ func BenchmarkCommit(b *testing.B) {
 			b.SetParallelism(writers) // times GOMAXPROCS
 			var runs atomic.Int64
 			if writers == 1 {
-				w, err := newTestWriter(s, "r")
-				for b.Loop() {
-					if err == nil {
-						err = w.append(b.Context())
-					}
-				}
-				if err != nil {
+				if err := appendWhile(b, s, "r", b.Loop); err != nil {
 					b.Fatal(err)
 				}
 				return
 			}
 			b.RunParallel(func(p *testing.PB) {
-				w, err := newTestWriter(s, fmt.Sprint("r", runs.Add(1)))
-				for p.Next() {
-					if err == nil {
-						err = w.append(b.Context())
-					}
-				}
-				if err != nil {
+				if err := appendWhile(b, s, fmt.Sprint("r", runs.Add(1)), p.Next); err != nil {
 					b.Error(err)
 				}
 			})
 		})
 	}
+}
+
+// appendWhile appends commits to a run as long as more says so.
+func appendWhile(b *testing.B, s *Store, run string, more func() bool) error {
+	b.Helper()
+	w, err := newTestWriter(s, run)
+	for more() {
+		if err == nil {
+			err = w.append(b.Context())
+		}
+	}
+	return err
 }

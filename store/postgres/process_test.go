@@ -123,7 +123,7 @@ type writerProcess struct {
 
 func startWriter(t *testing.T, url, run string, acknowledged chan<- struct{}) *writerProcess {
 	t.Helper()
-	w := &writerProcess{run: run, cmd: exec.Command(os.Args[0]), ended: make(chan struct{})} //nolint:noctx // it ends with its input
+	w := &writerProcess{run: run, cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
 	w.cmd.Env = append(os.Environ(), childURL+"="+url, childRun+"="+run)
 	w.cmd.Stderr = os.Stderr
 	stdin, err := w.cmd.StdinPipe()

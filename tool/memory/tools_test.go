@@ -120,12 +120,12 @@ func TestEpisodesHaveATimeAndAreFoundByIt(t *testing.T) {
 func TestModelGetsErrorsOfInvalidArguments(t *testing.T) {
 	b := newBench(t, Options{MaxItems: 1})
 	for arguments, want := range map[string]string{
-		`{}`:                              "kind",
-		`{"kind": "rumour", "text": "x"}`: "kind",
-		`{"kind": "fact", "text": ""}`:    "text",
-		`{"kind": "fact", "text": " "}`:   "no text",
-		`{"kind": "fact", "text": "x", "user": "bert"}`:                                           "user",
-		`{"kind": "fact", "text": "x", "namespace": "other"}`:                                     "namespace",
+		`{}`:                                                  "kind",
+		`{"kind": "rumour", "text": "x"}`:                     "kind",
+		`{"kind": "fact", "text": ""}`:                        "text",
+		`{"kind": "fact", "text": " "}`:                       "no text",
+		`{"kind": "fact", "text": "x", "user": "bert"}`:       "user",
+		`{"kind": "fact", "text": "x", "namespace": "other"}`: "namespace",
 		`{"kind": "fact", "text": "` + strings.Repeat("x", memory.MaxText+1) + `"}`:               "at most 8192",
 		`{"kind": "fact", "text": "x", "tags": ["` + strings.Repeat("x", memory.MaxTag+1) + `"]}`: "tags",
 	} {
