@@ -99,6 +99,14 @@ func (c *Caller) By() string { return c.call.by() }
 // Can reports whether the caller has a scope.
 func (c *Caller) Can(scope Scope) bool { return c.call.who.check(scope) == nil }
 
+// Require returns the refusal of a caller without a scope, nil for others.
+func (c *Caller) Require(scope Scope) error {
+	if p := c.call.who.check(scope); p != nil {
+		return p
+	}
+	return nil
+}
+
 // MayActAs reports whether the caller is believed when it names the user it acts for. The
 // scope admin does not include that, and a caller without a token on a server that requires
 // none is the owner of the process, who may.

@@ -200,6 +200,9 @@ func (x *round) answer() error {
 	if err != nil {
 		return err
 	}
+	if err := x.c.Require(server.Answer); err != nil {
+		return err
+	}
 	answers := map[string]engine.Value{}
 	for i, e := range x.in.Resume {
 		v, err := valueFor(run.Head.Waiting, e)

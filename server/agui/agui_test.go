@@ -101,7 +101,7 @@ func post(t *testing.T, p *servertest.Process, token, flow, body string) (int, s
 func TestThreadsBelongToTheirUserAndRunsAreSentOnce(t *testing.T) {
 	t.Parallel()
 	p := open(t)
-	ada, bob := p.Token("ada", server.Start), p.Token("bob", server.Start)
+	ada, bob := p.Token("ada", server.Start, server.Answer), p.Token("bob", server.Start, server.Answer)
 	run := func(thread, id, text string) string {
 		return `{"threadId":"` + thread + `","runId":"` + id + `","messages":[{"id":"1","role":"user","content":"` + text + `"}]}`
 	}
@@ -125,6 +125,10 @@ func TestThreadsBelongToTheirUserAndRunsAreSentOnce(t *testing.T) {
 	}
 	if status, text := post(t, p, bob, "ask", answer); status != http.StatusConflict || !strings.Contains(text, "interrupt_unknown") {
 		t.Errorf("another user answers: %d %s", status, text)
+	}
+	starter := p.Token("ada", server.Start)
+	if status, text := post(t, p, starter, "ask", strings.Replace(answer, `"forty"`, `40`, 1)); status != http.StatusForbidden {
+		t.Errorf("a token without the scope answer: %d %s", status, text)
 	}
 	for what, body := range map[string]string{
 		"tools of the client": `{"threadId":"t","runId":"9","messages":[],"tools":[{"name":"x","description":"x"}]}`,

@@ -196,7 +196,7 @@ func (t *flowTool) result(r *sdk.CallToolRequest, x weir.Result) (*sdk.CallToolR
 		}
 		return out, nil
 	case engine.Paused:
-		if questions, ids := questionsOf(x.Interrupts); len(questions) > 0 && canAsk(r) {
+		if questions, ids := questionsOf(x.Interrupts); len(questions) > 0 && canAsk(r) && t.c.Can(server.Answer) {
 			out.InputRequests, out.RequestState = questions, t.sign(r, x, ids)
 			return out, nil
 		}

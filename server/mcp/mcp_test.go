@@ -123,6 +123,13 @@ func TestASignedStateIsAcceptedOnceAndOnlyFromItsCaller(t *testing.T) {
 			t.Errorf("%s: %+v, %v", what, r, err)
 		}
 	}
+	starter := connect(t, p, p.Token("ada", server.Read, server.Start), nil)
+	if r := call(t, starter, &sdk.CallToolParams{Name: tool}); r.NeedsInput() || !strings.Contains(textOf(r), "waits for") {
+		t.Errorf("a token that may not answer is asked: %+v", r)
+	}
+	if r, err := starter.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, RequestState: first.RequestState, InputResponses: answer("Eve")}); err == nil && !r.IsError {
+		t.Errorf("a token that may not answer has answered: %+v", r)
+	}
 	unfit := sdk.InputResponseMap{"user_name": &sdk.ElicitResult{Action: "accept", Content: map[string]any{"name": 3}}}
 	if r := call(t, ada, &sdk.CallToolParams{Name: tool, RequestState: first.RequestState, InputResponses: unfit}); !r.IsError {
 		t.Errorf("an answer that does not fit: %+v", r)

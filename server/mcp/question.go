@@ -17,6 +17,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/server"
 )
 
 // state is what a client sends back with its answers. It is signed, so that it is only
@@ -164,6 +165,9 @@ func (t *flowTool) verify(r *sdk.CallToolRequest) (*state, error) {
 func (t *flowTool) answer(r *sdk.CallToolRequest) (run string, err error) {
 	s, err := t.verify(r)
 	if err != nil {
+		return "", err
+	}
+	if err := t.c.Require(server.Answer); err != nil {
 		return "", err
 	}
 	row, err := t.c.Run(s.Run)
