@@ -301,6 +301,10 @@ func (d *Deployed) grants(ctx context.Context, fingerprint string) (*runner.Gran
 	if err != nil {
 		return nil, err
 	}
+	// A run under a version that the flow does not have is one of a deleted flow of this name.
+	if !slices.ContainsFunc(f.Versions, func(v FlowVersion) bool { return v.Fingerprint == fingerprint }) {
+		return &runner.Grants{}, nil
+	}
 	return d.effective(&f.Grants), nil
 }
 

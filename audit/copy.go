@@ -180,6 +180,13 @@ func leftOut(ctx context.Context, s *store.Full, r *Report) ([]string, error) {
 		}
 		add(len(list), "entries of the cache and of learned code")
 	}
+	if c.UserState != nil {
+		list, err := s.UserStates(ctx, "")
+		if err != nil {
+			return nil, err
+		}
+		add(len(list), "values of users")
+	}
 	if c.Access != nil {
 		list, err := s.Tokens(ctx, "")
 		if err != nil {

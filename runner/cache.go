@@ -84,7 +84,7 @@ func (a *attempt) runCached() error {
 }
 
 // cacheKey covers the type and its version, the settings, and either the node's inputs, state, run inputs and context
-// messages, or the key that the flow gives.
+// messages, or the flow and the key that it gives.
 func (a *attempt) cacheKey() (string, error) {
 	c := a.host.cache
 	given := map[string]any{"type": a.Plan.Spec.Name, "version": int64(a.Plan.Spec.Version), "settings": string(c.settings)}
@@ -93,7 +93,7 @@ func (a *attempt) cacheKey() (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("cache key: %w", err)
 		}
-		given["key"] = text
+		given["key"], given["flow"] = text, a.m.vars["flow"] // no flow writes what another reads
 	} else if err := a.addAllInputs(given); err != nil {
 		return "", err
 	}

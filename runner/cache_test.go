@@ -148,3 +148,18 @@ outputs:
 		t.Fatalf("got %v, want %v", got, want)
 	}
 }
+
+func TestFlowsDoNotShareCacheEntries(t *testing.T) {
+	t.Parallel()
+	w := weirkit.Open(t, weir.Options{})
+	text := func(name, price string) string {
+		return "weir: 1\nname: " + name + "\nnodes: {say: {type: template, in: {x: \"{{ '" + price + "' }}\"}, with: {text: \"price {{ inputs.x }}\"}, cache: {key: prices, shared: true}}}\noutputs: {text: \"{{ say.text }}\"}\n"
+	}
+	for _, c := range []struct{ name, price string }{{"first", "9"}, {"second", "10"}, {"first", "9"}} {
+		f := weirkit.Parse(t, w, text(c.name, c.price))
+		r := runToEnd(t, w, f, weir.Start{})
+		if got, _ := r.Outputs.Get("text"); got != "price "+c.price {
+			t.Errorf("flow %s: %v (%v)", c.name, got, r.Error)
+		}
+	}
+}

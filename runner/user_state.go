@@ -81,6 +81,11 @@ func (m *machine) userChanges() (*engine.UserStateWrite, *engine.Error) {
 		return w, err
 	}
 	kept, failed := m.users.UserState(context.Background(), w.User, w.Flow)
+	if errors.Is(failed, store.ErrUnsupported) {
+		e := userStateError(w.User, w.Flow, "this database keeps no values of users")
+		e.Hint = "continue the run in the database that it was started in"
+		return nil, e
+	}
 	if failed != nil {
 		return w, nil //nolint:nilerr // the commit reads the values again
 	}

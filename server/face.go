@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -131,6 +132,16 @@ func (c *Caller) Owns(user string) bool { return c.call.who.owns(user) }
 
 // Flow returns a flow that the server offers.
 func (c *Caller) Flow(name string) (*app.ServedFlow, error) { return c.call.flow(name) }
+
+// RequireFlow returns the refusal of a caller who may not start the flow of a run or session;
+// nil for others, and for flows that the server no longer offers.
+func (c *Caller) RequireFlow(name string) error {
+	_, err := c.call.flowOf(name)
+	return err
+}
+
+// Logger receives what no answer tells a client.
+func (c *Caller) Logger() *slog.Logger { return c.call.logger }
 
 // Flows are all flows that the server offers to the caller, sorted by name.
 func (c *Caller) Flows() ([]*app.ServedFlow, error) {

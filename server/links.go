@@ -173,13 +173,13 @@ func (s *Server) linkPage(w http.ResponseWriter, r *http.Request) {
 
 // linkOf returns the link of a request, or answers it.
 func (s *Server) linkOf(w http.ResponseWriter, r *http.Request) (*openLink, bool) {
-	if wait := s.linkRate.take(clientAddress(r), time.Now()); wait > 0 {
-		tooMany(w, wait)
-		return nil, false
-	}
 	l, err := s.link(r.Context(), r.PathValue("token"))
 	switch {
 	case errors.Is(err, errLink):
+		if wait := s.linkRate.take(clientAddress(r), time.Now()); wait > 0 { // only refused requests count
+			tooMany(w, wait)
+			return nil, false
+		}
 		writePage(w, http.StatusGone, messagePage("This link cannot be used", "It was used, it has expired, or the question was answered in another way."))
 	case err != nil:
 		s.logger.ErrorContext(r.Context(), "answer link", "error", err)

@@ -201,10 +201,6 @@ func (s *Server) hasEnded(ctx context.Context, run string) (bool, error) {
 
 // receiveTrigger starts a run by a signed request of another program.
 func (s *Server) receiveTrigger(w http.ResponseWriter, r *http.Request) {
-	if wait := s.linkRate.take("t "+clientAddress(r), time.Now()); wait > 0 {
-		tooMany(w, wait)
-		return
-	}
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
 		newProblem(http.StatusRequestEntityTooLarge, engine.CodeRequestTooLarge, "the body of the request is too large, or was not received").write(w)
@@ -216,6 +212,10 @@ func (s *Server) receiveTrigger(w http.ResponseWriter, r *http.Request) {
 	})
 	switch {
 	case errors.Is(err, trigger.ErrRequest), errors.Is(err, store.ErrUnsupported):
+		if wait := s.linkRate.take("t "+clientAddress(r), time.Now()); wait > 0 { // only refused requests count
+			tooMany(w, wait)
+			return
+		}
 		newProblem(http.StatusUnauthorized, engine.CodeUnauthenticated, trigger.ErrRequest.Error()).write(w)
 	case err != nil:
 		p := problemOf(err)

@@ -346,6 +346,12 @@ func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *stor
 	if f, err = c.m.currentFlow(ctx, f); err != nil {
 		return false, err
 	}
+	if len(said.seed) > 0 && row.Length > 0 { // another first message was faster
+		if t != nil && !t.recovered {
+			return true, c.reject(t, errSeedNotFirst(row.ID), c.m.store.RemoveQueued(ctx, q.ID))
+		}
+		said.seed = nil // nobody receives a refusal, and the message is not lost
+	}
 	if err := c.m.checkCanStartRound(f, said); err != nil {
 		if t == nil || t.recovered {
 			return false, c.blockedError(q, err)

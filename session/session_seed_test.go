@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/weir-run/weir"
@@ -82,5 +83,35 @@ func TestASeedAndASystemTextReachTheModel(t *testing.T) {
 	v, err := audit.Verify(t.Context(), weirkit.OpenSQLite(t, path), audit.Options{})
 	if err != nil || len(v.Findings) > 0 {
 		t.Errorf("%+v %v", v, err)
+	}
+}
+
+// TestOnlyOneOfConcurrentSeedsIsTheBeginning sends two first messages with seeds at the same
+// time: one is refused, or waits and is refused then.
+func TestOnlyOneOfConcurrentSeedsIsTheBeginning(t *testing.T) {
+	t.Parallel()
+	for range 10 {
+		w, f := weirkit.OpenTalk(t, filepath.Join(t.TempDir(), "weir.db"), &weirkit.RepeatingModel{}, weirkit.TalkFlow)
+		s, err := w.Session(t.Context(), f, weir.SessionOptions{User: "anna", New: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed := []convo.Message{{Role: convo.User, Text: "before"}, {Role: convo.Assistant, Text: "an answer"}}
+		var refused atomic.Int32
+		inParallel(2, func(int) {
+			r, err := s.Send(t.Context(), "hello", weir.SendOptions{Seed: seed})
+			if err == nil {
+				_, err = r.Wait(t.Context())
+			}
+			if err != nil && strings.Contains(err.Error(), "cannot be seeded") {
+				refused.Add(1)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+		want := []string{"user before", "assistant an answer", "user hello", "assistant 3: hello"}
+		if got := textsOf(t, s); !slices.Equal(got, want) || refused.Load() != 1 {
+			t.Fatalf("%d refused, and the history is %q", refused.Load(), got)
+		}
 	}
 }

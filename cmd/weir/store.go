@@ -35,7 +35,7 @@ in the copy.
 The command verifies FROM first and TO afterwards: each run must have the same head in both.
 FROM does not change. A copy that was interrupted continues when the command is repeated.
 FROM must be idle: no process executes its runs, and no message waits. What is not copied
-(memory, cached results, learned code, tokens of the server, erased runs) is listed.`,
+(memory, values of users, cached results, learned code, tokens of the server, erased runs) is listed.`,
 		Example: `  weir store copy .weir/weir.db postgres://weir@db.example/weir
   weir store copy postgres://weir@db.example/weir copy.db`,
 		Args: exactArgs("FROM", "TO"),

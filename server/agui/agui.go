@@ -73,6 +73,9 @@ func (x *round) read(r *http.Request) (err error) {
 	if err := json.NewDecoder(r.Body).Decode(&x.in); err != nil {
 		return server.InvalidRequest("body", "the body is no RunAgentInput: "+err.Error())
 	}
+	if x.in == nil {
+		return server.InvalidRequest("body", "the body is no RunAgentInput: null")
+	}
 	if tools := strings.TrimSpace(string(x.in.Tools)); tools != "" && tools != "null" && tools != "[]" {
 		return server.InvalidRequest("body.tools", "tools of the client are not supported: the flow has the tools of the server")
 	}

@@ -132,6 +132,7 @@ func TestThreadsBelongToTheirUserAndRunsAreSentOnce(t *testing.T) {
 	}
 	for what, body := range map[string]string{
 		"tools of the client": `{"threadId":"t","runId":"9","messages":[],"tools":[{"name":"x","description":"x"}]}`,
+		"null":                `null`,
 		"no message":          `{"threadId":"t","runId":"9","messages":[]}`,
 		"no thread":           `{"runId":"9","messages":[]}`,
 	} {

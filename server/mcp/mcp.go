@@ -1,11 +1,16 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -80,14 +85,49 @@ func newServer(c *server.Caller, o Options, cache *sdk.SchemaCache) (*sdk.Server
 		return nil, err
 	}
 	if c.Can(server.Start) {
-		for _, f := range flows {
-			m.AddTool(&sdk.Tool{
-				Name: toolName(f.Name), Title: f.Name, Description: describe(f), InputSchema: weir.FlowParameters(f.Flow),
-			}, (&flowTool{f, c}).call)
-		}
+		addFlows(m, c, flows)
 	}
 	addRunTools(m, c, o)
 	return m, nil
+}
+
+// addFlows adds the flows as tools. No flow takes the name of another: a second flow with the
+// same tool name gets a suffix that follows from its own name, flows of files come first.
+func addFlows(m *sdk.Server, c *server.Caller, flows []*app.ServedFlow) {
+	slices.SortStableFunc(flows, func(a, b *app.ServedFlow) int {
+		return cmp.Compare(boolOrder(a.File == ""), boolOrder(b.File == ""))
+	})
+	used := map[string]bool{}
+	for _, f := range flows {
+		name := toolName(f.Name)
+		if used[name] {
+			sum := sha256.Sum256([]byte(f.Name))
+			name += "_" + hex.EncodeToString(sum[:4])
+		}
+		used[name] = true
+		t := &sdk.Tool{Name: name, Title: f.Name, Description: describe(f), InputSchema: weir.FlowParameters(f.Flow)}
+		if err := addTool(m, t, (&flowTool{f, c}).call); err != nil {
+			c.Logger().WarnContext(c.Context(), "a flow is not offered as a tool", "flow", f.Name, "error", err)
+		}
+	}
+}
+
+func boolOrder(last bool) int {
+	if last {
+		return 1
+	}
+	return 0
+}
+
+// addTool adds a tool. The SDK panics on schemas that it refuses, and schemas come from flows.
+func addTool(m *sdk.Server, t *sdk.Tool, call sdk.ToolHandler) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("tool %s: %v", t.Name, r)
+		}
+	}()
+	m.AddTool(t, call)
+	return nil
 }
 
 func describe(f *app.ServedFlow) string {

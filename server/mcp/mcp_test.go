@@ -197,3 +197,34 @@ func TestRunsAreToolsOfTheirUser(t *testing.T) {
 		}
 	}
 }
+
+// TestNoFlowTakesTheToolOfAnotherOrBreaksTheList has flows whose tool names would be the same,
+// and one with a schema that the SDK refuses.
+func TestNoFlowTakesTheToolOfAnotherOrBreaksTheList(t *testing.T) {
+	t.Parallel()
+	says := func(name, schema string) string {
+		return "weir: 1\nname: " + name + "\ninputs: {m: {type: text" + schema + "}}\nnodes: {a: {type: template, with: {text: \"I am " + name + "\"}}}\noutputs: {text: \"{{ a.text }}\"}\n"
+	}
+	p := open(t, servertest.Options{Flows: map[string]string{
+		"a.yaml": says("my ask", ""), "b.yaml": says("my_ask", ""), "c.yaml": says("odd", `, schema: {type: string, "x-mcp-header": "bad header:"}`),
+	}})
+	s := connect(t, p, "", nil)
+	tools, err := s.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flows := map[string]string{}
+	for _, x := range tools.Tools {
+		if x.Title != "" {
+			flows[x.Title] = x.Name
+		}
+	}
+	if flows["my ask"] == flows["my_ask"] || flows["odd"] != "" {
+		t.Errorf("the tools are %v", flows)
+	}
+	for _, flow := range []string{"my ask", "my_ask"} {
+		if got := textOf(call(t, s, &sdk.CallToolParams{Name: flows[flow]})); got != "I am "+flow {
+			t.Errorf("tool %s of flow %s: %s", flows[flow], flow, got)
+		}
+	}
+}

@@ -157,6 +157,9 @@ func forkRun(ctx context.Context, c *server.Caller, a *runArguments) (any, error
 	if row.User != c.User() && c.Token() != "" { // the fork would carry the other user's name
 		return nil, server.NotFound("run of your own", a.Run)
 	}
+	if err := c.RequireFlow(row.Flow); err != nil {
+		return nil, err
+	}
 	o := weir.ForkOptions{ID: c.NewID(), From: a.From, By: c.By(), Origin: "mcp"}
 	if o.Inputs, err = objectOf("inputs", a.Inputs); err != nil {
 		return nil, err

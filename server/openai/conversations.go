@@ -68,6 +68,12 @@ func conversationOf(c *server.Caller, id string) (*conversation, error) {
 	if err != nil || !c.Owns(d.User) && (v.Token == "" || v.Token != c.Token()) {
 		return nil, server.NotFound("conversation", id)
 	}
+	// The session may be that of a person for whom a token of the user acted.
+	if v.Session != "" && (v.Token == "" || v.Token != c.Token()) {
+		if _, err := c.Session(v.Session); err != nil {
+			return nil, server.NotFound("conversation", id)
+		}
+	}
 	v.version, v.user = d.Version, d.User
 	return v, nil
 }

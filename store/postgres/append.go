@@ -112,7 +112,7 @@ func (g *group) try(ctx context.Context) error {
 	}
 	if err = t.commit(); errors.Is(err, errUnknownOutcome) {
 		t.release() // settle needs a connection, and there may be no other
-		err = g.settle(ctx, err)
+		err = g.settle(ctx, t.id, err)
 	}
 	if err == nil {
 		g.s.remember(states)
@@ -157,8 +157,8 @@ func (g *group) lock(t *tx) (map[string]*runState, error) {
 // settle reads whether a group was committed whose connection was lost during the commit. A
 // transaction that the server has not ended yet still has its locks, so that reading under
 // a lock waits for its end. The error is nil if the group was committed, and
-// errConnectionLost if it was not.
-func (g *group) settle(ctx context.Context, lost error) error {
+// errConnectionLost if it was not. The id is that of the transaction.
+func (g *group) settle(ctx context.Context, id string, lost error) error {
 	if len(g.written) == 0 {
 		return nil // every commit was refused
 	}
@@ -166,8 +166,13 @@ func (g *group) settle(ctx context.Context, lost error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.s.opts.ReconnectTimeout)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
-		there, err := g.s.hasCommit(ctx, w)
+		// A run that the transaction makes cannot be locked: it is not visible before the end.
+		there, err := false, g.s.hasEnded(ctx, id)
+		if err == nil {
+			there, err = g.s.hasCommit(ctx, w)
+		}
 		switch {
+		case errors.Is(err, errInProgress):
 		case err == nil && there:
 			return nil
 		case err == nil:
@@ -179,6 +184,23 @@ func (g *group) settle(ctx context.Context, lost error) error {
 			return fmt.Errorf("%w, and the server cannot be asked: %w", errUnknownOutcome, err)
 		}
 	}
+}
+
+// errInProgress: the server is still ending a transaction.
+var errInProgress = errors.New("the transaction has not ended")
+
+// hasEnded returns errInProgress while the server is still ending a transaction. One that it
+// does not know, as after a failover that lost it, has ended.
+func (s *Store) hasEnded(ctx context.Context, id string) error {
+	var status *string
+	err := s.pool.QueryRow(ctx, "SELECT pg_xact_status($1::text::xid8)", id).Scan(&status)
+	switch {
+	case codeOf(err) == codeInvalidParameter: // the id is of the future
+		return nil
+	case err == nil && status != nil && *status == "in progress":
+		return errInProgress
+	}
+	return err
 }
 
 // hasCommit reports whether the database has a commit with its tag, after transactions that

@@ -16,17 +16,18 @@ import (
 
 // SQLSTATE codes, see https://www.postgresql.org/docs/current/errcodes-appendix.html.
 const (
-	codeReadOnly      = "25006" // read_only_sql_transaction: a standby, or a user without rights
-	codeNoRights      = "42501" // insufficient_privilege
-	codeSerialization = "40001"
-	codeDeadlock      = "40P01"
-	codeDiskFull      = "53100"
-	codeTooMany       = "53300" // too_many_connections
-	codeShutdown      = "57P01" // admin_shutdown
-	codeCrash         = "57P02" // crash_shutdown
-	codeStarting      = "57P03" // cannot_connect_now
-	codeCorrupt       = "XX001" // data_corrupted
-	codeCorruptIndex  = "XX002" // index_corrupted
+	codeReadOnly         = "25006" // read_only_sql_transaction: a standby, or a user without rights
+	codeNoRights         = "42501" // insufficient_privilege
+	codeSerialization    = "40001"
+	codeInvalidParameter = "22023"
+	codeDeadlock         = "40P01"
+	codeDiskFull         = "53100"
+	codeTooMany          = "53300" // too_many_connections
+	codeShutdown         = "57P01" // admin_shutdown
+	codeCrash            = "57P02" // crash_shutdown
+	codeStarting         = "57P03" // cannot_connect_now
+	codeCorrupt          = "XX001" // data_corrupted
+	codeCorruptIndex     = "XX002" // index_corrupted
 )
 
 // wrap adds the operation to an error, and the store's error for what PostgreSQL reported.
