@@ -174,14 +174,7 @@ func (t *flowTool) answer(r *sdk.CallToolRequest) (run string, err error) {
 	if err != nil {
 		return "", err
 	}
-	answers, byID := map[string]any{}, map[string]*sdk.ElicitResult{}
-	for name, response := range r.Params.InputResponses {
-		e, ok := response.(*sdk.ElicitResult)
-		if !ok || s.Questions[name] == "" {
-			continue // an answer to nothing that was asked
-		}
-		answers[name], byID[s.Questions[name]] = []any{e.Action, e.Content}, e
-	}
+	answers, byID := answersTo(s.Questions, r.Params.InputResponses)
 	key := r.Params.RequestState[strings.LastIndex(r.Params.RequestState, ".")+1:]
 	_, err = t.c.Once("mcp answer "+s.Run, key, answers, func(string) (string, error) {
 		ctx := context.WithoutCancel(t.c.Context())
@@ -206,6 +199,18 @@ func (t *flowTool) answer(r *sdk.CallToolRequest) (run string, err error) {
 		return s.Run, nil
 	})
 	return s.Run, err
+}
+
+// answersTo returns the answers to questions, by the names of the questions and by their ids.
+// Answers to nothing that was asked are left out.
+func answersTo(questions map[string]string, given sdk.InputResponseMap) (byName map[string]any, byID map[string]*sdk.ElicitResult) {
+	byName, byID = map[string]any{}, map[string]*sdk.ElicitResult{}
+	for name, response := range given {
+		if e, ok := response.(*sdk.ElicitResult); ok && questions[name] != "" {
+			byName[name], byID[questions[name]] = []any{e.Action, e.Content}, e
+		}
+	}
+	return byName, byID
 }
 
 // waitingText says what a run waits for to a client that cannot be asked.
