@@ -222,3 +222,32 @@ func TestAFlowThatIsPutUsesOnlyWhatIsGranted(t *testing.T) {
 		t.Errorf("%v, not %s", got, want)
 	}
 }
+
+// TestARunOfADeletedFlowHasNoGrantsOfALaterOne continues a paused run after its flow was
+// deleted, and another user's flow of that name was granted every host.
+func TestARunOfADeletedFlowHasNoGrantsOfALaterOne(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true})
+	ada, bob, root := p.anyone("ada"), p.anyone("bob"), p.client("root", server.Admin)
+	text := func(prompt string) string {
+		return "weir: 1\nname: reused\ninputs: {host: {type: text}}\nnodes:\n  ask: {type: userInput, with: {prompt: " + prompt + "}}\n" +
+			"  a: {type: httpRequest, after: ask, with: {url: \"http://{{ run.inputs.host }}/\"}}\n"
+	}
+	putText(t, ada, "reused", text("Go?"), "", true)
+	old, err := ada.StartRun(t.Context(), client.Start{Flow: "reused", Inputs: map[string]any{"host": "10.0.0.1"}, Wait: 60})
+	if err != nil || old.Status != "paused" {
+		t.Fatalf("%+v, %v", old, err)
+	}
+	if a := sendTo(t, ada, http.MethodDelete, "/v1/flows/reused", "", etag(t, ada, "reused")); a.status != http.StatusNoContent {
+		t.Fatal(a.body)
+	}
+	putText(t, bob, "reused", text("Well?"), "", true)
+	body := `{"providers":[],"tools":[],"servers":[],"executors":[],"secrets":[],"flows":[],"hosts":["*"]}`
+	if a := sendTo(t, root, http.MethodPut, "/v1/flows/reused/grants", body, etag(t, root, "reused")); a.status != http.StatusOK {
+		t.Fatal(a.body)
+	}
+	a := sendTo(t, ada, http.MethodPost, "/v1/runs/"+old.ID+"/answer?wait=60", `{"interrupt":"ask:ask#1","value":"yes"}`, "")
+	if !strings.Contains(a.body, "not_granted") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
