@@ -125,8 +125,8 @@ type openLink struct {
 	question engine.Interrupt
 }
 
-// errLink: nothing can be answered with the link. Which of the reasons holds is not told to
-// whoever has no valid link.
+// errLink: nothing can be answered with the link. The reason is not disclosed to a client
+// without a valid link.
 var errLink = errors.New("link")
 
 // link returns the link of a request if its question is open.

@@ -350,7 +350,7 @@ func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *stor
 		if t != nil && !t.recovered {
 			return true, c.reject(t, errSeedNotFirst(row.ID), c.m.store.RemoveQueued(ctx, q.ID))
 		}
-		said.seed = nil // nobody receives a refusal, and the message is not lost
+		said.seed = nil // no sender waits for a refusal, and the message is not lost
 	}
 	if err := c.m.checkCanStartRound(f, said); err != nil {
 		if t == nil || t.recovered {

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,7 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -24,7 +23,7 @@ import (
 
 // Options of the tools.
 type Options struct {
-	// Version is the version of the program that clients are told.
+	// Version is the version of the program, as clients see it.
 	Version string
 	// Fork offers the tool weir_fork_run, which starts runs; without it the tools for runs only
 	// read.
@@ -94,9 +93,7 @@ func newServer(c *server.Caller, o Options, cache *sdk.SchemaCache) (*sdk.Server
 // addFlows adds the flows as tools. No flow takes the name of another: a second flow with the
 // same tool name gets a suffix that follows from its own name, flows of files come first.
 func addFlows(m *sdk.Server, c *server.Caller, flows []*app.ServedFlow) {
-	slices.SortStableFunc(flows, func(a, b *app.ServedFlow) int {
-		return cmp.Compare(boolOrder(a.File == ""), boolOrder(b.File == ""))
-	})
+	sort.SliceStable(flows, func(i, j int) bool { return flows[i].File != "" && flows[j].File == "" })
 	used := map[string]bool{}
 	for _, f := range flows {
 		name := toolName(f.Name)
@@ -110,13 +107,6 @@ func addFlows(m *sdk.Server, c *server.Caller, flows []*app.ServedFlow) {
 			c.Logger().WarnContext(c.Context(), "a flow is not offered as a tool", "flow", f.Name, "error", err)
 		}
 	}
-}
-
-func boolOrder(last bool) int {
-	if last {
-		return 1
-	}
-	return 0
 }
 
 // addTool adds a tool. The SDK panics on schemas that it refuses, and schemas come from flows.

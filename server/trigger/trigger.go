@@ -1,6 +1,6 @@
 // Package trigger starts runs by schedules and by signed requests of other programs. Several
 // processes on one store share the work: the id of a run follows from its firing, so that a
-// firing starts one run, whoever sees it.
+// firing starts one run, whichever process handles it.
 //
 // It must not know the HTTP API, nor how a run is started.
 package trigger

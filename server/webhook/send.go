@@ -165,7 +165,7 @@ func (s *Sender) makeDelivery(ctx context.Context, h *Hook, n *store.Notice, run
 	if err != nil {
 		return err
 	}
-	// A question is told once, however often other questions come and go beside it; the end
+	// A question is reported once, however often other questions come and go beside it; the end
 	// of a run once for each time that it ends.
 	identity := fmt.Sprint(n.Run, " ", event, " ", question)
 	if question == "" {

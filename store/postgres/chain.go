@@ -45,8 +45,8 @@ func scanChain(row pgx.Row) (c store.Chain, err error) {
 	return c, err
 }
 
-// Links iterates over the links of a chain. What cannot be read of one is its Err, and the
-// iteration goes on.
+// Links iterates over the links of a chain. If one cannot be read, its Err says so, and the
+// iteration continues.
 func (s *Store) Links(ctx context.Context, c store.Chain) iter.Seq2[store.ChainLink, error] {
 	return func(yield func(store.ChainLink, error) bool) {
 		var secret []byte

@@ -105,10 +105,3 @@ func requireRow(what string, rows int64, err error) error {
 	}
 	return err
 }
-
-func firstError(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
-}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -93,7 +94,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) error {
 		return err
 	}
 	have, err := schemaVersion(ctx, conn)
-	err = firstError(err, conn.Close(ctx))
+	err = cmp.Or(err, conn.Close(ctx))
 	if err != nil {
 		return err
 	}

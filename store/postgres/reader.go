@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/jackc/pgx/v5"
@@ -33,7 +34,7 @@ func (s *Store) query(ctx context.Context, scan func(row pgx.Row) error, query s
 		}
 		return err
 	})
-	return firstError(err, failed)
+	return cmp.Or(err, failed)
 }
 
 // exec runs one statement that may be repeated without changing what it does.

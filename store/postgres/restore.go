@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,7 +145,7 @@ func (w *restorer) restoreCommits(a *store.RunToRestore, r *runState, x *session
 		}
 		c := commitWriter{t: w.t, g: g, a: &in, encoded: &e, r: r}
 		refused, err := c.writeNext()
-		if err = firstError(err, refused); err != nil {
+		if err = cmp.Or(err, refused); err != nil {
 			return fmt.Errorf("commit %d: %w", in.Commit.Seq, err)
 		}
 	}

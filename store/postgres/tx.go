@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,7 +141,7 @@ func (t *tx) queryRow(dest []any, query string, args ...any) error {
 		}
 		return err
 	})
-	return firstError(t.flush(), missing)
+	return cmp.Or(t.flush(), missing)
 }
 
 // query calls scan for each row.
@@ -208,7 +209,7 @@ func (s *Store) settle(ctx context.Context, id string, lost error) error {
 			return fmt.Errorf("%w, and its outcome cannot be found out: %w", errUnknownOutcome, err)
 		}
 		if e := pause(ctx, attempt); e != nil {
-			return fmt.Errorf("%w, and the server cannot be asked for its outcome: %w", errUnknownOutcome, firstError(err, e))
+			return fmt.Errorf("%w, and the server cannot be asked for its outcome: %w", errUnknownOutcome, cmp.Or(err, e))
 		}
 	}
 }
