@@ -97,7 +97,7 @@ func addFlows(m *sdk.Server, c *server.Caller, flows []*app.ServedFlow) {
 	used := map[string]bool{}
 	for _, f := range flows {
 		name := toolName(f.Name)
-		if used[name] {
+		for used[name] {
 			sum := sha256.Sum256([]byte(f.Name))
 			name += "_" + hex.EncodeToString(sum[:4])
 		}
