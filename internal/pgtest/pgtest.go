@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -18,7 +19,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -125,14 +125,20 @@ func (s *Server) run(tb testing.TB, program string, args ...string) {
 	}
 }
 
+// freePort returns a port that no connection takes while the server does not run: the system
+// gives those from 32768 on to clients, who could even reach themselves by one.
 func freePort(tb testing.TB) int {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
-	if err != nil {
-		tb.Fatal(err)
+	for range 100 {
+		port := 20000 + rand.N(12000)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) //nolint:noctx // it is closed at once
+		if err == nil {
+			_ = l.Close()
+			return port
+		}
 	}
-	defer l.Close() //nolint:errcheck // the number is known
-	return l.Addr().(*net.TCPAddr).Port
+	tb.Fatal("no port is free")
+	return 0
 }
 
 // Restart starts the server if it does not run, and waits until it accepts connections.
@@ -169,51 +175,35 @@ func (s *Server) Restart(tb testing.TB) {
 // from the loss of what the operating system has not written yet.
 func (s *Server) Kill(tb testing.TB) {
 	tb.Helper()
-	parent := s.process.Process.Pid
-	if err := syscall.Kill(parent, syscall.SIGSTOP); err != nil { // it starts no more
+	if err := s.process.Process.Signal(syscall.SIGSTOP); err != nil { // it starts fewer processes meanwhile
 		tb.Fatal(err)
 	}
-	pids := append(children(parent), parent)
-	for _, pid := range pids {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			tb.Fatal(err)
+	// A server does not start while a process of the one before has its memory.
+	for {
+		pids := s.processes()
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				tb.Fatal(err)
+			}
 		}
+		if len(pids) == 0 {
+			break
+		}
+		time.Sleep(time.Millisecond) //nolint:forbidigo // they are no children of ours
 	}
 	s.wait()
-	for _, pid := range pids { // a server does not start while one of them has its memory
-		for range 1000 {
-			if state := processState(pid); state == "" || state == "Z" {
-				break
-			}
-			time.Sleep(time.Millisecond) //nolint:forbidigo // it is no child of ours
-		}
-	}
 }
 
-// processState returns the state of a process as in /proc, "" if there is none.
-func processState(pid int) string {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return ""
-	}
-	return strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))[0]
-}
-
-// children lists the processes that a process has started. Those of PostgreSQL have
-// process groups of their own.
-func children(parent int) (pids []int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
+// processes lists the processes of the server, which work in its data folder.
+func (s *Server) processes() (pids []int) {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range links {
+		// That of a process that has ended cannot be read.
+		if folder, err := os.Readlink(link); err != nil || folder != s.data() {
+			continue
 		}
-		// pid (name) state parent ...; the name may have any character
-		fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
-		if len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
-				pids = append(pids, pid)
-			}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
+			pids = append(pids, pid)
 		}
 	}
 	return pids

@@ -163,44 +163,8 @@ func (g *group) settle(ctx context.Context, id string, lost error) error {
 		return nil // every commit was refused
 	}
 	w := g.written[0] // all are in one transaction
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.s.opts.ReconnectTimeout)
-	defer cancel()
-	for attempt := 1; ; attempt++ {
-		// A run that the transaction makes cannot be locked: it is not visible before the end.
-		there, err := false, g.s.hasEnded(ctx, id)
-		if err == nil {
-			there, err = g.s.hasCommit(ctx, w)
-		}
-		switch {
-		case errors.Is(err, errInProgress):
-		case err == nil && there:
-			return nil
-		case err == nil:
-			return fmt.Errorf("%w: %w", errConnectionLost, lost)
-		case !isDisconnected(err):
-			return fmt.Errorf("%w, and run cannot be read: %w", errUnknownOutcome, err)
-		}
-		if e := pause(ctx, attempt); e != nil {
-			return fmt.Errorf("%w, and the server cannot be asked: %w", errUnknownOutcome, err)
-		}
-	}
-}
-
-// errInProgress: the server is still ending a transaction.
-var errInProgress = errors.New("the transaction has not ended")
-
-// hasEnded returns errInProgress while the server is still ending a transaction. One that it
-// does not know, as after a failover that lost it, has ended.
-func (s *Store) hasEnded(ctx context.Context, id string) error {
-	var status *string
-	err := s.pool.QueryRow(ctx, "SELECT pg_xact_status($1::text::xid8)", id).Scan(&status)
-	switch {
-	case codeOf(err) == codeInvalidParameter: // the id is of the future
-		return nil
-	case err == nil && status != nil && *status == "in progress":
-		return errInProgress
-	}
-	return err
+	// A run that the transaction makes cannot be locked: it is not visible before the end.
+	return g.s.settleBy(ctx, id, lost, func(ctx context.Context) (bool, error) { return g.s.hasCommit(ctx, w) })
 }
 
 // hasCommit reports whether the database has a commit with its tag, after transactions that

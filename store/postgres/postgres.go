@@ -113,7 +113,10 @@ func (s *Store) prepare(ctx context.Context, config *pgx.ConnConfig, existing bo
 	if s.opts.ReadOnly {
 		return s.checkVersion(ctx)
 	}
-	return migrate(ctx, config)
+	if err := migrate(ctx, config); err != nil {
+		return err
+	}
+	return s.removeOldMarks(ctx)
 }
 
 // checkWritable fails if the database has no tables, and makes the store read-only if they

@@ -5,6 +5,7 @@ package postgres
 import (
 	"bufio"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -118,12 +119,13 @@ type writerProcess struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	last  int64 // acknowledged; to be read after ended
-	ended chan struct{}
+	// started is closed with the first acknowledged commit.
+	started, ended chan struct{}
 }
 
 func startWriter(t *testing.T, url, run string, acknowledged chan<- struct{}) *writerProcess {
 	t.Helper()
-	w := &writerProcess{run: run, cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
+	w := &writerProcess{run: run, cmd: exec.Command(os.Args[0]), started: make(chan struct{}), ended: make(chan struct{})}
 	w.cmd.Env = append(os.Environ(), childURL+"="+url, childRun+"="+run)
 	w.cmd.Stderr = os.Stderr
 	stdin, err := w.cmd.StdinPipe()
@@ -141,7 +143,9 @@ func startWriter(t *testing.T, url, run string, acknowledged chan<- struct{}) *w
 	go func() {
 		defer close(w.ended)
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			_, _ = fmt.Sscan(lines.Text(), &w.last)
+			if _, _ = fmt.Sscan(lines.Text(), &w.last); w.last == 1 {
+				close(w.started)
+			}
 			acknowledged <- struct{}{}
 		}
 	}()
@@ -165,6 +169,17 @@ func TestKilledServerLosesNothing(t *testing.T) {
 			case <-acknowledged:
 			case <-time.After(time.Minute):
 				t.Fatal("no commit was acknowledged for a minute")
+			}
+		}
+	}
+	for _, w := range writers { // a process that has not opened the store yet fails to open it
+		for waiting := true; waiting; {
+			select {
+			case <-w.started:
+				waiting = false
+			case <-w.ended:
+				t.Fatalf("writer of %s: %v", w.run, w.cmd.Wait())
+			case <-acknowledged:
 			}
 		}
 	}
@@ -194,4 +209,41 @@ func TestKilledServerLosesNothing(t *testing.T) {
 	}
 	close(acknowledged)
 	t.Logf("%d commits of %d processes, %d kills", total, len(writers), n)
+}
+
+// TestIDOfALostTransactionIsUsedAgain kills the server in the middle of a transaction. The server gives the id to
+// another transaction later, and the first must not be taken for committed with it.
+func TestIDOfALostTransactionIsUsedAgain(t *testing.T) {
+	server := pgtest.Start(t)
+	s := openAt(t, server.Schema(t), Options{})
+	lost, err := s.begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lost.exec("SELECT 1"); err != nil {
+		t.Fatal(err)
+	}
+	lost.setMark()
+	server.Kill(t)
+	server.Restart(t)
+	if err := lost.commit(); !errors.Is(err, errUnknownOutcome) {
+		t.Fatal(err)
+	}
+	lost.release()
+	status := func() (status string) {
+		_ = s.queryRow(t.Context(), []any{&status}, "SELECT pg_xact_status($1::text::xid8)", lost.id)
+		return status
+	}
+	for n := 0; status() != "committed"; n++ {
+		if n == 1000 {
+			t.Fatalf("transaction %s is not used again", lost.id)
+		}
+		id := fmt.Sprint("r", n)
+		if err := s.Create(t.Context(), store.NewRun{ID: id, Flow: "flow", Fingerprint: "f", At: time.UnixMilli(1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.settle(t.Context(), lost.id, lost.mark, errUnknownOutcome); !errors.Is(err, errConnectionLost) {
+		t.Errorf("the lost transaction: %v", err)
+	}
 }

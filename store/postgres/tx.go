@@ -30,6 +30,7 @@ type tx struct {
 	batch  pgx.Batch
 	id     string // the server's id of the transaction, by which its outcome can be found out
 	now    int64  // the present time by the store's clock
+	mark   mark   // set by setMark
 }
 
 var (
@@ -55,11 +56,12 @@ func (s *Store) write(ctx context.Context, op string, do func(t *tx) error) erro
 		if err := do(t); err != nil {
 			return err
 		}
+		t.setMark()
 		if err = t.commit(); !errors.Is(err, errUnknownOutcome) {
 			return err
 		}
 		t.release() // settle needs a connection, and there may be no other
-		return s.settle(ctx, t.id, err)
+		return s.settle(ctx, t.id, t.mark, err)
 	}))
 }
 
@@ -190,28 +192,6 @@ func (t *tx) commit() error {
 		return fmt.Errorf("the server answered %q to COMMIT", tag.String())
 	}
 	return err
-}
-
-// settle finds out what became of a transaction after its connection was lost. The error is
-// nil if it was committed, and errConnectionLost if it was not.
-func (s *Store) settle(ctx context.Context, id string, lost error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.ReconnectTimeout)
-	defer cancel()
-	for attempt := 1; ; attempt++ {
-		var status *string
-		err := s.pool.QueryRow(ctx, "SELECT pg_xact_status($1::text::xid8)", id).Scan(&status)
-		switch {
-		case err == nil && status != nil && *status == "committed":
-			return nil
-		case err == nil && status != nil && *status == "aborted":
-			return fmt.Errorf("%w: %w", errConnectionLost, lost)
-		case err != nil && !isDisconnected(err):
-			return fmt.Errorf("%w, and its outcome cannot be found out: %w", errUnknownOutcome, err)
-		}
-		if e := pause(ctx, attempt); e != nil {
-			return fmt.Errorf("%w, and the server cannot be asked for its outcome: %w", errUnknownOutcome, cmp.Or(err, e))
-		}
-	}
 }
 
 // release ends a transaction that was not committed, and gives the connection back. A second
