@@ -14,6 +14,7 @@ import (
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/stops"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/node/builtin"
 	"github.com/weir-run/weir/node/builtin/safehttp"
@@ -210,7 +211,7 @@ func Open(o Options) (*Weir, error) {
 		Services: runner.Services{
 			LLM: llm.NewService(llm.Options{
 				Providers: maps.Clone(o.Providers), Replay: o.Replay, Models: o.Models, Limits: o.Limits,
-				Timeouts: maps.Clone(o.Timeouts), Logger: o.Logger,
+				Timeouts: maps.Clone(o.Timeouts), Logger: o.Logger, Stopped: stops.New(w.store).Find,
 			}),
 			Tools: w.tools, Executors: executors, Cache: cache{w.store}, HTTP: o.HTTP, Secret: o.Secrets, Grants: o.Grants,
 		},

@@ -205,16 +205,21 @@ type Chunk struct {
 	Call  *convo.Call `json:"call,omitempty"`
 	Usage *Usage      `json:"usage,omitempty"`
 	// Wait is the minimum time that the service waits before it makes or repeats the call;
-	// earlier pieces of the call are void. WaitReason and About describe the reason.
+	// earlier pieces of the call are void. WaitReason and WaitDetail describe the reason.
 	Wait time.Duration `json:"wait,omitempty"`
-	// WaitReason is WaitLimit, and About the limit's name; or the code of the vendor's
-	// error, such as model_rate_limited, and About its message.
+	// WaitReason is WaitLimit, and WaitDetail the limit's name; WaitStopped, and WaitDetail
+	// says who stopped the model and why; or the code of the vendor's error, such as
+	// model_rate_limited, and WaitDetail its message.
 	WaitReason string `json:"why,omitempty"`
 	WaitDetail string `json:"about,omitempty"`
 }
 
 // WaitLimit is the Chunk.WaitReason of a call that waits for one of Limits.
 const WaitLimit = "limit"
+
+// WaitStopped is the Chunk.WaitReason of a call that waits because a person has stopped its
+// model.
+const WaitStopped = "stopped"
 
 // ErrNoProvider means that the model names a provider that is not configured, or none
 // although there are several. It is the cause of a model_unknown_provider.

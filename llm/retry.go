@@ -94,10 +94,14 @@ func withKey(key string, emit func(Chunk)) (keyed func(Chunk), closed func()) {
 	}, func() { over.Store(true) }
 }
 
-// generate makes a call after the limits admit it. It always returns the cost.
+// generate makes a call once its model is not stopped and the limits admit it. It always
+// returns the cost.
 func (s *Service) generate(
 	ctx context.Context, run string, p Provider, req *Request, emit func(Chunk), by usageFunc,
 ) (*Response, Usage, error) {
+	if err := s.waitWhileStopped(ctx, req, emit); err != nil {
+		return nil, Usage{}, err
+	}
 	release, err := s.limits.Acquire(ctx, LimitRequest{
 		Run: run, Provider: req.Provider, Model: req.Model, Tokens: req.Estimate.Input + req.Estimate.Output,
 		Waiting: func(h LimitWait) { emit(h.waitChunk()) },

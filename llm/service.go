@@ -20,6 +20,7 @@ type Service struct {
 	replay    Provider
 	models    *Catalogue
 	limits    *Limits
+	stopped   func(ctx context.Context, provider, model string) (*Stop, error)
 	timeouts  map[string]Timeouts
 	views     *convo.Views
 	digests   digestCache
@@ -36,6 +37,9 @@ type Options struct {
 	Models *Catalogue
 	// Limits are shared by all calls; nil means none.
 	Limits *Limits
+	// Stopped returns the stop that calls of a model wait for, nil for none. It is called
+	// before each try, and again twice a second while the call waits. nil stops nothing.
+	Stopped func(ctx context.Context, provider, model string) (*Stop, error)
 	// Timeouts limit calls, by provider; see there for the defaults.
 	Timeouts map[string]Timeouts
 	// Logger logs failed tries; nil means none.
@@ -54,8 +58,11 @@ func NewService(o Options) *Service {
 	if o.Limits == nil {
 		o.Limits = NewLimits(nil)
 	}
+	if o.Stopped == nil || o.Replay != nil {
+		o.Stopped = func(context.Context, string, string) (*Stop, error) { return nil, nil }
+	}
 	return &Service{
-		providers: maps.Clone(o.Providers), replay: o.Replay, models: o.Models, limits: o.Limits,
+		providers: maps.Clone(o.Providers), replay: o.Replay, models: o.Models, limits: o.Limits, stopped: o.Stopped,
 		timeouts: maps.Clone(o.Timeouts),
 		views:    convo.NewViews(0), log: o.Logger,
 	}

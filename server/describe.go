@@ -25,6 +25,7 @@ func (s *Server) registerRoutes() {
 	s.registerTriggers()
 	s.registerSessions()
 	s.registerMemory()
+	s.registerModelStops()
 	s.registerUsage()
 	s.registerLayout()
 	s.registerTimeline()

@@ -113,7 +113,9 @@ func attacksOnDocuments(victim, own objects) map[string]attack {
 		return attack{paths: []string{"/v1/webhooks/" + victim.hook + rest}, body: body}
 	}
 	return map[string]attack{
-		"GET /a.css": {}, "GET /a/{token}": {}, "POST /a/{token}": {},
+		"GET /v1/model-stops": {}, "DELETE /v1/model-stops": {paths: []string{"/v1/model-stops?models=none"}},
+		"PUT /v1/model-stops": {body: `{"models":"none"}`},
+		"GET /a.css":          {}, "GET /a/{token}": {}, "POST /a/{token}": {},
 		"PUT /v1/flows/{flow}":                                     {paths: []string{"/v1/flows/" + victim.flow}, body: `{"flow":"weir: 1"}`},
 		"DELETE /v1/flows/{flow}":                                  flow("", ""),
 		"GET /v1/flows/{flow}/versions/{version}":                  flow("/versions/"+victim.version, ""),

@@ -63,7 +63,7 @@ WEIR_CONFIG; see "weir doctor".`,
 	group("flows", p.initCommand(), p.runCommand(), p.testCommand(), p.validateCommand(), p.graphCommand(), p.nodesCommand(), p.schemaCommand(), p.evalCommand())
 	group("runs", p.runsCommand(), p.showCommand(), p.answerCommand(), p.resumeCommand(), p.cancelCommand())
 	group("runs", p.forkCommand(), p.rerunCommand(), p.diffCommand())
-	group("runs", p.chatCommand(), p.sendCommand(), p.sessionsCommand(), p.memoryCommand(), p.usersCommand(), p.codeCommand(), p.trajectoryCommand())
+	group("runs", p.chatCommand(), p.sendCommand(), p.sessionsCommand(), p.memoryCommand(), p.usersCommand(), p.codeCommand(), p.modelsCommand(), p.trajectoryCommand())
 	group("runs", p.verifyCommand(), p.exportCommand(), p.importCommand(), p.storeCommand())
 	group("runs", p.forceCommands()...)
 	root.AddCommand(p.serveCommand(), p.mcpCommand(), p.tokensCommand(), p.toolsCommand(), p.doctorCommand(), p.versionCommand(), p.licensesCommand())

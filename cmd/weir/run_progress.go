@@ -299,6 +299,8 @@ func waitNote(c *llm.Chunk) string {
 		return "waits"
 	case llm.WaitLimit:
 		return "waits for the limit " + app.Printable(c.WaitDetail)
+	case llm.WaitStopped:
+		return "waits: " + app.Printable(c.WaitDetail)
 	}
 	return "waits (" + c.WaitReason + ")"
 }

@@ -1,5 +1,7 @@
 package arch
 
+import "slices"
+
 // PackageRule says what one package, or all below a folder, may import of ours.
 type PackageRule struct {
 	// Dir is a folder, or "folder/..." for those below it; the longest match
@@ -15,12 +17,18 @@ type PackageRule struct {
 // so that a new package is a decision. Test files may look up: a golden run of the
 // parser may use the catalogue.
 func PackageRules() []PackageRule {
-	contracts := []string{"scrub", "flow", "flow/expr", "convo", "engine", "llm", "llm/structured", "tool", "sandbox", "trajectory", "node"}
-	product := []string{
-		".", "session", "history", "audit", "scrub", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
-		"tool", "tool/...", "sandbox", "sandbox/...", "trajectory", "trajectory/...", "memory", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
-	}
-	return append([]PackageRule{
+	return slices.Concat(corePackageRules(), productPackageRules(), upperPackageRules(), internalPackageRules())
+}
+
+// contractPackages are what nodes and runners stand on.
+func contractPackages() []string {
+	return []string{"scrub", "flow", "flow/expr", "convo", "engine", "llm", "llm/structured", "tool", "sandbox", "trajectory", "node"}
+}
+
+// corePackageRules are those of the packages below the runner.
+func corePackageRules() []PackageRule {
+	contracts := contractPackages()
+	return []PackageRule{
 		{"scrub", nil, "a text is taken out of another, whatever the two are"},
 		{"flow/expr", []string{"internal/excerpt"}, "expressions are evaluated by whoever has values; they know no flow"},
 		{"flow/schema", nil, "whether a value fits a schema is a question of the two"},
@@ -31,6 +39,7 @@ func PackageRules() []PackageRule {
 		{"engine", []string{"flow"}, "the core decides from the flow and the events alone"},
 		{"llm", []string{"llm/structured", "convo", "token", "tool", "engine", "flow/schema", "internal/guard"}, "the service knows contexts and tools, and not the nodes that call it"},
 		{"llm/...", []string{"llm", "llm/wire", "convo", "tool", "engine", "internal/httpcall"}, "a provider is swapped without touching what calls it"},
+		{"llm/stops", []string{"llm", "store"}, "which models are stopped is kept in the store, for every process on it"},
 		{"llm/structured", []string{"flow/schema", "internal/excerpt"}, "what a model wrote is read by its schema alone"},
 		{"llm/wire", []string{"llm", "engine", "internal/excerpt", "internal/httpcall"}, "what vendors have alike knows none of them, nor conversations"},
 		{"llm/llmtest", []string{"llm", "llm/recorded", "convo", "tool", "engine", "internal/shareddata"}, "the suite sees providers from outside, and knows real conversations"},
@@ -59,6 +68,17 @@ func PackageRules() []PackageRule {
 			[]string{"trajectory", "engine", "flow", "convo", "node", "scrub", "internal/excerpt"},
 			"what a run did is read from its journal and its flow, by whoever has them",
 		},
+	}
+}
+
+// productPackageRules are those of stores, the runner, the API and what stands on it.
+func productPackageRules() []PackageRule {
+	contracts := contractPackages()
+	product := []string{
+		".", "session", "history", "audit", "scrub", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
+		"tool", "tool/...", "sandbox", "sandbox/...", "trajectory", "trajectory/...", "memory", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
+	}
+	return []PackageRule{
 		{"memory", nil, "memory stands beside conversations, and says itself what it wants of a store"},
 		{"store", []string{"engine", "convo", "trajectory", "trajectory/tables", "memory"}, "a store keeps commits and decides nothing; it declares the interfaces of all that it can keep"},
 		{"store/...", []string{"store", "engine", "convo", "trajectory", "trajectory/tables", "memory"}, "a store is swapped without touching what uses it"},
@@ -76,7 +96,7 @@ func PackageRules() []PackageRule {
 			".",
 			[]string{
 				"session", "history",
-				"flow", "flow/expr", "convo", "token", "engine", "llm", "llm/recorded", "tool",
+				"flow", "flow/expr", "convo", "token", "engine", "llm", "llm/recorded", "llm/stops", "tool",
 				"tool/...", "sandbox", "trajectory", "trajectory/...", "node", "node/...", "store", "store/...", "runner", "runner/...",
 			},
 			"the public API wires the packages and links no vendor SDK",
@@ -92,7 +112,7 @@ func PackageRules() []PackageRule {
 		{"bench", product, "measures the product"},
 		{"bench/...", product, "measures the product"},
 		{"examples/...", product, "an example uses what a user may use"},
-	}, append(upperPackageRules(), internalPackageRules()...)...)
+	}
 }
 
 // upperPackageRules are those of the packages between the runner and the API.
@@ -100,7 +120,7 @@ func upperPackageRules() []PackageRule {
 	return []PackageRule{
 		{
 			"server",
-			[]string{".", "server/webhook", "server/trigger", "app", "audit", "history", "session", "store", "memory", "trajectory/draw", "runner", "flow", "flow/graph", "convo", "engine", "internal/excerpt", "internal/lru"},
+			[]string{".", "server/webhook", "server/trigger", "app", "llm", "llm/stops", "audit", "history", "session", "store", "memory", "trajectory/draw", "runner", "flow", "flow/graph", "convo", "engine", "internal/excerpt", "internal/lru"},
 			"the API calls the library and shows its reports; it knows neither flags nor terminals",
 		},
 		{"node/codegen/learned", []string{"node/codegen", "store", "engine"}, "learned code is listed and deleted in a store, without a run"},
