@@ -442,3 +442,30 @@ func TestVerifyFindsEverySchemaChange(t *testing.T) {
 		}
 	}
 }
+
+// TestVerifyOfCyclesOfBasesEnds: each run with a base becomes the base of its base, and each run its own.
+func TestVerifyOfCyclesOfBasesEnds(t *testing.T) {
+	t.Parallel()
+	data := archiveData(t)
+	for _, forged := range []string{
+		"UPDATE run_row SET base = (SELECT max(f.num) FROM run_row f WHERE f.base = run_row.num) WHERE num IN (SELECT base FROM run_row)",
+		"UPDATE run_row SET base = num",
+		"UPDATE context SET source = id WHERE source IS NOT NULL",
+		"UPDATE context SET source = id, start = 1 << 40 WHERE source IS NOT NULL",
+	} {
+		path, db := copied(t, data)
+		r, err := db.ExecContext(t.Context(), forged)
+		if err != nil {
+			t.Fatal(forged, err)
+		}
+		if n, _ := r.RowsAffected(); n == 0 {
+			t.Fatalf("%s changed nothing", forged)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := verdict(t, path); !found || err != nil {
+			t.Errorf("%s: found %v (%v)", forged, found, err)
+		}
+	}
+}

@@ -29,7 +29,7 @@ type sharedRange struct {
 const ancestry = `WITH RECURSIVE up (depth, num, base, own, upto) AS (
 	SELECT 0, num, base, base_seq, $2::bigint FROM run WHERE num = $1
 	UNION ALL
-	SELECT depth + 1, b.num, b.base, b.base_seq, least(up.own, up.upto) FROM up JOIN run b ON b.num = up.base
+	SELECT depth + 1, b.num, b.base, b.base_seq, least(up.own, up.upto) FROM up JOIN run b ON b.num = up.base AND b.num < up.num
 )`
 
 // sharedRanges lists where the commits of a run up to a number are, the oldest first.

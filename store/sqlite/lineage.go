@@ -30,15 +30,19 @@ type sharedRange struct {
 	num, from, upto int64
 }
 
+// maxLineage is the number of contexts that one can continue, one the other's messages.
+const maxLineage = 1 << 17
+
 // maxNumber is the number of no commit and no position.
 const maxNumber = rowsPerParent
 
 // ancestry is the run of that number and those it is based on, the nearest
 // first (in this order also for the planner, hence CROSS): what of each the run has (own commits after from, up to upto).
+// A base is older than its run; in a database that was changed, a cycle of bases ends with that.
 const ancestry = `WITH RECURSIVE up (depth, num, base, own, upto) AS (
 	SELECT 0, num, base, coalesce(base_seq, 0), ?2 FROM run WHERE num = ?1
 	UNION ALL
-	SELECT depth + 1, b.num, b.base, coalesce(b.base_seq, 0), min(up.own, up.upto) FROM up CROSS JOIN run b ON b.num = up.base
+	SELECT depth + 1, b.num, b.base, coalesce(b.base_seq, 0), min(up.own, up.upto) FROM up CROSS JOIN run b ON b.num = up.base AND b.num < up.num
 )`
 
 // sharedRanges lists where a run's commits up to a number lie, the oldest first.
@@ -189,6 +193,7 @@ func (l lineage) stretches(h contextRef, from, to int64) ([]stretch, error) {
 	if h.source == 0 || h.kind == fromLane || upper <= from {
 		return out, nil
 	}
+	depth := 0
 	err := l.query(func(row scanner) error {
 		var v contextRef
 		var hi int64
@@ -196,16 +201,19 @@ func (l lineage) stretches(h contextRef, from, to int64) ([]stretch, error) {
 			return err
 		}
 		add(v.messageContext(), v.start, hi)
+		if depth++; depth > maxLineage {
+			return fmt.Errorf("context %d continues over %d others: the database was changed: %w", h.id, maxLineage, store.ErrCorrupt)
+		}
 		return nil
 	}, `WITH RECURSIVE down (depth, id, start, source, kind, hi, inside) AS (
 			SELECT 0, id, start, source, kind, ?2, ?4 FROM context WHERE id = ?1
 			UNION ALL
 			SELECT depth + 1, c.id, c.start, c.source, c.kind, min(down.start, down.hi), inside AND down.kind = 'base'
 			FROM down CROSS JOIN context c ON c.id = down.source
-			WHERE min(down.start, down.hi) > ?3 AND NOT (inside AND down.kind = 'lane')
+			WHERE min(down.start, down.hi) > ?3 AND NOT (inside AND down.kind = 'lane') AND depth <= ?5
 		)
 		SELECT id, start, coalesce(source, 0), coalesce(kind, ''), hi FROM down ORDER BY depth`,
-		h.source, upper, from, h.kind == fromBase)
+		h.source, upper, from, h.kind == fromBase, maxLineage)
 	return out, err
 }
 
