@@ -23,6 +23,10 @@ var update = flag.Bool("update", false, "write the generated files")
 // platforms are the operating systems that releases are built for.
 var platforms = []string{"linux", "darwin", "windows"}
 
+// dataSources are modules of which the binary contains data in another form, and no code: the
+// vocabularies of package token.
+var dataSources = []string{"github.com/pkoukk/tiktoken-go-loader"}
+
 // source is one module and the files of its root that state terms.
 type source struct {
 	licenses.Module
@@ -59,6 +63,14 @@ func linked(t *testing.T) []source {
 				found[m.Path] = source{licenses.Module{Path: m.Path, Version: m.Version}, licenceFiles(t, m.Dir)}
 			}
 		}
+	}
+	for _, path := range dataSources {
+		out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", path).Output()
+		if err != nil {
+			t.Fatalf("go list -m %s: %v", path, err)
+		}
+		version, dir, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+		found[path] = source{licenses.Module{Path: path, Version: version}, licenceFiles(t, dir)}
 	}
 	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
 	if err != nil {
