@@ -72,6 +72,7 @@ func ErrorCode(err error) string {
 		{store.ErrNewerVersion, engine.CodeStoreNewer},
 		{store.ErrCorrupt, engine.CodeStoreCorrupt},
 		{store.ErrFull, engine.CodeStoreFull},
+		{store.ErrBackup, engine.CodeStoreBackup},
 		{store.ErrUnsupported, engine.CodeStoreUnsupported},
 	} {
 		if errors.Is(err, c.err) {

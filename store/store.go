@@ -44,6 +44,8 @@ var (
 	// ErrNotCanonical: stored JSON differs from the form that Weir writes, so that two readers may read it
 	// differently.
 	ErrNotCanonical = fmt.Errorf("%w: not written as Weir writes it", ErrCorrupt)
+	// ErrBackup: the database is a backup, which can be read, and is restored before it is written.
+	ErrBackup = errors.New("the database is a backup")
 	// ErrForeignSchema: the database has objects of other programs that would change what Weir reads or writes.
 	ErrForeignSchema = errors.New("the database was changed by another program")
 	// ErrReadOnly: the database cannot be written.

@@ -16,11 +16,11 @@ import (
 func (p *cli) storeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "store",
-		Short: "Copy databases",
+		Short: "Copy, back up and restore databases",
 		Args:  exactArgs(),
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(p.copyStoreCommand())
+	c.AddCommand(p.copyStoreCommand(), p.backupCommand(), p.restoreCommand())
 	return c
 }
 

@@ -20,6 +20,7 @@ const (
 	headerSize    = 100
 	magic         = "SQLite format 3\x00"
 	applicationID = 0x57454952 // "WEIR"
+	backupID      = 0x57454942 // "WEIB": of a file that Backup has made
 )
 
 // maxFullCheck is the size up to which a file is checked page by page when it
@@ -29,7 +30,7 @@ const maxFullCheck = 4 << 20 // bytes
 // inspect returns the schema version of the file at path, 0 for an empty one,
 // without writing anything. Errors are fs.ErrNotExist, store.ErrCorrupt and
 // store.ErrNewer.
-func inspect(ctx context.Context, path string, target int64, untrusted bool) (int64, error) {
+func inspect(ctx context.Context, path string, target int64, opts Options) (int64, error) {
 	size, says, err := readHeader(path)
 	if err != nil || size == 0 {
 		return 0, err
@@ -46,7 +47,7 @@ func inspect(ctx context.Context, path string, target int64, untrusted bool) (in
 	if err != nil {
 		return 0, err
 	}
-	version, err := inspectOpen(ctx, db, size, untrusted)
+	version, err := inspectOpen(ctx, db, size, opts)
 	if err := errors.Join(err, db.Close()); err != nil {
 		return 0, err
 	}
@@ -90,7 +91,7 @@ func readHeader(path string) (size, says int64, err error) {
 	return info.Size(), page * int64(binary.BigEndian.Uint32(h[28:])), nil
 }
 
-func inspectOpen(ctx context.Context, db *sql.DB, size int64, untrusted bool) (int64, error) {
+func inspectOpen(ctx context.Context, db *sql.DB, size int64, opts Options) (int64, error) {
 	var app, tables int64
 	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app); err != nil {
 		return 0, err
@@ -98,10 +99,14 @@ func inspectOpen(ctx context.Context, db *sql.DB, size int64, untrusted bool) (i
 	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
 		return 0, err
 	}
-	if tables > 0 && app != applicationID {
+	switch {
+	case tables == 0 || app == applicationID:
+	case app != backupID:
 		return 0, errForeign
+	case !opts.backup:
+		return 0, store.ErrBackup
 	}
-	if err := checkTriggers(ctx, db); err != nil && !untrusted {
+	if err := checkTriggers(ctx, db); err != nil && !opts.Untrusted {
 		return 0, err
 	}
 	version, err := schemaVersion(ctx, db)

@@ -49,7 +49,7 @@ func openFile(ctx context.Context, path string, opts Options, migrations fs.FS) 
 	if err != nil {
 		return nil, err
 	}
-	version, err := inspect(ctx, path, target, opts.Untrusted)
+	version, err := inspect(ctx, path, target, opts)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return nil, err

@@ -23,9 +23,13 @@ func OpenReadOnly(ctx context.Context, path string, opts Options) (*Store, error
 	if err == nil || !canOpenReadOnly(err) || ctx.Err() != nil {
 		return s, err
 	}
+	opts.backup = true
 	s, second := openReadOnlyFile(ctx, path, opts)
 	if second != nil {
 		return nil, wrap("open database "+path, fmt.Errorf("%w; for reading only: %w", err, second))
+	}
+	if errors.Is(err, store.ErrBackup) {
+		s.note = "the database is a backup; it is open for reading only, and `weir store restore` makes a database of it in which runs continue"
 	}
 	return s, nil
 }
@@ -117,7 +121,7 @@ func (s *Store) openWithMode(ctx context.Context, w openMode, opts Options) (int
 	if err := s.connectReadOnly(ctx, name, opts); err != nil {
 		return 0, err
 	}
-	return inspectOpen(ctx, s.reader.DB, maxFullCheck+1, opts.Untrusted)
+	return inspectOpen(ctx, s.reader.DB, maxFullCheck+1, opts)
 }
 
 // connectReadOnly opens the readers' pool and, in the place of the writer's, a connection that
@@ -167,6 +171,9 @@ func (s *Store) copyAndUpgrade(ctx context.Context, w openMode, dir string, opts
 	_, err = db.ExecContext(ctx, "VACUUM INTO ?", path)
 	if err := errors.Join(err, db.Close()); err != nil {
 		return nil, fmt.Errorf("copy to %s: %w", dir, err)
+	}
+	if err := setApplicationID(ctx, path, applicationID); err != nil {
+		return nil, err
 	}
 	opts.noBackup = true
 	c, err := Open(ctx, path, opts)

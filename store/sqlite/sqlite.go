@@ -41,7 +41,8 @@ type Options struct {
 	Clock func() time.Time
 
 	driver   string // of database/sql; "" is sqlite
-	noBackup bool
+	noBackup bool // before an upgrade
+	backup   bool // a file that Backup has made is accepted
 	pageSize int // bytes, of a new file; 0 is defaultPageSize
 	maxPages int // of the file; 0 is SQLite's own bound
 }
