@@ -469,3 +469,37 @@ func TestVerifyOfCyclesOfBasesEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestVerifyFindsUnknownMembersOfStoredStructs: JSON that is decoded into a struct must say nothing
+// that the struct does not: Go ignores unknown members, and SQL does not.
+func TestVerifyFindsUnknownMembersOfStoredStructs(t *testing.T) {
+	t.Parallel()
+	data := archiveData(t)
+	tried := 0
+	for _, place := range []struct{ table, column, object string }{
+		{"run_commit", "events", `"marks":{`}, {"run_commit", "events", `"settings":{`}, {"run_commit", "events", `"set":{`},
+		{"message", "rest", `"calls":[{`}, {"message", "rest", `"parts":[{`},
+	} {
+		path, db := copied(t, data)
+		var id int64
+		err := db.QueryRowContext(t.Context(), "SELECT coalesce(max(id), 0) FROM "+place.table+" WHERE instr("+place.column+", ?)", place.object).Scan(&id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id > 0 {
+			tried++
+			if _, err := db.ExecContext(t.Context(), "UPDATE "+place.table+" SET "+place.column+" = replace("+place.column+", ?1, ?1 || '\"a\":1,') WHERE id = ?2", place.object, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := verdict(t, path); id > 0 && (!found || err != nil) {
+			t.Errorf("%v: found %v (%v)", place, found, err)
+		}
+	}
+	if tried < 2 {
+		t.Errorf("only %d of the structs are in the data", tried)
+	}
+}

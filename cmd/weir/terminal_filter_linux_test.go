@@ -216,6 +216,8 @@ func commandsWithoutText() map[string]string {
 		"code":             "needs learned code; texts of programs pass the same guard",
 		"store":            "prints its help",
 		"store copy":       "prints counts",
+		"store backup":     "prints a size, and the name of a file that no tampered text reaches",
+		"store restore":    "prints counts, and the name of a file that no tampered text reaches",
 		"import":           "prints counts and ids",
 		"tools":            "needs a server; texts of tools pass the same guard",
 		"doctor":           "prints the configuration",

@@ -230,6 +230,31 @@ func (u *unpacker) decodeFields(parts ...encodedField) error {
 		if err := json.Unmarshal(b, p.to); err != nil {
 			return err
 		}
+		if u.strict {
+			if err := checkSameValue(b, p.to); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkSameValue checks that a value says what was decoded from it and nothing else: Go's
+// decoder ignores members that a struct does not have, and takes a name in any case.
+func checkSameValue(raw []byte, decoded any) error {
+	b, err := appendJSON(nil, decoded)
+	if err != nil {
+		return err
+	}
+	v, err := engine.DecodeValue(b)
+	if err != nil {
+		return err
+	}
+	if b, err = engine.AppendValue(nil, v); err != nil {
+		return err
+	}
+	if !bytes.Equal(b, raw) {
+		return notCanonical("%.60s says more than %.60s", raw, b)
 	}
 	return nil
 }

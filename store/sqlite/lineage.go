@@ -156,12 +156,15 @@ func (l lineage) lengthAt(h contextRef, seq int64) (int64, error) {
 	}
 	lo, hi := h.start, h.length // all before lo are of commits up to seq, all from hi on are not
 	for probe := hi - 1; lo < hi; probe = (lo + hi) / 2 {
-		var at int64
+		var at sql.NullInt64
 		err := l.q.QueryRowContext(l.ctx, "SELECT seq FROM message WHERE id = ?", messageID(h.messageContext(), probe)).Scan(&at)
 		if err != nil {
 			return 0, missingError("message", messageID(h.messageContext(), probe), err)
 		}
-		if at <= seq {
+		if !at.Valid {
+			return 0, fmt.Errorf("%w: message %d is of no commit", store.ErrCorrupt, messageID(h.messageContext(), probe))
+		}
+		if at.Int64 <= seq {
 			lo = probe + 1
 		} else {
 			hi = probe

@@ -41,10 +41,10 @@ type Options struct {
 	Clock func() time.Time
 
 	driver   string // of database/sql; "" is sqlite
-	noBackup bool // before an upgrade
-	backup   bool // a file that Backup has made is accepted
-	pageSize int // bytes, of a new file; 0 is defaultPageSize
-	maxPages int // of the file; 0 is SQLite's own bound
+	noBackup bool   // before an upgrade
+	backup   bool   // a file that Backup has made is accepted
+	pageSize int    // bytes, of a new file; 0 is defaultPageSize
+	maxPages int    // of the file; 0 is SQLite's own bound
 }
 
 // Store is a store in a SQLite file. It is safe for concurrent use, and so is

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -173,7 +174,7 @@ func (u *unpacker) checkMessage(id int64, m *storedMessage) error {
 // missingError makes what is referred to and not there a damage.
 func missingError(what string, id int64, err error) error {
 	err = wrap(fmt.Sprintf("%s %d", what, id), err)
-	if storeErrorOf(err) == store.ErrNotFound { //nolint:errorlint // kindOf returns sentinels
+	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w: %s %d is missing", store.ErrCorrupt, what, id)
 	}
 	return err
