@@ -10,6 +10,8 @@ import (
 	"cel.dev/cel-go/common"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/interpreter"
+
+	"github.com/weir-run/weir/internal/lru"
 )
 
 // Program is a compiled expression. It is immutable and safe for concurrent use. Compiling
@@ -42,11 +44,48 @@ func Compile(src string) (*Program, error) {
 	if strings.TrimSpace(src) == "" {
 		return nil, &SyntaxError{0, "the expression is empty"}
 	}
+	if p := compiled.get(src); p != nil {
+		return p, nil
+	}
 	p := &Program{src: src}
 	if err := p.compile(); err != nil {
 		return nil, err
 	}
+	compiled.put(p)
 	return p, nil
+}
+
+// programCache has the programs that were compiled last. An expression is compiled when its
+// flow is checked and again for the node that evaluates it, and a flow may be read for
+// each run.
+type programCache struct {
+	mu       sync.Mutex
+	programs lru.Map[string, *Program]
+}
+
+// maxCompiled and maxCachedSource limit the cache: a program takes 5 kB of memory for a source of
+// 20 bytes, and 13 kB for one of 120.
+const (
+	maxCompiled     = 512
+	maxCachedSource = 300 // bytes
+)
+
+var compiled = programCache{programs: lru.Map[string, *Program]{Max: maxCompiled}} //nolint:gochecknoglobals // a cache of immutable values
+
+func (c *programCache) get(src string) *Program {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, _ := c.programs.Get(src)
+	return p
+}
+
+func (c *programCache) put(p *Program) {
+	if len(p.src) > maxCachedSource {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.programs.Put(p.src, p)
 }
 
 // Defer is Compile for an expression that is known to be valid, such as one of a validated

@@ -30,7 +30,7 @@ func corePackageRules() []PackageRule {
 	contracts := contractPackages()
 	return []PackageRule{
 		{"scrub", nil, "a text is taken out of another, whatever the two are"},
-		{"flow/expr", []string{"internal/excerpt"}, "expressions are evaluated by whoever has values; they know no flow"},
+		{"flow/expr", []string{"internal/excerpt", "internal/lru"}, "expressions are evaluated by whoever has values; they know no flow"},
 		{"flow/schema", nil, "whether a value fits a schema is a question of the two"},
 		{"flow", []string{"flow/expr", "flow/schema", "internal/excerpt"}, "a definition is read and checked without anything that runs it"},
 		{"flow/graph", []string{"flow", "internal/layered"}, "a drawing needs the definition alone"},

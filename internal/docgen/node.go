@@ -58,7 +58,8 @@ func factList(s *flow.TypeSpec) string {
 		list = append(list, "under settings that make it pure it runs on the run's own goroutine and before its start is durable, and `cache:` may stand on it")
 	case s.Replays && s.Inline:
 		list = append(list, "may run before its start is durable, since it has no effect and is the same when it is run again")
-	case s.PureFor != nil:
+	}
+	if s.PureFor != nil && s.InlineFor == nil && !s.Pure {
 		list = append(list, "`cache:` may stand on it under settings that make it pure")
 	}
 	if s.Inline && s.InlineFor == nil {

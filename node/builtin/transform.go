@@ -43,6 +43,7 @@ read the state as it was when the node started, also those under ` + "`state`" +
 			"state":  expressions("Expressions by the key of the state they are written to."),
 		}),
 		Check:    checkTransform,
+		Replays:  true,
 		Inline:   true,
 		PureFor:  func(with map[string]any) bool { return with["state"] == nil },
 		Writes:   func(with map[string]any) []string { return namesOf(with["state"]) },

@@ -218,6 +218,8 @@ func TestShortRunTakesTwoCommitsOrOne(t *testing.T) {
 		maxAllocations float64
 	}{
 		{"nothing outside", "a: {type: pure}, b: {type: pure, after: a}, c: {type: pure, after: b}", 1, 700},
+		{"transforms, one of which writes the state", `a: {type: transform, with: {expr: "1 + 1"}}, b: {type: transform, after: a, with: {state: {n: "3 + 4"}}}, ` +
+			`c: {type: transform, after: b, with: {expr: "state.n + 1"}}`, 1, 900},
 		{"a model call between", "a: {type: pure}, b: {type: llmRequest, after: a, in: {message: hello}}, c: {type: pure, after: b}", 2, 1400},
 	} {
 		t.Run(c.name, func(t *testing.T) {
