@@ -572,10 +572,24 @@ func (x *Execution) publish(see func(*hub)) {
 
 // publishTo makes readers of the parent and its ancestors see the run from now on.
 func (x *Execution) publishTo(parent *Execution, from int64) {
-	if parent == nil || !x.publishesTo.CompareAndSwap(nil, parent) {
+	if parent == nil {
+		return
+	}
+	before := x.publishesTo.Load()
+	if before != nil && (before == parent || !before.hasEnded()) || !x.publishesTo.CompareAndSwap(before, parent) {
 		return
 	}
 	parent.publish(func(h *hub) { h.attach(x.ID, from) })
+}
+
+// hasEnded reports whether the execution has ended.
+func (x *Execution) hasEnded() bool {
+	select {
+	case <-x.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // durableEvents is the number of the run's last durable event.
@@ -584,7 +598,7 @@ func (x *Execution) durableEvents() int64 { return x.m.first - 1 }
 // publishEnd publishes to readers of the parent what the run did, if they did not see it live, and that it is no
 // longer executed here.
 func (x *Execution) publishEnd() {
-	if s := x.m.run.Start; s != nil && s.Node != "" {
+	if s := x.m.run.Start; s != nil && originOf(s) != childrun.Root {
 		x.publishTo(x.local.Held(s.Parent), x.hub.start)
 	}
 	if parent := x.publishesTo.Load(); parent != nil {

@@ -17,7 +17,8 @@ import (
 //     replaces its output.
 type Item struct {
 	// Run is the id of the run to which the item belongs, and PathPrefix is the prefix of its paths in the tree of the
-	// watched run: "" for that run itself, "review>" for the child run of its node review.
+	// watched run: "" for that run itself, "review>" for the child run of its node review, "ask/tool#1>" for the flow
+	// that the first tool call of its node ask runs.
 	Run        string
 	PathPrefix string
 	// Number is the event's number in its run, from 1; 0 for live output.

@@ -251,9 +251,9 @@ func (r *reader) yieldCommit(run string, c *engine.Commit, to int64, end bool) (
 
 // yieldEvent yields the next event of a run, and notes the children that it starts or ends.
 func (r *reader) yieldEvent(it Item) bool {
-	rep, reported := it.Event.(*engine.ChildReported)
-	if reported = reported && rep.Status.Ended(); reported {
-		if f := r.runPosition(rep.Run); f != nil && !f.ended && !r.yieldJournal(rep.Run, lastEvent, true) {
+	endedRuns, again := r.endedRuns(&it)
+	for _, run := range endedRuns {
+		if f := r.runPosition(run); f != nil && !f.ended && !r.yieldJournal(run, lastEvent, true) {
 			return false
 		}
 	}
@@ -263,19 +263,52 @@ func (r *reader) yieldEvent(it Item) bool {
 			f.ended = terminal(it.Event)
 		}
 	})
-	if reported && rep.Status != engine.Failed { // a failed one can continue
-		r.dropRun(rep.Run)
+	for _, run := range endedRuns {
+		if !again {
+			r.dropRun(run)
+		}
 	}
-	if e, ok := it.Event.(*engine.NodeWaiting); ok {
-		above := r.runPosition(it.Run).pathPrefix
+	above := r.runPosition(it.Run).pathPrefix
+	switch e := it.Event.(type) {
+	case *engine.NodeWaiting:
 		for _, i := range e.Interrupts {
-			if i.Child != nil && r.runPosition(i.Child.Run) == nil {
-				r.ownRuns()
-				r.at.runs = append(r.at.runs, runPosition{run: i.Child.Run, pathPrefix: above + e.Path + ">", parent: it.Run})
+			if i.Child != nil {
+				r.addRun(runPosition{run: i.Child.Run, pathPrefix: above + e.Path + ">", parent: it.Run})
 			}
+		}
+	case *engine.NoteRecorded:
+		if t, ok := toolRunOf(e); ok {
+			r.addRun(runPosition{run: t.run, pathPrefix: above + t.effect + ">", parent: it.Run, last: t.events})
 		}
 	}
 	return r.yieldItem(it)
+}
+
+// endedRuns returns the child runs whose end an event reports, and whether they can continue: a run that failed can.
+func (r *reader) endedRuns(it *Item) (runs []string, again bool) {
+	switch e := it.Event.(type) {
+	case *engine.ChildReported:
+		if e.Status.Ended() {
+			return []string{e.Run}, e.Status == engine.Failed
+		}
+	case *engine.EffectCompleted: // of a tool call; an attempt that was cancelled may have left a run of its own
+		prefix := r.runPosition(it.Run).pathPrefix + e.Key + ">"
+		for i := range r.at.runs {
+			if f := &r.at.runs[i]; f.parent == it.Run && f.pathPrefix == prefix {
+				runs = append(runs, f.run)
+			}
+		}
+		return runs, e.Error != nil
+	}
+	return nil, false
+}
+
+// addRun notes a child run that begins, or continues.
+func (r *reader) addRun(child runPosition) {
+	if r.runPosition(child.run) == nil {
+		r.ownRuns()
+		r.at.runs = append(r.at.runs, child)
+	}
 }
 
 func (r *reader) runPosition(run string) *runPosition {

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/internal/weirkit"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/tool"
 )
 
@@ -54,6 +55,9 @@ func (b *streamingModel) Generate(ctx context.Context, req *llm.Request, emit fu
 	}
 	if last.Role == convo.User && strings.Contains(last.Text, "look") {
 		m.Calls = []convo.Call{{ID: "c", Name: "look", Arguments: "{}"}}
+		if strings.Contains(last.Text, "helper") {
+			m.Calls = []convo.Call{{ID: "c", Name: "helper", Arguments: "{}"}, {ID: "d", Name: "helper", Arguments: "{}"}}
+		}
 		emit(llm.Chunk{Call: &m.Calls[0]})
 	}
 	return &llm.Response{Message: m, Usage: llm.Usage{Input: 1, Output: 1}}, nil
@@ -81,6 +85,16 @@ nodes:
 outputs: {said: "{{ then.text }}"}
 `
 
+const streamedTool = `
+weir: 1
+name: helper
+context: {model: p/m}
+nodes:
+  own: {type: llmRequest, retry: {attempts: 6, backoff: 1ms}, in: {message: look, tools: [look]}}
+  low: {type: flow, after: own, in: {name: Ed}, with: {flow: low}}
+outputs: {said: "{{ low.said }}"}
+`
+
 const streamedRoot = `
 weir: 1
 name: top
@@ -96,7 +110,9 @@ nodes:
         nodes: {one: {type: flow, in: {name: "{{ inputs.item }}"}, with: {flow: low}}}
         outputs: {said: "{{ one.said }}"}
   mid: {type: flow, after: first, with: {flow: middle}}
-  end: {type: llmRequest, after: [mid, each], retry: {attempts: 6, backoff: 1ms}, in: {message: end}}
+  asks: {type: llmRequest, retry: {attempts: 6, backoff: 1ms}, in: {message: look with the helper, tools: [helper]}}
+  calls: {type: tool, after: first, with: {tool: helper}}
+  end: {type: llmRequest, after: [mid, each, asks, calls], retry: {attempts: 6, backoff: 1ms}, in: {message: end}}
 outputs: {text: "{{ end.text }}"}
 `
 
@@ -108,15 +124,16 @@ type streamState struct {
 	open     map[string]string // live text by run and effect
 	final    map[string]string // texts of completed effects
 	children map[string]int    // 1 where a child was started, 2 once it has reported its end
+	calls    map[string]string // runs of tool calls by the call's run and effect
 }
 
 func newStreamState(t *testing.T, who string) *streamState {
 	t.Helper()
-	return &streamState{t, who, map[string]int64{}, map[string]string{}, map[string]string{}, map[string]int{}}
+	return &streamState{t, who, map[string]int64{}, map[string]string{}, map[string]string{}, map[string]int{}, map[string]string{}}
 }
 
 func (s *streamState) clone(who string) *streamState {
-	return &streamState{s.t, who, maps.Clone(s.last), maps.Clone(s.open), maps.Clone(s.final), maps.Clone(s.children)}
+	return &streamState{s.t, who, maps.Clone(s.last), maps.Clone(s.open), maps.Clone(s.final), maps.Clone(s.children), maps.Clone(s.calls)}
 }
 
 func (s *streamState) apply(it *weir.Item) {
@@ -153,11 +170,20 @@ func (s *streamState) event(it *weir.Item) {
 				s.children[i.Child.Run] = 1
 			}
 		}
+	case *engine.NoteRecorded:
+		if o, ok := e.Value.(map[string]any); ok && strings.Contains(e.Key, "/run:") {
+			run, _ := o["run"].(string)
+			s.children[run] = 1
+			s.calls[it.Run+" "+o["effect"].(string)] = run
+		}
 	case *engine.ChildReported:
 		if e.Status.Ended() {
 			s.children[e.Run] = 2
 		}
 	case *engine.EffectCompleted:
+		if run := s.calls[it.Run+" "+e.Key]; run != "" {
+			s.children[run] = 2
+		}
 		s.completed(it.Run+" "+e.Key, e)
 	}
 }
@@ -190,11 +216,12 @@ func (s *streamState) done(st weir.Store) {
 		s.t.Errorf("%s: live text is left over: %q", s.who, s.open)
 	}
 	want := newStreamState(s.t, s.who)
-	ids, err := st.FindRunIDs(s.t.Context(), "top")
+	runs, err := st.Runs(s.t.Context(), store.Filter{Limit: 1000})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, id := range ids {
+	for i := range runs {
+		id := runs[i].ID
 		for c, err := range st.Commits(s.t.Context(), id, 0) {
 			if err != nil {
 				s.t.Fatal(err)
@@ -282,8 +309,14 @@ func openStreaming(t *testing.T, path string, seed uint64) (*weir.Weir, *weir.Fl
 		t.Fatal(err)
 	}
 	look.ReadOnly = true
+	parser := weirkit.Open(t, weir.Options{Tools: []*weir.Tool{look}})
+	helper, err := parser.Parse("helper", []byte(streamedTool), weirkit.Parse(t, parser, streamedChild))
+	if err != nil {
+		t.Fatal(err)
+	}
 	w, err := weir.Open(weir.Options{
 		Store: st, Providers: map[string]weir.Provider{"p": &streamingModel{tries: map[string]int{}, seed: seed}}, Tools: []*weir.Tool{look},
+		Flows: []weir.FlowTool{{Flow: helper, Description: "Helps."}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -187,12 +187,22 @@ func (l *Local) startOrJoinToolRun(ctx context.Context, x *Execution, c *toolRun
 			continue // what it has spent is charged
 		}
 		c.run = row.ID
+		if err := x.noteToolRun(ctx, c, row.Events); err != nil {
+			return nil, err
+		}
 		y, err := l.joinToolRun(ctx, x, c, p, b)
 		if err != nil || !y.cancelling(ctx) {
 			return y, err
 		}
 	}
 	c.run = toolRunID(c.caller, c.key, c.attempt)
+	row, err := l.store.Run(ctx, c.run)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	if err := x.noteToolRun(ctx, c, row.Events); err != nil {
+		return nil, err
+	}
 	return l.joinToolRun(ctx, x, c, p, b)
 }
 
@@ -227,6 +237,7 @@ func (l *Local) joinToolRun(ctx context.Context, x *Execution, c *toolRun, p *Pr
 func (l *Local) startToolRun(ctx context.Context, x *Execution, c *toolRun, p *Program, b *StartOptions) (*Execution, error) {
 	lend := func(y *Execution) {
 		y.m.ledger.attachCaller(&x.m.ledger, c, y.m.run.CommittedUsage())
+		y.publishTo(x, y.durableEvents())
 		if y.parentLink.link.Lend() {
 			y.parentLink.markReady()
 		}
