@@ -88,6 +88,10 @@ type Options struct {
 	// values mean the defaults: 10 minutes until the answer begins, 5 minutes without
 	// anything new, an hour in all. A call that exceeds one fails with model_timeout.
 	Timeouts map[string]llm.Timeouts
+	// Breakers say when the models of a provider, by its name, are not called for a while
+	// because they fail. By default a model pauses for a minute after 5 failures within 5
+	// minutes, if these are at least half of its calls; calls then fail with breaker_open.
+	Breakers map[string]llm.Breaker
 	// Tools are the tools that flows may offer to models.
 	Tools []*Tool
 	// Flows are flows that other flows may offer to models as tools.
@@ -211,7 +215,7 @@ func Open(o Options) (*Weir, error) {
 		Services: runner.Services{
 			LLM: llm.NewService(llm.Options{
 				Providers: maps.Clone(o.Providers), Replay: o.Replay, Models: o.Models, Limits: o.Limits,
-				Timeouts: maps.Clone(o.Timeouts), Logger: o.Logger, Stopped: stops.New(w.store).Find,
+				Timeouts: maps.Clone(o.Timeouts), Breakers: maps.Clone(o.Breakers), Logger: o.Logger, Stopped: stops.New(w.store).Find,
 			}),
 			Tools: w.tools, Executors: executors, Cache: cache{w.store}, HTTP: o.HTTP, Secret: o.Secrets, Grants: o.Grants,
 		},

@@ -92,7 +92,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	}
 	cfg := o.Config
 	w := weir.Options{
-		Providers: providers(cfg), Timeouts: timeouts(cfg), Logger: o.Logger, Parallel: cfg.Parallel,
+		Providers: providers(cfg), Timeouts: timeouts(cfg), Breakers: breakers(cfg), Logger: o.Logger, Parallel: cfg.Parallel,
 		Models: models(cfg), Limits: llm.NewLimits(cfg.Limits), Secrets: cfg.Secret, Executors: Executors(cfg, o.Sandboxes), Recover: o.Recover,
 	}
 	w.Models.Logger = o.Logger

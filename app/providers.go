@@ -31,6 +31,15 @@ func timeouts(cfg *config.Config) map[string]llm.Timeouts {
 	return out
 }
 
+// breakers returns the configured settings of circuit breakers, by provider.
+func breakers(cfg *config.Config) map[string]llm.Breaker {
+	out := make(map[string]llm.Breaker, len(cfg.Providers))
+	for name, p := range cfg.Providers {
+		out[name] = llm.Breaker(p.Breaker)
+	}
+	return out
+}
+
 // models returns the catalogue of models. A provider with a name of its own has the models
 // of the vendor of its type.
 func models(cfg *config.Config) *llm.Catalogue {

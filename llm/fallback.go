@@ -24,7 +24,7 @@ type Fallback struct {
 func FallbackCodes() []string {
 	return []string{
 		engine.CodeModelOverloaded, engine.CodeModelRateLimited, engine.CodeModelTimeout,
-		engine.CodeModelUnavailable, engine.CodeModelContextLength,
+		engine.CodeModelUnavailable, engine.CodeModelContextLength, engine.CodeBreakerOpen,
 	}
 }
 
@@ -71,6 +71,9 @@ func (t *turn) fallsBackOn(code string) bool {
 	on := t.Fallback.On
 	if on == nil {
 		on = FallbackCodes()
+	}
+	if code == engine.CodeBreakerOpen && slices.ContainsFunc(OutageCodes(), func(c string) bool { return slices.Contains(on, c) }) {
+		return true // one of these has opened it
 	}
 	return slices.Contains(on, code)
 }

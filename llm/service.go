@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/breaker"
 	"github.com/weir-run/weir/tool"
 )
 
@@ -24,7 +25,10 @@ type Service struct {
 	timeouts  map[string]Timeouts
 	views     *convo.Views
 	digests   digestCache
-	log       *slog.Logger
+	breakers  *breaker.Set
+	// breakerSettings are those of the providers, by name.
+	breakerSettings map[string]Breaker
+	log             *slog.Logger
 }
 
 // Options configure a Service.
@@ -42,6 +46,8 @@ type Options struct {
 	Stopped func(ctx context.Context, provider, model string) (*Stop, error)
 	// Timeouts limit calls, by provider; see there for the defaults.
 	Timeouts map[string]Timeouts
+	// Breakers say when models are not called for a while, by provider.
+	Breakers map[string]Breaker
 	// Logger logs failed tries; nil means none.
 	Logger *slog.Logger
 }
@@ -63,8 +69,8 @@ func NewService(o Options) *Service {
 	}
 	return &Service{
 		providers: maps.Clone(o.Providers), replay: o.Replay, models: o.Models, limits: o.Limits, stopped: o.Stopped,
-		timeouts: maps.Clone(o.Timeouts),
-		views:    convo.NewViews(0), log: o.Logger,
+		timeouts: maps.Clone(o.Timeouts), breakers: breaker.NewSet(), breakerSettings: maps.Clone(o.Breakers),
+		views: convo.NewViews(0), log: o.Logger,
 	}
 }
 

@@ -253,7 +253,7 @@ func (t *turn) call(req *Request) (*Response, error) {
 		req.Failed, req.fallsBackOn = t.failed, t.fallsBackOn
 	}
 	resp, err := t.host.ModelCall(req, func(ctx context.Context, key string) (*Response, error) {
-		resp, err := t.service.call(ctx, t.host.Run(), t.provider, *req, key, t.host.Emit, t.usageOf)
+		resp, err := t.service.guardedCall(ctx, t.host.Run(), t.provider, *req, key, t.host.Emit, t.usageOf)
 		if err != nil {
 			return resp, err
 		}

@@ -65,6 +65,14 @@ type Provider struct {
 	Summary      string `json:"summary"`
 	// Timeouts bound how long an answer may take; zero values are the defaults.
 	Timeouts Timeouts `json:"timeouts"`
+	// Breaker says when a model that fails is not called for a while; zero values are the defaults.
+	Breaker Breaker `json:"breaker"`
+}
+
+// Breaker has the fields of llm.Breaker.
+type Breaker struct {
+	Failures int           `json:"failures"`
+	Pause    time.Duration `json:"pause"`
 }
 
 // Timeouts are those of llm.Timeouts.

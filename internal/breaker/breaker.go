@@ -1,133 +1,153 @@
-package codegen
+// Package breaker stops calls to what fails repeatedly. One circuit breaker for each name
+// counts the calls of a process.
+//
+// It must not know what is called: models and executors pass in which errors are outages.
+package breaker
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
-
-	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/sandbox"
 )
 
-// The circuit breaker of an executor or a model opens when at least breakerFailures calls
-// within breakerWindow were outages, and those were at least half of the calls. After
-// breakerOpenTime it lets one trial call through.
+// The defaults of Settings, and the time over which calls are counted.
 const (
-	breakerFailures = 5
-	breakerWindow   = 300 * time.Second
-	breakerBucket   = 30 * time.Second
-	breakerOpenTime = 60 * time.Second
+	DefaultFailures = 5
+	DefaultPause    = time.Minute
+	Window          = 5 * time.Minute
+
+	bucket = 30 * time.Second
 )
 
-// CircuitBreakers stop nodes from calling executors and models that fail repeatedly: one
-// breaker for each name. All runs of a process share them.
-type CircuitBreakers struct {
+// Settings say when a breaker opens.
+type Settings struct {
+	// Failures is the number of outages within Window after which the breaker opens, if they
+	// are at least half of the calls; 0 means DefaultFailures, and a negative number never.
+	Failures int
+	// Pause is how long an open breaker refuses calls before it lets a trial call through;
+	// 0 means DefaultPause.
+	Pause time.Duration
+}
+
+func (s Settings) orDefaults() Settings {
+	if s.Failures == 0 {
+		s.Failures = DefaultFailures
+	}
+	if s.Pause <= 0 {
+		s.Pause = DefaultPause
+	}
+	return s
+}
+
+// Outcome says what a call means for the breaker.
+type Outcome int
+
+// The outcomes of a call.
+const (
+	// Answered means that what was called works, even if it refused the call.
+	Answered Outcome = iota
+	// Outage means that it is out of order.
+	Outage
+	// Neutral calls say nothing about it, such as one that was cancelled.
+	Neutral
+)
+
+// Open is the error of a call that an open breaker refuses. The call was not made.
+type Open struct {
+	Name     string
+	Failures int
+	// Until is when the next call is let through, and Last the newest outage.
+	Until time.Time
+	Last  error
+}
+
+// Error names what is not called. It does not quote the last error.
+func (e *Open) Error() string {
+	return fmt.Sprintf("%s has failed %d times within %d seconds and is not called for now", e.Name, e.Failures, int(Window.Seconds()))
+}
+
+// Set has a breaker for each name. It is safe for concurrent use; nil has none.
+type Set struct {
 	mu  sync.Mutex
 	all map[string]*breaker
 }
 
 type breaker struct {
-	circuit *gobreaker.CircuitBreaker[any]
+	settings Settings
+	circuit  *gobreaker.TwoStepCircuitBreaker[struct{}]
 
 	mu    sync.Mutex
 	last  error     // the newest outage
 	until time.Time // when an open breaker lets a call through
 }
 
-// NewCircuitBreakers returns closed breakers.
-func NewCircuitBreakers() *CircuitBreakers { return &CircuitBreakers{all: make(map[string]*breaker)} }
+// NewSet returns closed breakers.
+func NewSet() *Set { return &Set{all: make(map[string]*breaker)} }
 
-func (b *CircuitBreakers) get(name string) *breaker {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if c := b.all[name]; c != nil {
+// The outcomes as errors, which is how gobreaker reads them.
+var (
+	errOutage  = errors.New("outage")
+	errNeutral = errors.New("neutral")
+)
+
+func (s *Set) get(name string, set Settings) *breaker {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.all[name]; c != nil {
 		return c
 	}
-	c := &breaker{}
-	c.circuit = gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
-		Name: name, Interval: breakerWindow, BucketPeriod: breakerBucket, Timeout: breakerOpenTime,
+	c := &breaker{settings: set}
+	c.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		Name: name, Interval: Window, BucketPeriod: bucket, Timeout: set.Pause,
 		ReadyToTrip: func(n gobreaker.Counts) bool {
-			return n.TotalFailures >= breakerFailures && 2*n.TotalFailures >= n.Requests
+			return int(n.TotalFailures) >= set.Failures && 2*n.TotalFailures >= n.Requests
 		},
-		IsSuccessful: func(err error) bool { return !isOutage(err) },
-		IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) },
+		IsExcluded: func(err error) bool { return errors.Is(err, errNeutral) },
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			if to == gobreaker.StateOpen {
-				c.setOpen()
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.until = time.Now().Add(set.Pause)
 			}
 		},
 	})
-	b.all[name] = c
+	s.all[name] = c
 	return c
 }
 
-func (c *breaker) setOpen() {
+// refusal is the error of a call that is not made.
+func (c *breaker) refusal(name string) *Open {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.until = time.Now().Add(breakerOpenTime)
+	return &Open{Name: name, Failures: c.settings.Failures, Until: c.until, Last: c.last}
 }
 
-func (c *breaker) setLastError(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last = err
-}
-
-// openError is the error of a call that an open breaker refuses.
-func (c *breaker) openError(name string) *engine.Error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e := &engine.Error{
-		Code:    engine.CodeBreakerOpen,
-		Message: fmt.Sprintf("%s has failed %d times within %d seconds and is not called for now", name, breakerFailures, int(breakerWindow.Seconds())),
-		Hint:    "retry the node after " + c.until.UTC().Format(time.RFC3339),
-	}
-	if c.last != nil {
-		e.Message += "; the last error: " + c.last.Error()
-	}
-	return e
-}
-
-// callGuarded makes a call unless the breaker of that name is open, which is the error
-// breaker_open.
-func callGuarded[T any](b *CircuitBreakers, name string, call func() (T, error)) (T, error) {
-	if b == nil {
+// Call makes a call unless the breaker of that name is open; the error is then *Open. The
+// first call with a name sets its settings. Judge says what the result of the call means.
+func Call[T any](s *Set, name string, set Settings, judge func(error) Outcome, call func() (T, error)) (out T, err error) {
+	if set = set.orDefaults(); s == nil || set.Failures < 0 {
 		return call()
 	}
-	c := b.get(name)
-	var out T
-	_, err := c.circuit.Execute(func() (any, error) {
-		var err error
-		out, err = call()
-		if isOutage(err) {
-			c.setLastError(err)
-		}
-		return nil, err
-	})
-	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
-		return out, c.openError(name)
+	c := s.get(name, set)
+	done, refused := c.circuit.Allow()
+	if refused != nil {
+		return out, c.refusal(name)
+	}
+	outcome := errNeutral // of a call that panics
+	defer func() { done(outcome) }()
+	out, err = call()
+	switch judge(err) {
+	case Outage:
+		outcome = errOutage
+		c.mu.Lock()
+		c.last = err
+		c.mu.Unlock()
+	case Answered:
+		outcome = nil
+	case Neutral:
 	}
 	return out, err
-}
-
-// isOutage reports whether an error means that an executor or a model is out of order, as
-// opposed to an invalid request.
-func isOutage(err error) bool {
-	var s *sandbox.Error
-	var m *llm.Error
-	switch {
-	case errors.As(err, &s):
-		return s.Code == engine.CodeSandboxFailed || s.Code == engine.CodeSandboxUnavailable
-	case errors.As(err, &m):
-		switch m.Code {
-		case engine.CodeModelOverloaded, engine.CodeModelUnavailable, engine.CodeModelTimeout, engine.CodeModelAuth, engine.CodeModelRateLimited:
-			return true
-		}
-	}
-	return false
 }

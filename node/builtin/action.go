@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/internal/breaker"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/node/codegen"
 )
@@ -14,7 +15,7 @@ type actionNode struct {
 	PromptSettings
 }
 
-func actionType(b *codegen.CircuitBreakers) node.Type {
+func actionType(b *breaker.Set) node.Type {
 	return withBreakers(b, define[actionNode](&flow.TypeSpec{
 		Name:     "action",
 		Aliases:  []string{"code"},
@@ -130,15 +131,15 @@ outputs: {message: "{{ check.message }}"}
 }
 
 // useBreakers gives the settings the breakers of the process.
-func (s *CodeSettings) useBreakers(b *codegen.CircuitBreakers) { s.breakers = b }
+func (s *CodeSettings) useBreakers(b *breaker.Set) { s.breakers = b }
 
 // withBreakers is a type whose nodes share breakers.
-func withBreakers(b *codegen.CircuitBreakers, t node.Type) node.Type {
+func withBreakers(b *breaker.Set, t node.Type) node.Type {
 	inner := t.(*definedType)
 	return &definedType{spec: inner.spec, prepare: func(with map[string]any) (node.Node, error) {
 		n, err := inner.prepare(with)
 		if s, ok := n.(interface {
-			useBreakers(b *codegen.CircuitBreakers)
+			useBreakers(b *breaker.Set)
 		}); ok && err == nil {
 			s.useBreakers(b)
 		}

@@ -8,13 +8,13 @@ package builtin
 import (
 	"fmt"
 
+	"github.com/weir-run/weir/internal/breaker"
 	"github.com/weir-run/weir/node"
-	"github.com/weir-run/weir/node/codegen"
 )
 
 // Types lists the types of this package, for a catalogue that adds its own.
 func Types() []node.Type {
-	breakers := codegen.NewCircuitBreakers()
+	breakers := breaker.NewSet()
 	return []node.Type{
 		startType(),
 		userInputType(),

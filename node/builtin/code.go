@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/internal/breaker"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/node/codegen"
 )
@@ -49,7 +50,7 @@ type CodeSettings struct {
 	Timeout  *duration           `json:"timeout"`
 	Files    map[string]template `json:"files"`
 
-	breakers *codegen.CircuitBreakers
+	breakers *breaker.Set
 }
 
 // withCodeSettings adds the settings of CodeSettings.
@@ -158,7 +159,7 @@ func notBeside(with map[string]any, beside string, names ...string) []flow.Probl
 
 // job is what the settings say of one execution.
 func (s *CodeSettings) job(ctx *node.Ctx) (*codegen.Job, error) {
-	j := &codegen.Job{Language: s.Language, Executor: s.Executor, Timeout: defaultCodeTime, CircuitBreakers: s.breakers}
+	j := &codegen.Job{Language: s.Language, Executor: s.Executor, Timeout: defaultCodeTime, Breakers: s.breakers}
 	if j.Language == "" {
 		j.Language = languageOf(s.Executor)
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/internal/breaker"
 	"github.com/weir-run/weir/node"
-	"github.com/weir-run/weir/node/codegen"
 )
 
 // decisionNode takes the branch that an expression names, or code.
@@ -52,7 +52,7 @@ func branchName(v engine.Value) (string, bool) {
 	return "", false
 }
 
-func decisionType(b *codegen.CircuitBreakers) node.Type {
+func decisionType(b *breaker.Set) node.Type {
 	return withBreakers(b, define[decisionNode](&flow.TypeSpec{
 		Name:     "decision",
 		Category: "control",

@@ -81,5 +81,5 @@ func (n *FallbackSettings) fallback() *llm.Fallback {
 // compares the codes with llm.FallbackCodes.
 const fallbackDoc = "| `models` | models as `provider/model`, at least two, in place of `model`: the next one is asked if one fails; see [fallback](../fallback.md) |\n" +
 	"| `on` | the codes of the failures after which the next model is asked (default `model_overloaded`, `model_rate_limited`, `model_timeout`, " +
-	"`model_unavailable`, `model_context_length`) |\n" +
+	"`model_unavailable`, `model_context_length`, `breaker_open`) |\n" +
 	"| `callTimeout` | `{first, idle, total}`: how long one model call may take until its answer begins, without anything arriving, and in all, in place of the provider's `timeouts` (`model_timeout`) |\n"

@@ -89,7 +89,7 @@ func (j *Job) run(c context.Context, ctx *node.Ctx, purpose, code, key string) (
 	defer done()
 	job.Files = files
 	job.OnOutput = func(stdout, stderr string) { ctx.Emit(llm.Chunk{Effect: key, Stdout: stdout, Stderr: stderr}) }
-	r, err := callGuarded(j.CircuitBreakers, "executor "+x.Name(), func() (*sandbox.Result, error) { return x.Run(c, job) })
+	r, err := callExecutor(j.Breakers, x.Name(), func() (*sandbox.Result, error) { return x.Run(c, job) })
 	if r != nil {
 		*out = Execution{
 			Updates: r.Set, Delete: r.Delete, Branch: r.Branch, Message: r.Message, Printed: r.Printed, Stdout: r.Stdout, Stderr: r.Stderr,

@@ -56,7 +56,7 @@ func (k *codeWriting) problems() (list []string, micros int64, err error) {
 				return node.Outcome{}, err
 			}
 			begin := time.Now()
-			found, err := callGuarded(k.CircuitBreakers, "executor "+x.Name(), func() ([]sandbox.Problem, error) {
+			found, err := callExecutor(k.Breakers, x.Name(), func() ([]sandbox.Problem, error) {
 				return x.Check(c, k.sandboxJob(k.ctx, k.code))
 			})
 			if failed, ok := errors.AsType[*sandbox.Error](err); ok {

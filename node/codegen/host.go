@@ -14,11 +14,9 @@ import (
 // microseconds, so that a re-entered attempt reads the same value.
 const durationField = "us"
 
-// agentHost is the llm.Host of one agent's turn. It refuses calls of models with an open
-// circuit breaker, and records the model and the duration.
+// agentHost is the llm.Host of one agent's turn. It records the model and the duration.
 type agentHost struct {
 	llm.Host
-	breakers *CircuitBreakers
 	onEffect func()
 	model    string
 	micros   int64
@@ -36,7 +34,7 @@ func (h *agentHost) ModelCall(
 	resp, err := h.Host.ModelCall(req, func(ctx context.Context, key string) (*llm.Response, error) {
 		h.onEffect()
 		begin := time.Now()
-		resp, err := callGuarded(h.breakers, "model "+h.model, func() (*llm.Response, error) { return do(ctx, key) })
+		resp, err := do(ctx, key)
 		if resp != nil {
 			resp.Message.Metadata = convo.Metadata{durationField: time.Since(begin).Microseconds()}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/breaker"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/sandbox"
 )
@@ -24,8 +25,8 @@ type Job struct {
 	Branches []string
 	// Files are the files that the code may read, with their names in the code.
 	Files []File
-	// CircuitBreakers stop calls of what fails repeatedly; nil means none.
-	CircuitBreakers *CircuitBreakers
+	// Breakers stop calls of executors that fail repeatedly; nil means none.
+	Breakers *breaker.Set
 
 	// onEffect, if set, is called when an effect completes that was not recorded before.
 	onEffect func()

@@ -34,6 +34,12 @@ func (s *learningCase) setTurns(texts ...string) {
 
 func newLearningCase(t *testing.T, executors ...sandbox.Executor) *learningCase {
 	t.Helper()
+	return openLearningCase(t, false, executors...)
+}
+
+// openLearningCase is newLearningCase. Live models are called like those of a vendor.
+func openLearningCase(t *testing.T, live bool, executors ...sandbox.Executor) *learningCase {
+	t.Helper()
 	x := python.New(python.Options{})
 	if err := x.Probe(t.Context()); err != nil {
 		t.Skipf("code cannot be isolated here: %v", err)
@@ -43,7 +49,11 @@ func newLearningCase(t *testing.T, executors ...sandbox.Executor) *learningCase 
 	}
 	s := &learningCase{t: t, model: &scriptedModel{}}
 	var err error
-	if s.w, err = weir.Open(weir.Options{Replay: s.model, Executors: executors}); err != nil {
+	o := weir.Options{Replay: s.model, Executors: executors}
+	if live {
+		o.Replay, o.Providers = nil, map[string]weir.Provider{"script": s.model}
+	}
+	if s.w, err = weir.Open(o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -306,7 +316,7 @@ func TestCodeErrorsDoNotOpenTheBreaker(t *testing.T) {
 }
 
 func TestFailingModelOpensItsBreaker(t *testing.T) {
-	s := newLearningCase(t)
+	s := openLearningCase(t, true)
 	for range 5 {
 		s.model.Provider = recorded.NewScriptedTurns([]weirtest.Turn{weirtest.Fails(engine.CodeModelUnavailable)}, nil)
 		if r, _ := s.run(readingFlow, invoice()); r.Error == nil || r.Error.Code != engine.CodeModelUnavailable {

@@ -231,7 +231,7 @@ func (k *codeWriting) ask(number int, system, message string, schema map[string]
 	if number == stepGenerate {
 		t.Tools, t.MaxSteps, t.StopAtMax = k.Tools, k.MaxSteps, k.StopAtMax
 	}
-	h := &agentHost{Host: k.ctx.LLMHost(), breakers: k.CircuitBreakers, onEffect: k.effectStarted}
+	h := &agentHost{Host: k.ctx.LLMHost(), onEffect: k.effectStarted}
 	r, err := k.ctx.LLM().Turn(k.ctx, h, t)
 	a.model, a.micros, a.usage = h.model, h.micros, h.totalUsage()
 	if number == stepGenerate || k.model == "" {
