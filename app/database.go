@@ -53,7 +53,7 @@ func OpenDatabase(ctx context.Context, name string, o DatabaseOptions) (*Databas
 	}
 	s, err := open(ctx, name, sqlite.Options{Untrusted: o.Untrusted})
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, err)
+		return nil, err // which names the file
 	}
 	return &Database{Full: store.Complete(s), Note: s.Note()}, nil
 }

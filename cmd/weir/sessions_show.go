@@ -11,6 +11,8 @@ import (
 
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/store"
 )
 
@@ -20,6 +22,7 @@ type sessionReport struct {
 	Runs    []app.RunRow     `json:"runs"`
 	Waiting []app.QueuedRow  `json:"waiting"` // the next first
 	State   []stateRow       `json:"state"`
+	CutOff  []cutOffRow      `json:"cutOff"` // of the runs shown
 	History []app.MessageRow `json:"history,omitempty"`
 }
 
@@ -37,7 +40,8 @@ func (p *cli) showSessionCommand() *cobra.Command {
 		Long: `Show a session: its newest rounds, its waiting messages and its state. With --messages, print the
 whole history, including messages that models are not shown any more. Positions count
 from 0; the position of --to is not included. Messages of failed and cancelled rounds are
-marked.`,
+marked. Answers that were cut off when a round was cancelled are shown with it, and are not
+part of the history.`,
 		Example: `  weir sessions show 01kafw --messages
   weir sessions show 01kafw --messages --from 100 --to 120 --json`,
 		Args:              exactArgs("SESSION"),
@@ -88,8 +92,12 @@ func (p *cli) showSession(ctx context.Context, desk *application, s *store.Sessi
 			return err
 		}
 	}
+	cut, err := cutOffsOf(ctx, desk, rounds)
+	if err != nil {
+		return err
+	}
 	if o.json {
-		shown := sessionReport{SessionRow: app.SessionRowOf(s), Runs: []app.RunRow{}, Waiting: app.QueuedRows(waiting), State: stateRows(state)}
+		shown := sessionReport{SessionRow: app.SessionRowOf(s), Runs: []app.RunRow{}, Waiting: app.QueuedRows(waiting), State: stateRows(state), CutOff: cut}
 		for i := range rounds {
 			shown.Runs = append(shown.Runs, app.RunRowOf(&rounds[i]))
 		}
@@ -109,6 +117,7 @@ func (p *cli) showSession(ctx context.Context, desk *application, s *store.Sessi
 		fmt.Fprintln(p.out)
 		p.printRounds(rounds)
 	}
+	p.printCutOffs(cut)
 	if len(waiting) > 0 {
 		fmt.Fprintln(p.out)
 		p.printQueued(waiting)
@@ -156,6 +165,45 @@ func (p *cli) printSession(ctx context.Context, desk *application, s *store.Sess
 		fmt.Fprintln(p.out, st.ask.Render("now")+"  "+stands)
 	}
 	return nil
+}
+
+// cutOffRow is an answer that was cut off, as `weir sessions show --json` prints it.
+type cutOffRow struct {
+	Run   string `json:"run"`
+	Round int    `json:"round"`
+	history.CutOff
+}
+
+// cutOffsOf returns the answers that were cut off in cancelled rounds, oldest first.
+func cutOffsOf(ctx context.Context, desk *application, rounds []store.Run) ([]cutOffRow, error) {
+	rows := []cutOffRow{}
+	for i := len(rounds) - 1; i >= 0; i-- {
+		r := &rounds[i]
+		if r.Head.Status != engine.Cancelled {
+			continue
+		}
+		v, err := desk.Inspect(ctx, r.ID, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range history.CutOffs(v) {
+			rows = append(rows, cutOffRow{r.ID, r.Round, c})
+		}
+	}
+	return rows, nil
+}
+
+// printCutOffs shows the answers that were cut off.
+func (p *cli) printCutOffs(list []cutOffRow) {
+	if len(list) == 0 {
+		return
+	}
+	t := p.table("ROUND CUT_OFF PARTIAL_ANSWER")
+	for _, c := range list {
+		t.row(fmt.Sprint(c.Round), c.Node, shorten(c.Text, 100))
+	}
+	fmt.Fprintln(p.out)
+	t.print()
 }
 
 func (p *cli) printRounds(list []store.Run) {

@@ -247,22 +247,16 @@ func (p *cli) printRun(v *runner.RunView, above string, stopped bool) {
 
 // printPartial shows the answers that were cut off when their nodes were cancelled.
 func (p *cli) printPartial(v *runner.RunView) {
+	list := history.CutOffs(v)
+	if len(list) == 0 {
+		return
+	}
 	t := p.table("CUT_OFF PARTIAL_ANSWER")
-	some := false
-	for _, c := range v.Commits {
-		for _, e := range c.Events {
-			if n, ok := e.(*engine.NoteRecorded); ok {
-				if text, ok := runner.PartialOf(n); ok {
-					t.row(n.Path, shorten(text, 100))
-					some = true
-				}
-			}
-		}
+	for _, c := range list {
+		t.row(c.Node, shorten(c.Text, 100))
 	}
-	if some {
-		fmt.Fprintln(p.out)
-		t.print()
-	}
+	fmt.Fprintln(p.out)
+	t.print()
 }
 
 func (p *cli) printNodes(c *history.Timeline) {

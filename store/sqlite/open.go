@@ -35,9 +35,22 @@ const defaultPageSize = 4096 // bytes; measured in size_test.go
 func open(ctx context.Context, path string, opts Options, migrations fs.FS) (*Store, error) {
 	s, err := openFile(ctx, path, opts, migrations)
 	if err != nil {
-		return nil, wrap("open database "+path, err)
+		return nil, openError(path, err)
 	}
 	return s, nil
+}
+
+// openError names the database that cannot be opened, once.
+func openError(path string, err error) error {
+	return wrap("open database "+path, withoutPath(err, path))
+}
+
+// withoutPath returns the cause of an error of the file system about path, and any other error as it is.
+func withoutPath(err error, path string) error {
+	if p, ok := err.(*fs.PathError); ok && p.Path == path { //nolint:errorlint // a wrapped one says more
+		return p.Err
+	}
+	return err
 }
 
 func openFile(ctx context.Context, path string, opts Options, migrations fs.FS) (*Store, error) {

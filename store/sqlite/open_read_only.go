@@ -19,14 +19,21 @@ import (
 // through a copy in a temporary folder, which is brought to the present one and removed
 // by Close. Calls that write fail with store.ErrReadOnly.
 func OpenReadOnly(ctx context.Context, path string, opts Options) (*Store, error) {
-	s, err := Open(ctx, path, opts)
-	if err == nil || !canOpenReadOnly(err) || ctx.Err() != nil {
-		return s, err
+	s, err := openFile(ctx, path, opts, migrations())
+	if err == nil {
+		return s, nil
+	}
+	if !canOpenReadOnly(wrap("", err)) || ctx.Err() != nil {
+		return nil, openError(path, err)
 	}
 	opts.backup = true
 	s, second := openReadOnlyFile(ctx, path, opts)
 	if second != nil {
-		return nil, wrap("open database "+path, fmt.Errorf("%w; for reading only: %w", err, second))
+		err, second = withoutPath(err, path), withoutPath(second, path)
+		if err.Error() != second.Error() {
+			err = fmt.Errorf("%w; for reading only: %w", err, second)
+		}
+		return nil, openError(path, err)
 	}
 	if errors.Is(err, store.ErrBackup) {
 		s.note = "the database is a backup; it is open for reading only, and `weir store restore` makes a database of it in which runs continue"
