@@ -68,6 +68,18 @@ func TestSeveralRunsAreCancelledAndDeletedOnlyWithAConfirmation(t *testing.T) {
 	if got := []string{status(ada, asks[0]), status(ada, asks[2]), status(bob, others), status(ada, failed)}; fmt.Sprint(got) != "[cancelled cancelled paused failed]" {
 		t.Errorf("%v", got)
 	}
+	plan = p.bulk(ada, `{"action":"retry"}`)
+	if fmt.Sprint(plan.Runs) != fmt.Sprint([]string{failed}) || len(plan.Kept) != 0 {
+		t.Fatalf("%+v", plan)
+	}
+	if a := p.bulk(ada, `{"action":"retry","confirm":"`+plan.Confirmation+`"}`); !a.Done || len(a.Runs) != 1 || len(a.Kept) != 0 {
+		t.Errorf("%+v", a)
+	}
+	for status(ada, failed) != "failed" { // until it has failed again
+		if t.Context().Err() != nil {
+			t.Fatal(t.Context().Err())
+		}
+	}
 	if err := ada.Do(t.Context(), http.MethodPost, "/v1/runs/"+asks[0]+"/rerun", map[string]any{}, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -44,6 +44,7 @@ processes ended while they executed them (poisoned). It says what to do.`,
 		Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error { return p.runs(c.Context(), o) },
 	}
+	c.AddCommand(p.bulkCommands()...)
 	f := c.Flags()
 	f.StringSliceVar(&o.status, "status", nil, "only runs with this `STATUS`; may be repeated")
 	f.StringVar(&o.flow, "flow", "", "only runs of the flow with this `NAME`")

@@ -243,7 +243,7 @@ func (p *cli) confirmDelete(ctx context.Context, question string, o *deleteOptio
 	fmt.Fprintf(p.err, "%s %s ", p.style().bold.Render(question), p.style().dim.Render("[y/N]"))
 	line, err := p.readLine(ctx)
 	if err != nil || !isYes(line) {
-		p.notef("nothing was deleted")
+		p.notef("nothing was done")
 		return false, nil //nolint:nilerr // no answer is no leave
 	}
 	return true, nil

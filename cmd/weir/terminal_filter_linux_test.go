@@ -54,7 +54,7 @@ func TestKeysTypedBeforeConfirmationAreDiscarded(t *testing.T) {
 	c.press("y\n")
 	c.expect("for good?")
 	c.press("n\n")
-	c.expect("nothing was deleted")
+	c.expect("nothing was done")
 	c.wait()
 }
 
@@ -184,6 +184,9 @@ func printingCommands(session string) map[string][][]string {
 		"users state show":     {{"ada"}, {hostileText}},
 		"users state set":      {{"ada", "no=" + hostileText, "--flow", "flow.yaml"}, {hostileText, hostileText + "=1"}},
 		"users state reset":    {{"ada", hostileText, "--flow-name", "talk"}, {hostileText, "--all", "--flow-name", hostileText}},
+		"runs cancel":          {{"--all", "--dry-run"}},
+		"runs retry":           {{"--all", "--dry-run"}},
+		"runs delete":          {{"--all", "--dry-run"}, {"--flow", hostileText, "--dry-run"}},
 		"models stop":          {{"none", "--reason", hostileText}, {hostileText}},
 		"models stopped":       {{}},
 		"models allow":         {{"none"}, {hostileText}},
