@@ -136,7 +136,7 @@ func (c *chat) showCommand(ctx context.Context, argument string) error {
 	v, err := c.app.Inspect(ctx, rounds[0].ID, 0)
 	if err == nil && v.Run.Start != nil {
 		fmt.Fprintln(c.p.out)
-		c.p.printRun(v, "", false)
+		c.p.printRun(v, "", false, defaultRows)
 	}
 	return err
 }

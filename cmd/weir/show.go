@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -23,6 +24,7 @@ type showOptions struct {
 	json bool
 	// chain shows the chain of work, diff what one node changed in the state.
 	chain, diff bool
+	limit       rowLimit
 }
 
 func (p *cli) showCommand() *cobra.Command {
@@ -39,7 +41,10 @@ func (p *cli) showCommand() *cobra.Command {
   --node --diff   what the node changed in the state
   --chain         the chain of work: each attempt of a node with its steps, their time and
                   cost; with --json also the state before and after
-  --at            everything as it was after that event; --events lists events`,
+  --at            everything as it was after that event; --events lists events
+
+Of more than --limit nodes, contexts or attempts, those that did not complete are listed
+first; a line says how many were left out. With --json and --events nothing is left out.`,
 		Example: `  weir show 01kafw
   weir show 01kafw --node 'talk#2/answer'
   weir show 01kafw --node 'talk#2/answer' --view
@@ -58,6 +63,7 @@ func (p *cli) showCommand() *cobra.Command {
 	f.BoolVar(&o.diff, "diff", false, "with --node: what its newest attempt changed in the state")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	f.BoolVar(&events, "events", false, "print the events, one JSON object per line")
+	o.limit.addTo(f, "nodes, contexts, attempts, and steps of an attempt")
 	_ = c.RegisterFlagCompletionFunc("node", p.completeTreePaths)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if o.at < 0 || o.at == 0 && c.Flags().Changed("at") {
@@ -69,7 +75,10 @@ func (p *cli) showCommand() *cobra.Command {
 		if o.view && (o.node == "" || o.at > 0) {
 			return usagef("--view needs --node, shows the newest attempt of the node, and excludes --at")
 		}
-		if err := o.fits(events); err != nil {
+		if c.Flags().Changed("limit") && (o.json || events || o.node != "" && !o.chain) {
+			return usagef("--limit is for the lists of nodes and of the chain: it excludes --json, --events and --node without --chain")
+		}
+		if err := cmp.Or(o.limit.check(), o.fits(events)); err != nil {
 			return err
 		}
 		return p.show(c.Context(), args[0], o, events)
@@ -127,13 +136,14 @@ func (p *cli) show(ctx context.Context, prefix string, o *showOptions, events bo
 		}
 		writeJSON(p.out, s)
 	default:
-		return p.showRun(ctx, desk, v, o.at == 0)
+		return p.showRun(ctx, desk, v, o)
 	}
 	return nil
 }
 
-// showRun shows a run for people; now says that it is shown as it is now.
-func (p *cli) showRun(ctx context.Context, desk *application, v *runner.RunView, now bool) error {
+// showRun shows a run for people, as it is now or was at an event.
+func (p *cli) showRun(ctx context.Context, desk *application, v *runner.RunView, o *showOptions) error {
+	now := o.at == 0
 	above := ""
 	if parent := v.Run.Start.Parent; parent != "" {
 		node, err := history.ParentNode(ctx, desk.Store, v.Run.ID, parent)
@@ -148,7 +158,7 @@ func (p *cli) showRun(ctx context.Context, desk *application, v *runner.RunView,
 	if err != nil {
 		return err
 	}
-	p.printRun(v, above, now && app.IsInterrupted(&row))
+	p.printRun(v, above, now && app.IsInterrupted(&row), o.limit)
 	if len(v.Inferred) > 0 {
 		p.notef("the record has no description of the node types %s, and this program lacks them: the ports of their nodes are inferred from the edges", strings.Join(v.Inferred, ", "))
 	}
@@ -194,7 +204,7 @@ func (p *cli) showEvents(ctx context.Context, desk *application, id string, at i
 }
 
 // printRun is a run for people; above says whose child it is, "" of none.
-func (p *cli) printRun(v *runner.RunView, above string, stopped bool) {
+func (p *cli) printRun(v *runner.RunView, above string, stopped bool, limit rowLimit) {
 	r, st := v.Run, p.styleFor(p.out)
 	first := time.UnixMilli(history.StartedAt(v))
 	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(r.ID), app.Printable(r.Start.Flow), p.statusOr(r.Status(), stopped))
@@ -220,8 +230,9 @@ func (p *cli) printRun(v *runner.RunView, above string, stopped bool) {
 		p.printf("%s %s", st.ask.Render("waits for"), app.Printable(describe(i)))
 	}
 	fmt.Fprintln(p.out)
-	p.printNodes(history.NewTimeline(v))
-	p.printContexts(v)
+	all := p.commandLine("show", r.ID, "--limit", "0")
+	p.printNodes(history.NewTimeline(v), limit, all)
+	p.printContexts(v, limit, all)
 	if s := r.State(); s.Len() > 0 {
 		fmt.Fprintln(p.out)
 		t := p.table("STATE VALUE")
@@ -259,9 +270,11 @@ func (p *cli) printPartial(v *runner.RunView) {
 	t.print()
 }
 
-func (p *cli) printNodes(c *history.Timeline) {
+func (p *cli) printNodes(c *history.Timeline, limit rowLimit, all string) {
 	t := p.table("NODE TYPE STATUS TRIES TIME RESULT", "TYPE", "TRIES", "TIME")
-	for _, path := range c.Order {
+	chosen := limit.choose(len(c.Order), func(i int) bool { return isOpenOrFailed(c.Nodes[c.Order[i]].Status) })
+	for _, i := range chosen {
+		path := c.Order[i]
 		n := c.Nodes[path]
 		tries, time := "-", "-"
 		if n.Attempts > 0 {
@@ -277,6 +290,12 @@ func (p *cli) printNodes(c *history.Timeline) {
 		t.row(strings.Repeat("  ", strings.Count(path, "/"))+path, n.Type, status, tries, time, outcomeOf(n))
 	}
 	t.print()
+	limit.note(p.out, len(chosen), len(c.Order), "node", all)
+}
+
+// isOpenOrFailed reports whether a node has run and has not completed.
+func isOpenOrFailed(s engine.Status) bool {
+	return s != engine.Completed && s != engine.Skipped && s != engine.Pending
 }
 
 // outcomeOf returns the outputs of a node, shortened to a part of a line, or its error.
@@ -287,10 +306,13 @@ func outcomeOf(n *history.NodeRecord) string {
 	return shorten(summaryOf(n.Outputs), 70)
 }
 
-func (p *cli) printContexts(v *runner.RunView) {
+func (p *cli) printContexts(v *runner.RunView, limit rowLimit, all string) {
 	fmt.Fprintln(p.out)
 	t := p.table("CONTEXT KIND MESSAGES MODEL")
-	for _, id := range slices.Sorted(maps.Keys(v.Contexts)) {
+	ids := slices.Sorted(maps.Keys(v.Contexts))
+	chosen := limit.choose(len(ids), func(i int) bool { return ids[i] == "main" })
+	for _, i := range chosen {
+		id := ids[i]
 		c := v.Contexts[id]
 		name := id
 		if c.Label != "" {
@@ -299,6 +321,7 @@ func (p *cli) printContexts(v *runner.RunView) {
 		t.row(name, string(c.Kind), fmt.Sprint(c.History.Len()), app.ModelOf(c.Settings))
 	}
 	t.print()
+	limit.note(p.out, len(chosen), len(ids), "context", all)
 }
 
 func micros(us int64) string { return took(time.Duration(us) * time.Microsecond) }

@@ -44,7 +44,11 @@ func (p *cli) showChain(ctx context.Context, desk *application, run string, o *s
 		writeJSON(p.out, rows)
 		return nil
 	}
-	p.printChain(work)
+	args := []string{"show", run, "--chain", "--limit", "0"}
+	if o.node != "" {
+		args = append(args, "--node", o.node)
+	}
+	p.printChain(work, o.limit, p.commandLine(args...))
 	return nil
 }
 
@@ -55,10 +59,12 @@ func topLine(text string) string {
 }
 
 // printChain shows people what was done, with the steps of each node below it.
-func (p *cli) printChain(work []history.Work) {
+func (p *cli) printChain(work []history.Work, limit rowLimit, all string) {
 	st := p.styleFor(p.out)
 	t := p.table("SEQ NODE TYPE STATUS TIME MODEL TOKENS COST NOTE", "MODEL", "TYPE", "SEQ", "TIME")
-	for i := range work {
+	chosen := limit.choose(len(work), func(i int) bool { return work[i].Status != workSucceeded })
+	stepsLeftOut := 0
+	for _, i := range chosen {
 		w := &work[i]
 		name := w.Node
 		if w.Attempt > 1 {
@@ -69,7 +75,9 @@ func (p *cli) printChain(work []history.Work) {
 			note = w.Error.Message
 		}
 		t.row(fmt.Sprint(w.Seq), name, w.Type, statusStyle(st, w.Status), took(w.Took), "", tokensIn(w.Usage), spentIn(w.Usage), topLine(note))
-		for j := range w.Steps {
+		steps := limit.choose(len(w.Steps), func(j int) bool { return w.Steps[j].Status != workSucceeded })
+		stepsLeftOut += len(w.Steps) - len(steps)
+		for _, j := range steps {
 			s := &w.Steps[j]
 			u := engine.Usage{}
 			if s.Usage != nil {
@@ -80,11 +88,18 @@ func (p *cli) printChain(work []history.Work) {
 		}
 	}
 	t.print()
+	limit.note(p.out, len(chosen), len(work), "attempt", all)
+	if stepsLeftOut > 0 {
+		fmt.Fprintf(p.out, "%s of these attempts are left out; list all with `%s`\n", count(stepsLeftOut, "step"), all)
+	}
 }
+
+// workSucceeded is the status of attempts and steps that succeeded.
+const workSucceeded = "success"
 
 func statusStyle(st style, status string) string {
 	switch status {
-	case "success":
+	case workSucceeded:
 		return st.good.Render(status)
 	case "failed":
 		return st.bad.Render(status)

@@ -25,6 +25,7 @@ type trajectoryOptions struct {
 	format, output string
 	active         bool
 	agents, json   bool
+	limit          rowLimit
 }
 
 func (p *cli) trajectoryCommand() *cobra.Command {
@@ -54,6 +55,7 @@ lists sub-agents, --sub shows one.`,
 	f.BoolVar(&o.active, "active", false, "only the active branches")
 	f.BoolVar(&o.agents, "agents", false, "list the agents that have trajectories")
 	f.BoolVar(&o.json, "json", false, "the same as --format json; with --agents print one JSON array")
+	o.limit.addTo(f, "nodes, the newest, in the text")
 	_ = c.RegisterFlagCompletionFunc("round", p.completeRounds)
 	_ = c.RegisterFlagCompletionFunc("sub", p.completeSubs)
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(trajectoryFormats(), noFiles))
@@ -61,8 +63,14 @@ lists sub-agents, --sub shows one.`,
 		if o.round < 0 || o.round == 0 && c.Flags().Changed("round") {
 			return usagef("--round: rounds are numbered from 1")
 		}
-		if err := o.complete(); err != nil {
+		if err := cmp.Or(o.complete(), o.limit.check()); err != nil {
 			return err
+		}
+		if c.Flags().Changed("limit") && (o.agents || o.format != "text") {
+			return usagef("--limit is for the text: the other formats and --agents list everything")
+		}
+		if !c.Flags().Changed("limit") && o.output != "" && o.output != "-" {
+			o.limit = 0 // a file has everything
 		}
 		return p.trajectory(c.Context(), args[0], o)
 	}
@@ -252,7 +260,7 @@ func (p *cli) printAgents(agents []trajectory.Agent, asJSON bool) error {
 func (p *cli) printTrajectory(g *trajectory.Graph, agents []trajectory.Agent, agent trajectory.Agent, o *trajectoryOptions) error {
 	to := o.output
 	if o.format == "text" && (to == "" || to == "-") {
-		p.printOutline(p.out, g, agent)
+		p.printOutline(p.out, g, agent, o)
 		if len(agents) > 1 && agent.Sub == 0 {
 			p.notef("sub-agents: %s; show one with: %s", listAgents(agents[1:]), p.commandLine("trajectory", g.Session, "--sub", strconv.Itoa(agents[1].Sub)))
 		}
@@ -262,7 +270,7 @@ func (p *cli) printTrajectory(g *trajectory.Graph, agents []trajectory.Agent, ag
 	var err error
 	if o.format == "text" {
 		var b strings.Builder
-		p.printOutline(&b, g, agent)
+		p.printOutline(&b, g, agent, o)
 		out = []byte(b.String())
 	} else if out, err = draw.Render(g, o.format); err != nil {
 		return err

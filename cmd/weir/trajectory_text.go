@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -20,8 +21,8 @@ const (
 )
 
 // printOutline lists a graph for people, a line a node. In a terminal the lines
-// end where it ends.
-func (p *cli) printOutline(out io.Writer, g *trajectory.Graph, agent trajectory.Agent) {
+// end where it ends. Of more lines than the limit it prints the last, which are the newest.
+func (p *cli) printOutline(out io.Writer, g *trajectory.Graph, agent trajectory.Agent, o *trajectoryOptions) {
 	st, colours := p.styleFor(out), p.typeStyles(out)
 	who := ""
 	if agent.Sub > 0 {
@@ -30,7 +31,17 @@ func (p *cli) printOutline(out io.Writer, g *trajectory.Graph, agent trajectory.
 	fmt.Fprintf(out, "%s%s\n", st.bold.Render(g.Session), who)
 	fmt.Fprintln(out, st.dim.Render(fmt.Sprintf("%s, %s, %s", count(len(g.Rounds), "round"), count(len(g.Nodes), "node"), count(len(g.Edges), "edge"))))
 	width, round, wide := widthOf(out), 0, 0
-	lines := draw.Outline(g)
+	all := draw.Outline(g)
+	lines := all
+	if most := int(o.limit); most > 0 && len(all) > most {
+		lines = all[len(all)-most:]
+		args := []string{"trajectory", g.Session, "--limit", "0"}
+		if agent.Sub > 0 {
+			args = append(args, "--sub", strconv.Itoa(agent.Sub))
+		}
+		fmt.Fprintln(out)
+		o.limit.note(out, len(lines), len(all), "node", p.commandLine(args...))
+	}
 	for i := range lines {
 		wide = max(wide, len(shortID(lines[i].ID)))
 	}
