@@ -41,8 +41,8 @@ type Message struct {
 	// unchanged (reasoning signatures); Provider names that provider.
 	Native   json.RawMessage `json:"native,omitempty"`
 	Provider string          `json:"provider,omitempty"`
-	// Pinned messages stay in every view. Priority is stored for applications (50 is the
-	// middle; 0 in JSON means 50); views select by age.
+	// Pinned messages stay in every view. Of the others, views omit those with the lowest
+	// Priority first, 1 to 100; 0 means 50.
 	Pinned   bool     `json:"pinned,omitempty"`
 	Priority int      `json:"priority,omitempty"`
 	Metadata Metadata `json:"metadata,omitempty"`

@@ -87,6 +87,9 @@ func (s *selection) clearResults() error {
 // would omit over half as much again, the first shown message is the user's. With summaries
 // it returns the one that is needed.
 func (s *selection) cutGroups(low int) (*Need, error) {
+	if s.hasPriorities() {
+		return s.cutByPriority(low)
+	}
 	n := s.groupsToCut(low)
 	if n == 0 {
 		return nil, nil
@@ -100,7 +103,7 @@ func (s *selection) cutGroups(low int) (*Need, error) {
 		}
 	}
 	slices.Sort(moved.Pins)
-	need := s.summaryNeed(n)
+	need := s.summaryNeed(moved.Cut, slices.DeleteFunc(slices.Clone(s.groups[:n]), s.isKept))
 	if err := s.reselect(moved); err != nil {
 		return nil, err
 	}
@@ -127,24 +130,26 @@ func (s *selection) groupsToCut(low int) int {
 // isKept reports whether a group is shown regardless of its age.
 func (s *selection) isKept(g *group) bool { return g.at >= 0 && (g.pinned || g.at == s.lastUserPos) }
 
-// summaryNeed returns what must be summarised when the first n groups are omitted: the
-// messages no longer shown, and the last summary.
-func (s *selection) summaryNeed(n int) *Need {
+// summaryNeed returns what must be summarised when the groups, in the order of their
+// positions, are omitted and the cut moves to position to: their messages, and the last
+// summary.
+func (s *selection) summaryNeed(to int, omitted []*group) *Need {
 	if s.spec.Strategy != Summarise {
 		return nil
 	}
-	need := &Need{From: s.marks.Cut, To: s.groups[n].at, Tokens: s.spec.Summary}
+	need := &Need{From: s.marks.Cut, To: to, Tokens: s.spec.Summary}
 	left, room := 0, s.spec.Room
 	if y := s.marks.Summary; y != nil {
 		need.From = y.From
 		need.Messages = append(need.Messages, y.asMessage())
 		room -= s.count(need.Messages[0])
 	}
-	for _, g := range s.groups[:n] {
-		if s.isKept(g) || len(g.out) == 0 {
+	for _, g := range omitted {
+		if len(g.out) == 0 {
 			continue
 		}
 		left++
+		need.From = min(need.From, g.at)
 		for _, m := range g.out {
 			if s.count(m) > room/4 {
 				m = s.excerpt(m, s.rawTokens(room/4))

@@ -75,6 +75,62 @@ func (m *Manager) Upsert(msg Message) (Message, error) {
 	return ms[0], nil
 }
 
+// Prepend puts messages before all others of the current epoch, in their order. A message
+// under a known id becomes the newest version of that message in its place, as with Upsert.
+// Prepend begins a new epoch that repeats the messages of the old one after the new ones, so
+// its cost grows with their number, and a summary or cut of earlier views is made anew.
+func (m *Manager) Prepend(msgs ...Message) ([]Message, error) {
+	if err := m.checkWritable("add to"); err != nil {
+		return nil, err
+	}
+	before := *m
+	before.log = slices.Clone(m.log)
+	out, err := m.prepend(msgs)
+	if err != nil {
+		*m = before
+		return nil, fmt.Errorf("prepend to context %s: %w", m.now.ID, err)
+	}
+	return out, nil
+}
+
+func (m *Manager) prepend(msgs []Message) ([]Message, error) {
+	out := make([]Message, len(msgs))
+	var first []Message
+	var at []int
+	for i, msg := range msgs {
+		_, known, err := m.now.newestOf(msg.ID)
+		if err != nil {
+			return nil, err
+		}
+		if !known {
+			first, at = append(first, msg), append(at, i)
+			continue
+		}
+		if out[i], err = m.Upsert(msg); err != nil {
+			return nil, err
+		}
+	}
+	if len(first) == 0 {
+		return out, nil
+	}
+	rest, err := m.now.Messages()
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Reset(); err != nil {
+		return nil, err
+	}
+	added, err := m.add(first, true)
+	if err != nil {
+		return nil, err
+	}
+	for i, msg := range added {
+		out[at[i]] = msg
+	}
+	_, err = m.add(rest, false)
+	return out, err
+}
+
 // AddUserInput is Add for a person's message to the node, which stays in the record even if
 // the node finally fails.
 func (m *Manager) AddUserInput(msg Message) (Message, error) {

@@ -63,6 +63,9 @@ func drawMessages(t *rapid.T, n int) []convo.Message {
 				out = append(out, convo.Message{Role: convo.Tool, CallID: c.ID, Name: c.Name, Text: long})
 			}
 		}
+		if rapid.IntRange(0, 4).Draw(t, "prioritised") == 0 {
+			out[len(out)-1].Priority = rapid.IntRange(1, 100).Draw(t, "priority")
+		}
 	}
 	return out
 }

@@ -12,7 +12,14 @@ import (
 // injectMessagesNode says messages in a context.
 type injectMessagesNode struct {
 	Messages []newMessage `json:"messages"`
+	Place    string       `json:"place"`
 }
+
+// The places of injected messages.
+const (
+	placeAppend  = "append"
+	placePrepend = "prepend"
+)
 
 func injectMessagesType() node.Type {
 	return define[injectMessagesNode](&flow.TypeSpec{
@@ -21,7 +28,7 @@ func injectMessagesType() node.Type {
 		Summary:  "Puts messages into a context without asking a model.",
 		Doc: `The messages go to the end of the history of the context on the ` + "`context`" + ` port, else of
 the main context: first those of the settings, then those of the ` + "`messages`" + ` port, all
-or none.
+or none. With ` + "`place: prepend`" + ` they go before all other messages.
 
 A message whose ` + "`id`" + ` the history knows replaces that message and keeps its place: models
 see the new text, and the journal keeps both. Without an id the message gets one from the
@@ -30,6 +37,15 @@ node's path, so a node that runs again says nothing twice.
 | setting | what |
 |---|---|
 | ` + "`messages`" + ` | a list of ` + "`{role, text, id, pinned, priority}`" + `; ` + "`text`" + ` is a template, ` + "`role`" + ` is ` + "`user`" + ` (default), ` + "`assistant`" + ` or ` + "`system`" + ` |
+| ` + "`place`" + ` | ` + "`append`" + ` (default) or ` + "`prepend`" + ` |
+
+**Prepending** writes the history of the context again, after the new messages: its cost grows with the
+length of the history, and the next model call repeats no cached prefix. In a session, give the messages
+ids: without, every round prepends its own. In an iteration with ` + "`isolation: fork`" + ` they come first in the
+context of that iteration, and reach the main context at its end, as all messages of an iteration do.
+
+**Priority.** If a history is too long for a call, the messages with the lowest ` + "`priority`" + ` (1 to 100, default 50) are
+left out first, and among equal ones the oldest. A message with calls and its results have the highest priority among them. ` + "`pinned`" + ` messages always stay.
 
 The ` + "`messages`" + ` port takes such a list too, or one text, which a user says. Text that came in
 on a port is said as it is: what looks like a template in it stays text.
@@ -51,7 +67,10 @@ on a port is said as it is: what looks like a template in it stays text.
 			},
 			AnyIn: true,
 		},
-		Settings: objectSchema(map[string]any{"messages": messagesSchema("What to say, in order.")}),
+		Settings: objectSchema(map[string]any{
+			"messages": messagesSchema("What to say, in order."),
+			"place":    choiceSchema("Where the messages go: after all others (default), or before.", placeAppend, placePrepend),
+		}),
 		Context:  flow.ContextWrite,
 		Inline:   true,
 		Examples: []flow.Example{{
@@ -74,6 +93,25 @@ outputs: {count: "{{ shots.count }}", kind: "{{ ask.text }}"}
 `,
 			Script:  []string{"plant"},
 			Outputs: map[string]any{"count": 2, "kind": "plant"},
+		}, {
+			Name: "examples before the conversation",
+			Flow: `
+weir: 1
+name: examples-first
+context: {model: script/demo}
+nodes:
+  talk: {type: injectMessages, with: {messages: [{text: oak}]}}
+  shots:
+    type: injectMessages
+    in: {context: "{{ talk.context }}"}
+    with:
+      place: prepend
+      messages: [{id: shot, text: cat}, {id: shot-answer, role: assistant, text: animal}]
+  say: {type: summarize, in: {context: "{{ shots.context }}"}}
+outputs: {count: "{{ shots.count }}", summary: "{{ say.text }}"}
+`,
+			Script:  []string{"They name things."},
+			Outputs: map[string]any{"count": 2, "summary": "They name things."},
 		}},
 	})
 }
@@ -89,12 +127,22 @@ func (n *injectMessagesNode) Run(ctx *node.Ctx) error {
 		return err
 	}
 	ids := make([]any, len(msgs))
-	for i, msg := range msgs {
-		said, err := m.Upsert(msg)
+	if n.Place == placePrepend {
+		said, err := m.Prepend(msgs...)
 		if err != nil {
-			return permanentError(CodeInput, "message %d: %v", i+1, err)
+			return permanentError(CodeInput, "the messages: %v", err)
 		}
-		ids[i] = said.ID
+		for i, msg := range said {
+			ids[i] = msg.ID
+		}
+	} else {
+		for i, msg := range msgs {
+			said, err := m.Upsert(msg)
+			if err != nil {
+				return permanentError(CodeInput, "message %d: %v", i+1, err)
+			}
+			ids[i] = said.ID
+		}
 	}
 	ctx.Output("ids", ids)
 	ctx.Output("count", int64(len(ids)))
