@@ -55,6 +55,7 @@ const (
 	CodeCache         = "cache_failed"
 
 	CodeFileUnreadable = "file_unreadable"
+	CodeRedactionLost  = "redaction_lost"
 	CodeFailed         = "failed"
 )
 
@@ -157,7 +158,7 @@ func Remedy(code string) string {
 func runErrorCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeCancelled, "The run was cancelled. Neither retry nor onError handles a cancellation.", "Start the flow again."},
-		{CodeBudget, "A budget of the run or of a node does not cover the next model call. Neither retry nor onError handles this.", "Increase the budget and continue with `weir retry RUN NODE --add`, or set onLimit: pause to be asked."},
+		{CodeBudget, "A budget of the run or of a node does not cover the next model call, or a budgetGuard with onLimit: fail found a limit reached. Neither retry nor onError handles this.", "Increase the budget and continue with `weir retry RUN NODE --add`, or set onLimit: pause to be asked."},
 		{CodePortConflict, "Two taken edges bring a value to one port.", "Join the branches with a merge node, or make them exclusive."},
 		{CodeStateConflict, "Two nodes wrote the same state key, and neither runs after the other.", "Order them with `after:`, or declare a reducer under `state:`."},
 		{CodeStateSize, "A write would make the state of the run larger than 64 MiB, or what a session keeps of it larger than 64 KiB.", "Keep large data in files or pass it through ports; delete keys that are no longer read."},
@@ -221,6 +222,7 @@ func nodeErrorCodes() []CodeInfo {
 		{CodeHTTPTimeout, "A request that is safe to repeat got no response in time.", "Increase the node's `timeout`, or add `retry:`."},
 		{CodeHTTPTooLarge, "The response body is longer than `maxBytes`.", "Raise it."},
 		{CodeCache, "The cache could not be read or written.", "Try again, with `retry:`."},
+		{CodeRedactionLost, "The private map of a redactor, from which placeholders are to be restored, does not exist for the user of the run.", "Run the part of the flow that redacts again; a map is deleted with its user, with a session or run of that user, and when its `ttl` has passed."},
 		{CodeFileUnreadable, "A file that a node reads does not exist, is outside the allowed folder, is too large, or may not be read.", "See the message; paths are relative to the folder of the flow's file."},
 		{CodeFailed, "A fail node without a code ended the flow, or a command failed for a reason that has no code.", "See the message."},
 	}

@@ -83,6 +83,9 @@ type Candidate struct {
 	score float64
 }
 
+// Score returns the score that Rank has given the candidate; 0 if it has no term of the query.
+func (c *Candidate) Score() float64 { return c.score }
+
 // Rank sorts candidates, best first, by BM25 (k1 = 1.2, b = 0.75). It uses the
 // statistics of the scope alone, so that the memory of other users has no influence.
 // A longer word that begins with a prefix term counts half. On equal scores the newer

@@ -126,6 +126,9 @@ type Services interface {
 	Secret(name string) (value string, ok bool)
 	// RunVars is `run` in expressions: id, flow, user, inputs. It must not be changed.
 	RunVars() map[string]any
+	// Usage returns what the run had spent when this entry into the node began, child runs
+	// included, with the reservations of calls in flight.
+	Usage() engine.Usage
 	// HTTP performs network requests; see Options of the runner.
 	HTTP() HTTPDoer
 }
@@ -337,6 +340,10 @@ func (c *Ctx) Tools() *tool.Set { return c.host.Tools() }
 
 // Executors returns the code executors; use them inside an effect.
 func (c *Ctx) Executors() *sandbox.Set { return c.host.Executors() }
+
+// Usage returns what the run had spent when this entry into the node began; use it inside an
+// effect, because a later entry may see more.
+func (c *Ctx) Usage() engine.Usage { return c.host.Usage() }
 
 // Cache returns the cache across runs; use it inside an effect.
 func (c *Ctx) Cache() Cache { return c.host.Cache() }

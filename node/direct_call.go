@@ -15,6 +15,8 @@ type DirectCall struct {
 	Tool *tool.Tool
 	// Arguments is the JSON text of the arguments.
 	Arguments string
+	// Index numbers the calls of a node that makes several, from 1; 0 is 1.
+	Index int
 }
 
 // DirectResult is the result of a DirectCall.
@@ -36,7 +38,7 @@ type DirectResult struct {
 func (c *Ctx) CallTool(d DirectCall) (DirectResult, error) {
 	h, own := c.LLMHost().(toolHost), &directCall{} //nolint:forcetypeassert // LLMHostAs returns one
 	h.byNode, h.direct = true, own
-	r, err := h.ToolCall(1, d.Tool, convo.Call{Name: d.Tool.Name, Arguments: d.Arguments})
+	r, err := h.ToolCall(max(d.Index, 1), d.Tool, convo.Call{Name: d.Tool.Name, Arguments: d.Arguments})
 	if err != nil {
 		return DirectResult{}, err
 	}

@@ -50,6 +50,7 @@ type attempt struct {
 	created        []engine.ContextChange
 	contexts       []convo.Context   // snapshots, as Entry.Contexts
 	accounts       []string          // the budgets that bind it
+	usage          engine.Usage      // of the run at the start of the entry
 	mainSettings   convo.Settings    // of the main context, for a node that runs a flow
 	inspection     *promptInspection // set for an attempt that is only inspected
 	effects        map[string]*engine.EffectCompleted
@@ -99,7 +100,7 @@ func (m *machine) initAttempt(a *attempt, e engine.Entry, h *preparedNode) {
 	a.ctx = node.NewCtx(context.Background(), info, inputs, node.NewState(e.State, m.reducers), a)
 	m.active[e.Path] = a
 	a.onlyReads = slices.ContainsFunc(m.run.RacesAround(e.Path), func(p *engine.NodePlan) bool { return p.Def.With[flow.AllowEffects] != true })
-	a.accounts, a.approvals = nil, m.run.Approvals()
+	a.accounts, a.approvals, a.usage = nil, m.run.Approvals(), m.run.CommittedUsage()
 	if bound := m.run.Accounts(e.Path); bound != nil {
 		a.accounts = m.ledger.register(bound)
 	}
@@ -525,6 +526,9 @@ func (a *attempt) Executors() *sandbox.Set { return a.m.services.Executors }
 
 // Cache keeps values across runs.
 func (a *attempt) Cache() node.Cache { return a.m.services.Cache }
+
+// Usage implements node.Services.
+func (a *attempt) Usage() engine.Usage { return a.usage }
 
 // HTTP reaches the network.
 func (a *attempt) HTTP() node.HTTPDoer { return a.m.services.HTTP }

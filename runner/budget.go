@@ -24,9 +24,6 @@ func (e *limitReached) Unwrap() error { return &e.failure }
 // reserveBudget reserves the maximum usage of an effect. If a budget is exhausted, it fails or asks for an increase,
 // as the budget's setting says.
 func (a *attempt) reserveBudget(e node.Effect, key string) error {
-	if whose := a.m.ledger.costBudget(a.accounts); whose != "" && e.Reserve.Unpriced != "" {
-		return unpricedError(e.Reserve.Unpriced, whose)
-	}
 	for round := 1; ; round++ {
 		id := fmt.Sprintf("%s:budget.%s.%d", a.Path, strings.TrimPrefix(key, a.Path+"/"), round)
 		if a.Attempt > 1 { // the answer for an earlier attempt no longer applies
@@ -70,6 +67,17 @@ func (a *attempt) tryReserve(r *node.Reserve, key string) (*engine.Account, erro
 		return nil
 	}
 	return nil, nil
+}
+
+// checkPriced refuses a model call with an unknown cost if a budget or a guard limits the cost.
+func (a *attempt) checkPriced(r *node.Reserve) error {
+	if r == nil || r.Unpriced == "" {
+		return nil
+	}
+	if whose := a.m.ledger.costBudget(a.accounts); whose != "" {
+		return unpricedError(r.Unpriced, whose)
+	}
+	return nil
 }
 
 // unpricedError refuses a call that a budget in money cannot count.

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/node"
 )
 
@@ -17,6 +18,9 @@ type budgetLedger struct {
 	reserved map[string]engine.Usage // by effect key
 	released chan struct{}           // closed when a reservation is released
 	parent   *parentLedger           // nil if no ancestor run has a budget
+	// costGuard is a budgetGuard of the run's flow that bounds the cost, so that a model without price may not be
+	// called; "" if there is none.
+	costGuard string
 	// childUsage is the usage of child runs that this ledger has counted, by their id. absent has the children that
 	// are active and have not reported since the run was loaded: until they report, the remaining budget is unknown.
 	childUsage map[string]engine.Usage
@@ -47,7 +51,23 @@ func (p *budgetLedger) register(accounts []engine.Account) []string {
 	return paths
 }
 
-// costBudget returns the first of the budgets that limits the cost, "" for none.
+// costGuardOf returns the id of a budgetGuard of the graph that bounds the cost, "" if there is none.
+func costGuardOf(g *flow.Graph) string {
+	for _, n := range g.Nodes {
+		if n.Type == "budgetGuard" && n.With["maxCost"] != nil {
+			return n.ID
+		}
+		if n.Body == nil {
+			continue
+		}
+		if id := costGuardOf(n.Body); id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// costBudget returns the first of the budgets and guards that limit the cost, "" for none.
 func (p *budgetLedger) costBudget(paths []string) string {
 	first := p.chain(paths)
 	defer first.lockAll()()
@@ -56,6 +76,9 @@ func (p *budgetLedger) costBudget(paths []string) string {
 			if l.ledger.accounts[path].Max.CostMicros > 0 {
 				return l.accountName(path)
 			}
+		}
+		if guard := l.ledger.costGuard; guard != "" {
+			return l.accountName(guard)
 		}
 	}
 	return ""

@@ -48,6 +48,9 @@ func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 			return v, err
 		}
 	}
+	if err := a.checkPriced(e.Reserve); err != nil {
+		return nil, err
+	}
 	if e.Reserve != nil && !a.m.ledger.binds(a.accounts) {
 		a.trackUnreserved(key, digest, e.Reserve.Usage)
 		e.Reserve = nil

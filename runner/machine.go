@@ -78,10 +78,12 @@ type machine struct {
 }
 
 func newMachine(id string, p *Program, s *Services) *machine {
-	return &machine{
+	m := &machine{
 		run: engine.NewRun(id, p.Plan), program: p, services: s, first: 1, reducers: p.Plan.Reducer,
 		contexts: make(map[string]convo.Context), active: make(map[string]*attempt),
 	}
+	m.ledger.costGuard = p.costGuard
+	return m
 }
 
 // step applies an event and its consequences, one at a time, and queues the attempts that they start. All events of a

@@ -30,6 +30,7 @@ type Program struct {
 	ignoreToolChanges bool                    // changed tools are ignored
 	allowChanges      bool                    // so are other changes that Accept allows
 	files             bool                    // nodes of the flow, or of a sub-flow, name files
+	costGuard         string                  // a budgetGuard that bounds the cost, "" if there is none
 	schemas           map[string]*node.Schema // of state keys
 }
 
@@ -68,7 +69,8 @@ func Prepare(f *flow.Flow, c *node.Catalogue) (*Program, error) {
 	}
 	p := &Program{
 		Flow: f, Plan: plan, Fingerprint: f.Fingerprint(), Pinned: make(map[string]string), types: c,
-		files: slices.ContainsFunc(f.Dependencies(), func(f *flow.Flow) bool { return namesFiles(&f.Graph) }),
+		files:     slices.ContainsFunc(f.Dependencies(), func(f *flow.Flow) bool { return namesFiles(&f.Graph) }),
+		costGuard: costGuardOf(&f.Graph),
 	}
 	if err := p.prepareState(); err != nil {
 		return nil, fmt.Errorf("flow %s: %w", f.Name, err)

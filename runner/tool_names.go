@@ -31,14 +31,16 @@ func (n *toolNameSet) graph(g *flow.Graph) {
 
 func (n *toolNameSet) node(x *flow.Node) {
 	list := x.With["tools"]
-	if _, chosen := list.([]any); x.Type == "tools" && !chosen {
+	if _, chosen := list.([]any); (x.Type == "tools" || x.Type == "semanticTools") && !chosen {
 		n.all = true
 	}
 	n.value(list)
 	switch x.Type {
+	case "semanticTools":
+		n.value(x.With["always"])
 	case "tool":
 		n.value(x.With["tool"])
-	case "remember":
+	case "remember", "extractMemories":
 		n.value("memoryWrite")
 	case "recall":
 		n.value("memoryRead")

@@ -56,8 +56,8 @@ func corePackageRules() []PackageRule {
 		},
 		{"node/...", append([]string{"internal/excerpt", "internal/breaker"}, contracts...), "a node sees the world through its Ctx only"},
 		{
-			"node/builtin", append([]string{"node/builtin/safefile", "node/builtin/safehttp", "node/codegen", "node/queue", "internal/httpcall", "internal/excerpt", "internal/breaker"}, contracts...),
-			"a node sees the world through its Ctx only; the client it is given refuses inside addresses, and the agents are asked through it",
+			"node/builtin", append([]string{"node/builtin/redact", "node/builtin/safefile", "node/builtin/safehttp", "node/codegen", "node/queue", "memory", "internal/httpcall", "internal/excerpt", "internal/breaker"}, contracts...),
+			"a node sees the world through its Ctx only; the client it is given refuses inside addresses, the agents are asked through it, and tools are found by the terms of the memory",
 		},
 		{"node/builtin/...", []string{"node"}, "which addresses and files may be reached is a question of addresses and paths"},
 		{"trajectory", []string{"engine", "convo"}, "a trajectory is made of messages and values, and says itself what it wants of a storage"},

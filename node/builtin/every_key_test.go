@@ -35,9 +35,11 @@ func minimalFlows() map[string]probeFlow {
 		"remember": {with: map[string]string{"text": "hi"}}, "recall": {}, "identifyUser": {},
 		"forget": remembering().setting("id", `"{{ inputs.one }}{{ false ? inputs.two : '' }}"`), "readFile": {with: map[string]string{"path": "say.go"}},
 		"approvalGate": {with: map[string]string{"prompt": "Go?"}, answers: map[string]any{"n:approve#1": "approve"}},
-		"say":          {with: map[string]string{"text": "hi"}},
-		"tool":         {with: map[string]string{"tool": "look", "arguments": "{a: 1}"}},
-		"template":     {with: map[string]string{"text": "hi"}}, "tools": {with: map[string]string{"tools": "[look]"}}, "transform": {with: map[string]string{"expr": "1"}},
+		"say":          {with: map[string]string{"text": "hi"}}, "semanticTools": {with: map[string]string{"query": "look"}},
+		"budgetGuard": {with: map[string]string{"maxCalls": "1"}}, "errorDetection": {in: map[string]string{"value": "hi"}}, "redactor": {in: map[string]string{"value": "hi"}},
+		"extractMemories": {in: map[string]string{"text": "hi"}, script: weirtest.Says(`{"items": []}`, `{"items": []}`)},
+		"tool":            {with: map[string]string{"tool": "look", "arguments": "{a: 1}"}},
+		"template":        {with: map[string]string{"text": "hi"}}, "tools": {with: map[string]string{"tools": "[look]"}}, "transform": {with: map[string]string{"expr": "1"}},
 	}
 }
 
@@ -134,7 +136,7 @@ func keyProbes() map[string]keyProbe {
 		},
 		"onError": {
 			on: func(s probeFlow, _ string) probeFlow { return s.withFailingNode(5) }, valueOf: func(typ string) string { return "{value: " + literalsByPortType()[firstOut(typ)] + "}" },
-			refused: map[string][]string{flow.CodeTypeMismatch: {"newContext", "tools", "injectMessages", "fail", "start"}},
+			refused: map[string][]string{flow.CodeTypeMismatch: {"newContext", "tools", "semanticTools", "injectMessages", "fail", "start"}},
 		},
 		"cache": {
 			value: "true", on: func(s probeFlow, typ string) probeFlow { s.twice = map[string]any{}; return withIsolation(s, typ) }, refused: uncached(),
@@ -171,7 +173,7 @@ func keyProbes() map[string]keyProbe {
 			return s
 		}, refused: map[string][]string{flow.CodeUnknownPort: {
 			"action", "decision", "httpRequest", "waitEvent", "wait", "cache", "fail", "merge", "output", "portalIn", "portalOut", "switch", "template", "tool", "tools", "transform",
-			"remember", "recall", "forget", "identifyUser", "readFile", "approvalGate",
+			"remember", "recall", "forget", "identifyUser", "readFile", "approvalGate", "semanticTools", "budgetGuard", "errorDetection", "redactor",
 		}}},
 	}
 }
@@ -183,13 +185,13 @@ func closedIn() []string {
 
 // uncached are the types that cannot be cached.
 func uncached() map[string][]string {
-	pure := []string{"decision", "fail", "merge", "output", "portalIn", "portalOut", "switch", "template", "transform", "categorizer", "extract", "summarize", "loop", "forEach", "race"}
+	pure := []string{"decision", "fail", "merge", "output", "portalIn", "portalOut", "switch", "template", "transform", "categorizer", "extract", "summarize", "errorDetection", "loop", "forEach", "race"}
 	return map[string][]string{flow.CodeNeverCompletes: {"fail"}, flow.CodeNotPure: except(pure...)}
 }
 
 // unasked are the types that call no model, under the settings of plainStages.
 func unasked() map[string][]string {
-	return map[string][]string{flow.CodeNoModel: except("llmRequest", "agent", "categorizer", "extract", "summarize", "loop", "forEach", "race", "flow")}
+	return map[string][]string{flow.CodeNoModel: except("llmRequest", "agent", "categorizer", "extract", "summarize", "extractMemories", "loop", "forEach", "race", "flow")}
 }
 
 // spending is a stage whose node asks a model, and more than once.
@@ -206,6 +208,8 @@ func spending(s probeFlow, typ string) probeFlow {
 	case "llmRequest", "agent":
 		s = probeFlow{typ: typ, top: s.top, in: map[string]string{"message": "hello", "tools": "[look]"}, script: []weirtest.Turn{call(), call()}}
 	case "categorizer", "extract": // an answer that is not taken is asked for again
+		s.script = weirtest.Says("", "")
+	case "extractMemories":
 		s.script = weirtest.Says("", "")
 	case "summarize":
 		s.script = weirtest.Says("", "")

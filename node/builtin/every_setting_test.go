@@ -185,12 +185,13 @@ func settingProbes() map[string]map[string]probe {
 		"extract": extractProbes(), "summarize": summarizeProbes(), "action": codeProbes("value"), "decision": decisionProbes(),
 		"newContext": newContextProbes(), "httpRequest": httpRequestProbes(), "userInput": userInputProbes(),
 		"waitEvent": waitEventProbes(), "wait": waitProbes(), "loop": loopProbes(), "forEach": forEachProbes(), "race": raceProbes(), "flow": flowProbes(),
-		"cache": cacheProbes(), "fail": failProbes(), "injectMessages": messagesProbes(probeFlow{compare: "model"}.withFollowingRequest()),
+		"cache": cacheProbes(), "fail": failProbes(), "injectMessages": injectProbes(),
 		"manualInput": manualInputProbes(), "merge": mergeProbes(), "output": outputProbes(), "portalIn": portalInProbes(),
 		"portalOut": portalOutProbes(), "switch": switchProbes(), "template": templateProbes(), "tools": toolsProbes(),
 		"transform": transformProbes(), "tool": toolProbes(), "say": sayProbes(),
 		"remember": rememberProbes(), "recall": recallProbes(), "forget": forgetProbes(), "identifyUser": nil,
-		"readFile": readFileProbes(), "approvalGate": approvalGateProbes(),
+		"readFile": readFileProbes(), "approvalGate": approvalGateProbes(), "semanticTools": semanticToolsProbes(),
+		"budgetGuard": budgetGuardProbes(), "errorDetection": errorDetectionProbes(), "redactor": redactorProbes(), "extractMemories": extractMemoriesProbes(),
 	}
 }
 

@@ -73,9 +73,14 @@ on a port is said as it is: what looks like a template in it stays text.
 		}),
 		Context:  flow.ContextWrite,
 		Inline:   true,
-		Examples: []flow.Example{{
-			Name: "an example to follow",
-			Flow: `
+		Examples: injectExamples(),
+	})
+}
+
+func injectExamples() []flow.Example {
+	return []flow.Example{{
+		Name: "an example to follow",
+		Flow: `
 weir: 1
 name: few-shot
 context: {model: script/demo}
@@ -91,11 +96,11 @@ nodes:
     in: {context: "{{ shots.context }}", message: "oak"}
 outputs: {count: "{{ shots.count }}", kind: "{{ ask.text }}"}
 `,
-			Script:  []string{"plant"},
-			Outputs: map[string]any{"count": 2, "kind": "plant"},
-		}, {
-			Name: "examples before the conversation",
-			Flow: `
+		Script:  []string{"plant"},
+		Outputs: map[string]any{"count": 2, "kind": "plant"},
+	}, {
+		Name: "examples before the conversation",
+		Flow: `
 weir: 1
 name: examples-first
 context: {model: script/demo}
@@ -110,10 +115,9 @@ nodes:
   say: {type: summarize, in: {context: "{{ shots.context }}"}}
 outputs: {count: "{{ shots.count }}", summary: "{{ say.text }}"}
 `,
-			Script:  []string{"They name things."},
-			Outputs: map[string]any{"count": 2, "summary": "They name things."},
-		}},
-	})
+		Script:  []string{"They name things."},
+		Outputs: map[string]any{"count": 2, "summary": "They name things."},
+	}}
 }
 
 // Run says the messages.

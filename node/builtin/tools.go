@@ -36,6 +36,32 @@ func (t *toolChoice) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, &t.names)
 }
 
+// sorted returns the names of the choice, in alphabetical order.
+func (t *toolChoice) sorted(set *tool.Set) []string {
+	names := slices.Clone(t.names)
+	if t.auto {
+		names = set.Names()
+	}
+	slices.Sort(names)
+	return names
+}
+
+// tools returns the tools of the choice, in alphabetical order.
+func (t *toolChoice) tools(set *tool.Set) ([]*tool.Tool, error) {
+	return toolsNamed(set, t.sorted(set))
+}
+
+// toolChoiceSchema is the JSON Schema of a toolChoice.
+func toolChoiceSchema(description string) map[string]any {
+	return map[string]any{
+		"description": description,
+		"oneOf": []any{
+			map[string]any{"const": "auto"},
+			map[string]any{"type": "array", "uniqueItems": true, "items": map[string]any{"type": "string", "minLength": 1}},
+		},
+	}
+}
+
 func toolsType() node.Type {
 	return define[toolsNode](&flow.TypeSpec{
 		Name:     "tools",
@@ -59,14 +85,8 @@ cannot add any.`,
 			{Name: "tools", Type: flow.TypeTools, Description: "The choice, for llmRequest."},
 			{Name: "toolNames", Type: flow.TypeList, Description: "The names of the tools."},
 		}},
-		Settings: objectSchema(map[string]any{"tools": map[string]any{
-			"description": "auto, or the names of the tools. Default: auto.",
-			"oneOf": []any{
-				map[string]any{"const": "auto"},
-				map[string]any{"type": "array", "uniqueItems": true, "items": map[string]any{"type": "string", "minLength": 1}},
-			},
-		}}),
-		Inline: true,
+		Settings: objectSchema(map[string]any{"tools": toolChoiceSchema("auto, or the names of the tools. Default: auto.")}),
+		Inline:   true,
 		Examples: []flow.Example{{
 			Name: "a tool that is not there",
 			Flow: `
@@ -99,11 +119,7 @@ func (n *toolsNode) setDefaults() {
 
 // Run checks the names and puts out the choice.
 func (n *toolsNode) Run(ctx *node.Ctx) error {
-	names := slices.Clone(n.Tools.names)
-	if n.Tools.auto {
-		names = ctx.Tools().Names()
-	}
-	slices.Sort(names)
+	names := n.Tools.sorted(ctx.Tools())
 	if _, err := toolsNamed(ctx.Tools(), names); err != nil {
 		return err
 	}
