@@ -54,10 +54,16 @@ func (t *turn) callForAnswer() (*Response, error) {
 // history. Each rejected answer is a failed effect, which keeps its text and usage.
 func (t *turn) callAndRepair() (*Response, error) {
 	resp, err := t.callModel()
-	problem := t.rejectionReason(resp, err)
-	if problem == "" {
-		return resp, err
+	if problem := t.rejectionReason(resp, err); problem != "" {
+		return t.repair(resp, problem)
 	}
+	return resp, err
+}
+
+// repair shows the model its invalid answer with the reason, and returns the next answer. It is
+// a function of its own because its messages take 2 kB of the stack, which a call that waits for
+// a model would hold.
+func (t *turn) repair(resp *Response, problem string) (*Response, error) {
 	before := t.lane
 	bad := resp.Message
 	bad.ID = ""
@@ -72,7 +78,7 @@ func (t *turn) callAndRepair() (*Response, error) {
 	if err := t.addToLane(bad, again); err != nil {
 		return nil, err
 	}
-	resp, err = t.callModel()
+	resp, err := t.callModel()
 	marks := t.lane.Marks
 	t.lane = before
 	if problem = t.rejectionReason(resp, err); problem != "" {

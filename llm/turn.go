@@ -170,6 +170,12 @@ func (t *turn) step() (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	return t.applyAnswer(resp)
+}
+
+// applyAnswer adds an answer to the lane, makes the tool calls that it requests, and reports
+// whether the turn is complete.
+func (t *turn) applyAnswer(resp *Response) (done bool, err error) {
 	msg := resp.Message
 	msg.ID, msg.Role = "", convo.Assistant
 	if err := t.addToLane(msg); err != nil {

@@ -94,6 +94,7 @@ func TestDamagedVocabularyFileIsRefused(t *testing.T) {
 		"a token cut off":        good[:len(good)-1],
 		"a byte too many":        good + "c",
 		"more tokens than bytes": "\xFF\xFF\xFF\xFF" + good[4:],
+		"too many tokens":        "\x01\x00\x04\x00" + strings.Repeat("\x01", 2<<18+2),
 		"one token too few":      "\x00\x01\x00\x00" + good[4:],
 		"a byte that is none":    good[:byteC] + "b" + good[byteC+1:],
 	} {

@@ -35,8 +35,16 @@ type vocabulary struct {
 	most   int         // length of the longest, in bytes
 }
 
-// slot of a vocabulary's table; a tag of 0 is empty.
-type slot struct{ tag, id uint32 }
+// slot of a vocabulary's table: an id in the low idBits bits, and above it a tag, a part of the
+// hash of the token; 0 is empty. With tag and id in 8 bytes, the table of o200k_base takes 4 MB and
+// a quarter more time to build.
+type slot uint32
+
+// idBits is the size of an id: 18 bits are enough for the 199,998 tokens of o200k_base.
+const idBits = 18
+
+func (s slot) id() uint32  { return uint32(s) & (1<<idBits - 1) }
+func (s slot) tag() uint32 { return uint32(s) >> idBits }
 
 // parseVocabulary reads a vocabulary file: the number of tokens in four bytes, the least
 // significant first; a byte for each token, which is its length; then the bytes of all tokens,
@@ -46,8 +54,8 @@ func parseVocabulary(file string) (*vocabulary, error) {
 		return nil, fmt.Errorf("it has %d bytes", len(file))
 	}
 	count := int(binary.LittleEndian.Uint32([]byte(file[:4])))
-	if file = file[4:]; count > len(file) {
-		return nil, fmt.Errorf("%d tokens in %d bytes", count, len(file))
+	if file = file[4:]; count > len(file) || count > 1<<idBits {
+		return nil, fmt.Errorf("%d tokens in %d bytes; at most %d tokens are supported", count, len(file), 1<<idBits)
 	}
 	lengths := file[:count]
 	v := &vocabulary{seed: maphash.MakeSeed(), bytes: file[count:], ends: make([]uint32, count)}
@@ -76,10 +84,10 @@ func (v *vocabulary) index() error {
 		text := v.bytes[start:end]
 		start = end
 		tag, i := v.hash(text)
-		for v.slots[i].tag != 0 {
+		for v.slots[i] != 0 {
 			i = (i + 1) & (len(v.slots) - 1)
 		}
-		v.slots[i] = slot{tag, uint32(id)}
+		v.slots[i] = slot(tag<<idBits | uint32(id))
 		if len(text) == 2 {
 			v.pairs[int(text[0])<<8|int(text[1])] = uint32(id)
 		}
@@ -103,10 +111,10 @@ func (v *vocabulary) text(id uint32) string {
 	return v.bytes[start:v.ends[id]]
 }
 
-// hash gives a tag other than 0, and the slot to look at first.
+// hash gives a tag other than 0 of 32-idBits bits, and the slot to look at first.
 func (v *vocabulary) hash(text string) (tag uint32, first int) {
 	h := maphash.String(v.seed, text)
-	return uint32(h>>32) | 1, int(h) & (len(v.slots) - 1)
+	return uint32(h>>(32+idBits)) | 1, int(h) & (len(v.slots) - 1)
 }
 
 // find returns the id of the token text, or none.
@@ -120,11 +128,11 @@ func (v *vocabulary) find(text string) uint32 {
 	tag, i := v.hash(text)
 	for {
 		s := v.slots[i]
-		if s.tag == 0 {
+		if s == 0 {
 			return none
 		}
-		if s.tag == tag && v.text(s.id) == text {
-			return s.id
+		if s.tag() == tag && v.text(s.id()) == text {
+			return s.id()
 		}
 		i = (i + 1) & (len(v.slots) - 1)
 	}
