@@ -7,17 +7,20 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/history"
+	"github.com/weir-run/weir/runner"
 )
 
 // NodeDetails is a node as `weir show --node --json` prints it.
 type NodeDetails struct {
 	NodeReport
-	Inputs   engine.Values    `json:"inputs"`
-	Effects  []EffectReport   `json:"effects"`
-	Messages []ContextMessage `json:"messages"`
-	State    []map[string]any `json:"state"`
-	Waits    []WaitReport     `json:"waits"`
-	Partial  []string         `json:"partial,omitempty"` // answers that were interrupted
+	Inputs engine.Values `json:"inputs"`
+	// Templates are the inputs that the flow computes, as it has them: their values are not recorded.
+	Templates engine.Values    `json:"templates"`
+	Effects   []EffectReport   `json:"effects"`
+	Messages  []ContextMessage `json:"messages"`
+	State     []map[string]any `json:"state"`
+	Waits     []WaitReport     `json:"waits"`
+	Partial   []string         `json:"partial,omitempty"` // answers that were interrupted
 }
 
 // EffectReport is an effect of a node.
@@ -47,9 +50,9 @@ type WaitReport struct {
 
 // NodeDetailsOf returns a node with everything that it was given and did. added are the
 // messages of AddedMessages.
-func NodeDetailsOf(n *history.NodeRecord, inputs engine.Values, added []ContextMessage) *NodeDetails {
+func NodeDetailsOf(n *history.NodeRecord, inputs runner.NodeInputs, added []ContextMessage) *NodeDetails {
 	d := &NodeDetails{
-		NodeReport: NodeReportOf(n), Inputs: OrEmpty(inputs), Messages: added,
+		NodeReport: NodeReportOf(n), Inputs: OrEmpty(inputs.Values), Templates: OrEmpty(inputs.Templates), Messages: added,
 		Effects: []EffectReport{}, State: []map[string]any{}, Waits: []WaitReport{}, Partial: n.Partial,
 	}
 	for _, e := range n.Effects {

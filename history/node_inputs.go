@@ -3,7 +3,6 @@ package history
 import (
 	"context"
 
-	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
 )
 
@@ -12,19 +11,16 @@ type Inspector interface {
 	Inspect(ctx context.Context, run string, at int64) (*runner.RunView, error)
 }
 
-// NodeInputs returns the inputs with which a node was last entered. They are nil if it has
-// not started, or failed because an input could not be evaluated: its error names it.
-func NodeInputs(ctx context.Context, r Inspector, run string, n *NodeRecord) (engine.Values, error) {
+// NodeInputs returns the inputs with which a node was last entered, as far as they are recorded; none if it has not
+// started.
+func NodeInputs(ctx context.Context, r Inspector, run string, n *NodeRecord) (runner.NodeInputs, error) {
 	if n.Entered == 0 {
-		return nil, nil
+		return runner.NodeInputs{}, nil
 	}
 	then, err := r.Inspect(ctx, run, n.Entered)
 	if err != nil {
-		return nil, err
+		return runner.NodeInputs{}, err
 	}
 	in, _, err := then.Inputs(n.Path)
-	if err != nil {
-		return nil, nil //nolint:nilerr // the error of the node says so
-	}
-	return in, nil
+	return in, err
 }

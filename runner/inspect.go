@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/convo"
@@ -24,16 +25,45 @@ type RunView struct {
 	m *machine
 }
 
+// NodeInputs are the inputs with which a node's function was entered, as far as they are recorded.
+type NodeInputs struct {
+	// Values are those of the ports that are written as literals or as references to a recorded value.
+	Values engine.Values
+	// Templates are the templates and expressions of the other ports as the flow has them. What they gave is
+	// in no journal, and reading a record evaluates nothing.
+	Templates engine.Values
+}
+
 // Inputs are the inputs of a node's function, by port. They are known if the view is at an event that starts or
-// resumes the node; otherwise ok is false. The error says which input cannot be evaluated.
-func (v *RunView) Inputs(path string) (in engine.Values, ok bool, err error) {
+// resumes the node; otherwise ok is false.
+func (v *RunView) Inputs(path string) (in NodeInputs, ok bool, err error) {
 	e, ok := v.Run.Entry(path)
 	if !ok {
-		return nil, false, nil
+		return NodeInputs{}, false, nil
 	}
-	in, unfit := v.m.inputs(&e, e.Plan.Host.(*preparedNode))
-	if unfit != nil {
-		return nil, true, unfit
+	in.Values = slices.Clone(e.Inputs)
+	h, _ := e.Plan.Host.(*preparedNode)
+	if h == nil {
+		return in, true, nil
+	}
+	vars := v.m.templateVars(&e)
+	for i := range h.bindings {
+		b := &h.bindings[i]
+		switch {
+		case b.isLiteral:
+			in.Values = append(in.Values, engine.Named{Name: b.name, Value: b.literal})
+		case !b.singleRef:
+			text, err := engine.Normalize(b.written)
+			if err != nil {
+				return in, true, fmt.Errorf("input %s: %w", b.name, err)
+			}
+			in.Templates = append(in.Templates, engine.Named{Name: b.name, Value: text})
+		case slices.Contains(h.lazy, b.name) || !slices.Contains(e.Bound, b.name):
+		default:
+			if x, err := b.eval(vars, "input"); err == nil { // else the reference had no value
+				in.Values = append(in.Values, engine.Named{Name: b.name, Value: x})
+			}
+		}
 	}
 	return in, true, nil
 }

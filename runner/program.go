@@ -55,6 +55,7 @@ type binding struct {
 	// singleRef marks a template that is exactly one reference: if its source has no value, the port or output is
 	// absent.
 	singleRef bool
+	written   any // the template as the flow has it
 	pos       flow.Pos
 }
 
@@ -189,7 +190,7 @@ func prepareBindings(in []flow.Binding) ([]binding, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", b.Pos, b.Name, err)
 		}
-		bd := binding{name: b.Name, tpl: t, pos: b.Pos}
+		bd := binding{name: b.Name, tpl: t, written: b.Value, pos: b.Pos}
 		if p := t.Program(); p != nil {
 			bd.singleRef = p.Path() != nil
 		}

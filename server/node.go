@@ -49,11 +49,12 @@ type nodeDetails struct {
 
 // shownValue is a value, or its beginning.
 type shownValue struct {
-	Name    string          `json:"name"`
-	Size    int             `json:"size" doc:"Bytes of the value as JSON"`
-	Value   json.RawMessage `json:"value" doc:"null if the value is larger than 16 KiB"`
-	Excerpt string          `json:"excerpt" doc:"The beginning of a value that is larger; GET .../value returns all of it"`
-	Deleted bool            `json:"deleted,omitempty" doc:"The key was deleted from the state"`
+	Name     string          `json:"name"`
+	Size     int             `json:"size" doc:"Bytes of the value as JSON"`
+	Value    json.RawMessage `json:"value" doc:"null if the value is larger than 16 KiB"`
+	Excerpt  string          `json:"excerpt" doc:"The beginning of a value that is larger; GET .../value returns all of it"`
+	Template bool            `json:"template,omitempty" doc:"The value is the template of the flow: what it gave is not recorded"`
+	Deleted  bool            `json:"deleted,omitempty" doc:"The key was deleted from the state"`
 }
 
 type shownEffect struct {
@@ -115,7 +116,7 @@ func getNode(c *call, in *NodeQuery) (*body[nodeDetails], error) {
 	}
 	out := nodeDetails{
 		Node: d.Node, Type: d.Type, Status: d.Status, Attempts: d.Attempts, Started: d.Started, Micros: d.Micros, Cached: d.Cached, Error: d.Error,
-		Event: n.Entered, Inputs: shownValues(d.Inputs), Outputs: shownValues(d.Outputs), Metadata: shownValues(d.Metadata), State: []shownValue{},
+		Event: n.Entered, Inputs: shownInputs(d), Outputs: shownValues(d.Outputs), Metadata: shownValues(d.Metadata), State: []shownValue{},
 		Effects: []shownEffect{}, Messages: []shownValue{}, Waits: []shownWait{}, Partial: append([]string{}, d.Partial...),
 	}
 	for _, x := range n.State {
@@ -134,6 +135,16 @@ func getNode(c *call, in *NodeQuery) (*body[nodeDetails], error) {
 		out.Waits = append(out.Waits, shownWait{w.Interrupt, w.Answered, shown(w.ID, app.JSONOf(w.Answer)), w.By})
 	}
 	return bodyOf(out), nil
+}
+
+// shownInputs are the inputs with a recorded value, and the templates of the others.
+func shownInputs(d *app.NodeDetails) []shownValue {
+	out := shownValues(d.Inputs)
+	for _, t := range shownValues(d.Templates) {
+		t.Template = true
+		out = append(out, t)
+	}
+	return out
 }
 
 func shownValues(list engine.Values) []shownValue {
@@ -181,7 +192,10 @@ func getNodeValue(c *call, in *nodeValueInput) (*valueDownload, error) {
 func valueNamed(d *app.NodeDetails, n *history.NodeRecord, part, name string) (engine.Value, bool) {
 	switch part {
 	case "inputs":
-		return d.Inputs.Get(name)
+		if v, ok := d.Inputs.Get(name); ok {
+			return v, true
+		}
+		return d.Templates.Get(name)
 	case "outputs":
 		return d.Outputs.Get(name)
 	case "metadata":

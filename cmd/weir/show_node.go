@@ -41,7 +41,7 @@ func noNode(v *runner.RunView, path string, c *history.Timeline) error {
 }
 
 // printNode is a node in full, for people.
-func (p *cli) printNode(n *history.NodeRecord, inputs engine.Values, said []app.ContextMessage) {
+func (p *cli) printNode(n *history.NodeRecord, inputs runner.NodeInputs, said []app.ContextMessage) {
 	st := p.styleFor(p.out)
 	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(n.Path), n.Type, p.status(n.Status))
 	if n.Started > 0 {
@@ -57,7 +57,8 @@ func (p *cli) printNode(n *history.NodeRecord, inputs engine.Values, said []app.
 			p.printf("hint: %s", app.Printable(n.Error.Hint))
 		}
 	}
-	p.printValues("Inputs", inputs)
+	p.printValues("Inputs", inputs.Values)
+	p.printValues("Inputs as written (their values are not recorded)", inputs.Templates)
 	for _, w := range n.Waits {
 		p.section("Waited for")
 		fmt.Fprintln(p.out, "  "+app.Printable(describe(w.Interrupt)))

@@ -1,0 +1,90 @@
+package history_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
+	"github.com/weir-run/weir/internal/weirkit"
+	"github.com/weir-run/weir/store/memory"
+)
+
+// manyInputs has each way to write an input: nothing, a literal, an edge, a reference to run inputs, to an item and to
+// state, a text with a reference, an expression, an object with one, and an expression that fails now.
+const manyInputs = `
+weir: 1
+name: rec
+state: {word: {initial: ahoy}}
+inputs: {who: {type: text, required: true}, extra: {type: text}}
+nodes:
+  a: {type: shout, in: {text: hey}}
+  none: {type: shout, after: a}
+  edge: {type: shout, in: {text: "{{ a.text }}"}}
+  given: {type: shout, in: {text: "{{ run.inputs.who }}"}}
+  absent: {type: shout, in: {text: "{{ run.inputs.extra }}"}}
+  kept: {type: shout, in: {text: "{{ state.word }}"}}
+  text: {type: shout, in: {text: "I am {{ run.inputs.who }}"}}
+  once: {type: shout, in: {text: "{{ uuid(1) }}"}}
+  fails: {type: shout, onError: {value: ""}, in: {text: "{{ run.inputs.who[7] }}"}}
+  each:
+    type: forEach
+    in: {items: [x]}
+    with:
+      body:
+        nodes: {item: {type: shout, in: {text: "{{ inputs.item }}"}}}
+        outputs: {r: "{{ item.text }}"}
+outputs: {said: "{{ a.text }}"}
+`
+
+func TestInputsOfANodeAreReadWithoutEvaluation(t *testing.T) {
+	t.Parallel()
+	st := memory.New()
+	w := weirkit.Open(t, weir.Options{Store: st, Types: recordTypes(t, 1, false)})
+	run, err := w.Start(t.Context(), weirkit.Parse(t, w, manyInputs), weir.Start{ID: "r", Inputs: map[string]any{"who": "Bo"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	weirkit.Wait(t, run)
+	other := weirkit.Open(t, weir.Options{Store: st})
+	for path, want := range map[string]struct{ value, template any }{
+		"a": {value: "hey"}, "none": {}, "edge": {value: "hey!"}, "given": {value: "Bo"}, "kept": {value: "ahoy"}, "absent": {},
+		"text": {template: "I am {{ run.inputs.who }}"}, "once": {template: "{{ uuid(1) }}"},
+		"fails": {template: "{{ run.inputs.who[7] }}"}, "each#1/item": {value: "x"},
+	} {
+		for name, reader := range map[string]*weir.Weir{"with the types": w, "without": other} {
+			v, err := reader.Inspect(t.Context(), "r", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := history.NewTimeline(v).Nodes[path]
+			if n == nil {
+				t.Errorf("%s: there is no node: %v", path, history.NewTimeline(v).Order)
+				continue
+			}
+			in, err := history.NodeInputs(t.Context(), reader, "r", n)
+			if err != nil {
+				t.Errorf("%s, %s: %v", path, name, err)
+			}
+			if got := only(t, in.Values); !reflect.DeepEqual(got, want.value) {
+				t.Errorf("%s, %s: the value is %v, want %v", path, name, got, want.value)
+			}
+			if got := only(t, in.Templates); !reflect.DeepEqual(got, want.template) {
+				t.Errorf("%s, %s: the template is %v, want %v", path, name, got, want.template)
+			}
+		}
+	}
+}
+
+// only is the value of the one port, nil if there is none.
+func only(t *testing.T, list engine.Values) any {
+	t.Helper()
+	if len(list) == 0 {
+		return nil
+	}
+	if len(list) > 1 || list[0].Name != "text" {
+		t.Errorf("the ports are %v", list)
+	}
+	return list[0].Value
+}
