@@ -14,11 +14,26 @@ func (s *scope) check() {
 			s.checkRequired(it)
 			s.checkUnread(it)
 			s.checkErrorPort(it)
+			s.checkView(it)
 		}
 	}
 	s.checkContexts()
 	s.checkReachable()
 	s.checkWriters()
+}
+
+// checkView refuses keys of a node's view that the strategy of the flow's context does not
+// read. It is called once the flow's context is read. A context that comes by a port, or from
+// the run that starts the flow, is known only when the node runs.
+func (s *scope) checkView(it *nodeDraft) {
+	v, of := it.val.get("with").get("view"), s.l.flow.Context.View
+	if v == nil || v.get("strategy") != nil || of == (View{}) || it.val.get("context") != nil {
+		return
+	}
+	if slices.ContainsFunc(it.in, func(k *edgeDraft) bool { return k.edge.ToPort == "context" }) {
+		return
+	}
+	s.l.checkViewKeys(v, cmp.Or(of.Strategy, DefaultStrategy), ", which is that of the flow's context")
 }
 
 // checkErrorPort refuses onError beside a connected error port, which would handle the same

@@ -155,7 +155,11 @@ func (l *loader) view(v *value) View {
 		Summary: f.count("summary", maxViewTokens), Model: f.text("model"),
 	}
 	out.Strategy = f.choice("strategy", strategies()...)
-	l.checkViewKeys(v, out.Strategy)
+	if out.Strategy == "" {
+		l.checkViewKeys(v, DefaultStrategy, ", which is the default")
+	} else {
+		l.checkViewKeys(v, out.Strategy, "")
+	}
 	if k := v.get("keepResults"); k != nil {
 		n, ok := k.scalar.(int64)
 		if !ok || n == 0 || n < -1 || n > maxKeepResults {
@@ -166,9 +170,12 @@ func (l *loader) view(v *value) View {
 	return out
 }
 
-// unreadByStrategy lists the keys of a view that its strategy does not read. A view that
-// names no strategy has the one of the context around it, which may read them.
-func unreadByStrategy(strategy string) []string {
+// DefaultStrategy is the strategy of a view that names none and has no context around it.
+const DefaultStrategy = "window"
+
+// UnreadByStrategy lists the keys of a view that its strategy does not read. A view that
+// names no strategy has the one of the context around it.
+func UnreadByStrategy(strategy string) []string {
 	switch strategy {
 	case "all":
 		return []string{"low", "keepResults", "maxResult", "summary", "model"}
@@ -178,11 +185,12 @@ func unreadByStrategy(strategy string) []string {
 	return nil
 }
 
-// checkViewKeys refuses keys of a view that its strategy does not read.
-func (l *loader) checkViewKeys(v *value, strategy string) {
-	for _, key := range unreadByStrategy(strategy) {
+// checkViewKeys refuses keys of a view that its strategy does not read. why says where the
+// strategy is from, "" if the view names it.
+func (l *loader) checkViewKeys(v *value, strategy, why string) {
+	for _, key := range UnreadByStrategy(strategy) {
 		if k := v.get(key); k != nil && !l.AlreadyValid {
-			l.reportAt(k, CodeBadValue, fmt.Sprintf("view.%s has no effect with strategy: %s", key, strategy), "remove it, or choose another strategy")
+			l.reportAt(k, CodeBadValue, fmt.Sprintf("view.%s has no effect with strategy: %s%s", key, strategy, why), "remove it, or choose another strategy")
 		}
 	}
 }

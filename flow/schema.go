@@ -134,7 +134,7 @@ func flowProperties() obj {
 			"description": "Who keeps the conversation. server lets a provider that can (OpenAI's Responses, Gemini's Interactions) keep it, so that calls send only what is new; others are sent the whole. Default: client.",
 		},
 		"budget": closed(obj{"window": tokens, "reserve": tokens}),
-		"view":   ViewSchema(),
+		"view":   contextViewSchema(),
 	})
 	props["session"] = sessionsSchema()
 	props["budget"] = spendSchema()
@@ -189,12 +189,25 @@ func ViewSchema() map[string]any {
 	return view
 }
 
+// contextViewSchema is the schema of the view of a flow's context, which has the default
+// strategy if it names none.
+func contextViewSchema() obj {
+	view := ViewSchema()
+	var unread []any
+	for _, key := range UnreadByStrategy(DefaultStrategy) {
+		unread = append(unread, obj{"required": []any{key}})
+	}
+	named := obj{"required": []any{"strategy"}}
+	view["allOf"] = append(unreadViewKeys(), obj{"if": obj{"not": named}, "then": obj{"not": obj{"anyOf": unread}}})
+	return view
+}
+
 // unreadViewKeys refuses the keys that a strategy does not read.
 func unreadViewKeys() []any {
 	var out []any
 	for _, s := range strategies() {
 		var unread []any
-		for _, key := range unreadByStrategy(s) {
+		for _, key := range UnreadByStrategy(s) {
 			unread = append(unread, obj{"required": []any{key}})
 		}
 		if unread != nil {

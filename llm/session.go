@@ -5,7 +5,39 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
 )
+
+// HistoryKeeper is implemented by providers that know whether the vendor can store
+// conversations for them. Others may.
+type HistoryKeeper interface {
+	Provider
+	// KeepsHistory reports whether Request.KeepSession has an effect.
+	KeepsHistory() bool
+}
+
+// checkHistory refuses `history: server` where no model that the turn may ask is of a vendor
+// that stores conversations. A context may ask for it on behalf of its own model; nodes that
+// choose another model in the same context are not refused.
+func (t *turn) checkHistory() error {
+	inherited := t.History == ""
+	if !t.req.KeepSession || inherited && (t.Model != "" || t.Provider != "" || t.Fallback != nil) {
+		return nil
+	}
+	for _, c := range t.candidates {
+		if k, ok := c.provider.(HistoryKeeper); !ok || k.KeepsHistory() {
+			return nil
+		}
+	}
+	of := "the node"
+	if inherited {
+		of = "the context"
+	}
+	return &Error{
+		Code:    engine.CodeModelRequest,
+		Message: fmt.Sprintf("%s asks for history: server, and the provider %s stores no conversations; remove it, or choose another model", of, t.req.Provider),
+	}
+}
 
 // recordSession records the id of the conversation at the vendor, with the view and
 // position up to which it goes, so that it is used while the view is the last one plus a

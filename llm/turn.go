@@ -114,6 +114,9 @@ func (s *Service) newTurn(h Host, t Turn) (*turn, error) {
 	if err := run.resolveCandidates(set); err != nil {
 		return nil, err
 	}
+	if err := run.checkHistory(); err != nil {
+		return nil, err
+	}
 	if t.Temperature != nil {
 		run.req.Temperature = t.Temperature
 	}

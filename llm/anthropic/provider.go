@@ -64,6 +64,9 @@ type Provider struct {
 	server  wire.Endpoint
 }
 
+// KeepsHistory implements llm.HistoryKeeper.
+func (p *Provider) KeepsHistory() bool { return false }
+
 // New returns a provider. If the options are invalid, every Generate fails with model_invalid_request.
 func New(o Options) *Provider {
 	p := &Provider{noKey: o.APIKey == "", marks: !o.NoCache, errors: wire.ErrorFormatter{Name: name, Scrub: wire.Scrubber(o.APIKey)}}

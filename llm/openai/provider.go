@@ -63,6 +63,9 @@ type Provider struct {
 	server  wire.Endpoint
 }
 
+// KeepsHistory implements llm.HistoryKeeper: the Responses API stores conversations.
+func (p *Provider) KeepsHistory() bool { return p.api == Responses }
+
 // New returns a provider. If the options are invalid (an address that is not a URL, an unknown API), every Generate
 // fails with model_invalid_request.
 func New(o Options) *Provider {

@@ -74,7 +74,7 @@ What is asked:
 ` + fallbackDoc + `| ` + "`system`, `temperature`, `maxOutput`, `reasoning`, `thinkingBudget`" + ` | for this call, in place of the context's; ` + "`system`" + ` is a template |
 | ` + "`budget`" + ` | ` + "`{window, reserve}`" + ` in tokens, in place of the context's |
 | ` + "`view`" + ` | ` + "`{strategy, low, keepResults, maxResult, summary, model}`" + `: how the context is shown where it outgrows its budget |
-| ` + "`history`" + ` | ` + "`server`" + `: the provider may keep the conversation, and is then sent what is new alone |
+| ` + "`history`" + ` | ` + "`server`" + `: the provider may keep the conversation, and is then sent what is new alone; an error with a provider that stores none |
 | ` + "`schema`" + ` | JSON Schema the answer has to fit: it is read out of prose, fences and reasoning around it, and is then on the port ` + "`value`" + ` too |
 | ` + "`skipHistory`" + ` | read the context and add nothing to it, neither message nor answer |
 | ` + "`maxSteps`" + ` | the most model calls in one turn (default 16) |

@@ -2,9 +2,11 @@ package builtin
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
@@ -106,9 +108,33 @@ func (n *ModelSettings) turn(ctx *node.Ctx, m *convo.Manager) (llm.Turn, error) 
 		Context: m, Provider: n.Provider, Model: n.Model, Temperature: n.Temperature, MaxOutput: n.MaxOutput,
 		Reasoning: n.reasoning(), History: n.History, Window: n.Budget.Window, Reserve: n.Budget.Reserve, View: n.viewSettings(),
 	}
+	if err := n.checkView(m.Get().Settings.View); err != nil {
+		return t, err
+	}
 	var err error
 	t.System, err = n.System.text(ctx, "system")
 	return t, err
+}
+
+// checkView refuses keys of the view that the strategy of the context around it does not read.
+func (n *ModelSettings) checkView(around convo.ViewSettings) error {
+	strategy := cmp.Or(string(around.Strategy), flow.DefaultStrategy)
+	if n.View.Strategy != "" {
+		return nil // loading has checked it
+	}
+	set := map[string]bool{
+		"low": n.View.Low != 0, "keepResults": n.View.KeepResults != 0, "maxResult": n.View.MaxResult != 0,
+		"summary": n.View.Summary != 0, "model": n.View.Model != "",
+	}
+	for _, key := range flow.UnreadByStrategy(strategy) {
+		if set[key] {
+			return &engine.Error{
+				Code: engine.CodeValue, Permanent: true, Hint: "remove it, or set view.strategy",
+				Message: fmt.Sprintf("view.%s has no effect with strategy: %s, which the node's context has", key, strategy),
+			}
+		}
+	}
+	return nil
 }
 
 func (n *ModelSettings) viewSettings() convo.ViewSettings {

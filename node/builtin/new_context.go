@@ -114,6 +114,9 @@ func (n *newContextNode) initial(ctx *node.Ctx, s convo.Settings) (convo.Change,
 	if err != nil {
 		return convo.Change{}, err
 	}
+	if err := n.checkView(s.View); err != nil {
+		return convo.Change{}, err
+	}
 	s = n.applyTo(s)
 	if n.System.isSet() || n.Base == "fresh" {
 		if s.System, err = n.System.text(ctx, "system"); err != nil {
