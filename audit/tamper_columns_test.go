@@ -477,8 +477,11 @@ func TestVerifyFindsUnknownMembersOfStoredStructs(t *testing.T) {
 	data := archiveData(t)
 	tried := 0
 	for _, place := range []struct{ table, column, object string }{
-		{"run_commit", "events", `"marks":{`}, {"run_commit", "events", `"settings":{`}, {"run_commit", "events", `"set":{`},
-		{"message", "rest", `"calls":[{`}, {"message", "rest", `"parts":[{`},
+		{"run_commit", "events", `"marks":{`},
+		{"run_commit", "events", `"settings":{`},
+		{"run_commit", "events", `"set":{`},
+		{"message", "rest", `"calls":[{`},
+		{"message", "rest", `"parts":[{`},
 	} {
 		path, db := copied(t, data)
 		var id int64

@@ -175,7 +175,9 @@ func TestSemanticToolsOfferWhatFitsTheRequest(t *testing.T) {
 		{`query: "Will it rain tomorrow? What is the temperature?", limit: 1`, []string{"weather"}},
 		{`query: "the APPOINTMENTS of Monday", limit: 2, always: [search]`, []string{"search", "read_calendar"}},
 		{`query: "write an invoice", limit: 1`, []string{"createInvoice"}},
-		{`query: "qwertz"`, all}, {`query: "qwertz", noMatch: none`, nil}, {`query: "qwertz", noMatch: none, always: [search]`, []string{"search"}},
+		{`query: "qwertz"`, all},
+		{`query: "qwertz", noMatch: none`, nil},
+		{`query: "qwertz", noMatch: none, always: [search]`, []string{"search"}},
 		{`query: "rain", tools: [search, sendMail]`, []string{"search", "sendMail"}},
 		{`query: "city", limit: 2`, []string{"createInvoice", "read_calendar"}},
 	} {

@@ -72,7 +72,9 @@ func run(t *testing.T, dir string, env []string, args ...string) (string, error)
 	return string(out), err
 }
 
-// install installs packages into a folder of the user's cache and returns it.
+// install installs packages into a folder of the user's cache and returns it. The folder is
+// renamed into place when it is complete, so processes that install the same packages at the
+// same time do not disturb each other.
 func install(t *testing.T, packages []string) string {
 	t.Helper()
 	if _, err := exec.LookPath("npm"); err != nil {
@@ -82,22 +84,29 @@ func install(t *testing.T, packages []string) string {
 	if err != nil {
 		cache = os.TempDir()
 	}
-	dir := filepath.Join(cache, "weir-test-npm", strings.NewReplacer("/", "-", "@", "-").Replace(strings.Join(packages, "_")))
-	whole := filepath.Join(dir, "installed")
-	if _, err := os.Stat(whole); err == nil {
+	all := filepath.Join(cache, "weir-test-packages")
+	dir := filepath.Join(all, strings.NewReplacer("/", "-", "@", "-").Replace(strings.Join(packages, "_")))
+	if _, err := os.Stat(dir); err == nil {
 		return dir
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(all, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	partial, err := os.MkdirTemp(all, "partial-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(partial) //nolint:errcheck // a leftover in a cache is harmless
 	ctx, cancel := context.WithTimeout(t.Context(), installTime)
 	defer cancel()
-	c := exec.CommandContext(ctx, "npm", append([]string{"install", "--prefix", dir, "--no-audit", "--no-fund", "--no-save", "--loglevel=error"}, packages...)...)
+	c := exec.CommandContext(ctx, "npm", append([]string{"install", "--prefix", partial, "--no-audit", "--no-fund", "--no-save", "--loglevel=error"}, packages...)...)
 	if out, err := c.CombinedOutput(); err != nil {
 		missing(t, "npm could not install "+strings.Join(packages, " ")+": "+err.Error()+"\n"+string(out))
 	}
-	if err := os.WriteFile(whole, nil, 0o600); err != nil {
-		t.Fatal(err)
+	if err := os.Rename(partial, dir); err != nil {
+		if _, there := os.Stat(dir); there != nil { // another process has renamed its own
+			t.Fatal(err)
+		}
 	}
 	return dir
 }

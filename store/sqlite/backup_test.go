@@ -65,7 +65,8 @@ func TestBackupDuringWritesIsComplete(t *testing.T) {
 		}
 	}
 	close(stop)
-	if got, want := len(commitsOf(t, s, "r")), <-ended; got != want {
+	want := <-ended
+	if got := len(commitsOf(t, s, "r")); got != want {
 		t.Errorf("the database has %d commits, want %d", got, want)
 	}
 }
