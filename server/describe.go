@@ -34,6 +34,7 @@ func (s *Server) registerRoutes() {
 	s.registerDrawing()
 	s.registerNode()
 	s.registerMe()
+	s.registerUsers()
 	if s.options.Page != nil {
 		s.routes.handle("GET /{$}", Public, s.options.Page.ServeHTTP)
 		s.routes.handle("GET /assets/{file}", Public, s.options.Page.ServeHTTP)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
@@ -113,12 +114,20 @@ func (c *Caller) Require(scope Scope) error {
 // none is the owner of the process, who may.
 func (c *Caller) MayActAs() bool { return slices.Contains(c.call.who.scopes, ActAs) }
 
-// As returns the caller acting for another user, whose objects alone it then reaches. Ask
-// MayActAs before.
-func (c *Caller) As(user string) *Caller {
+// As returns the caller acting for another user, whose objects alone it then reaches, within
+// the role of that user. Ask MayActAs before. An error refuses a user who is deactivated or may
+// not start runs.
+func (c *Caller) As(user string) (*Caller, error) {
+	role, disabled, err := c.call.roleOf(c.call, user)
+	if err != nil {
+		return nil, err
+	}
+	if disabled || !role.allows(Start) {
+		return nil, newProblem(http.StatusForbidden, engine.CodeForbidden, "the user "+quoted(user)+" is deactivated, or may not start runs")
+	}
 	x := c.call
 	x.who.user, x.who.all = user, false
-	return &Caller{x}
+	return &Caller{x}, nil
 }
 
 // Run reads the row of a run that the caller may see. Another user's run is not found.

@@ -196,3 +196,11 @@ func withToken(token string) func(r *http.Request) {
 		}
 	}
 }
+
+// setUser changes the record of a user.
+func (p *process) setUser(name string, change func(u *server.User)) {
+	p.t.Helper()
+	if _, err := server.ChangeUser(p.t.Context(), p.app.Store, name, change); err != nil {
+		p.t.Fatal(err)
+	}
+}

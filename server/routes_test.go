@@ -127,6 +127,12 @@ func attacksOnDocuments(victim, own objects) map[string]attack {
 		"GET /v1/triggers":                                         {},
 		"DELETE /v1/runs/{run}":                                    on("runs/"+victim.run, "", ""),
 		"DELETE /v1/users/{user}":                                  {},
+		"GET /v1/users":                                            {},
+		"GET /v1/users/{user}":                                     {},
+		"PUT /v1/users/{user}":                                     {body: `{"role":"viewer"}`},
+		"GET /v1/tokens":                                           {},
+		"POST /v1/tokens":                                          {body: `{"scopes":["read"]}`},
+		"DELETE /v1/tokens/{token}":                                on("tokens/"+victim.token, "", ""),
 		"POST /v1/runs/bulk":                                       {body: `{"action":"cancel"}`},
 		"POST /v1/triggers":                                        {body: `{"name":"x","flow":"ask","kind":"webhook","inputs":{"name":"x"}}`},
 		"GET /v1/triggers/{trigger}":                               on("triggers/"+victim.trigger, "", ""),
@@ -145,7 +151,7 @@ func attacksOnDocuments(victim, own objects) map[string]attack {
 }
 
 // objects are what a user has.
-type objects struct{ run, session, message, flow, version, hook, trigger string }
+type objects struct{ run, session, message, flow, version, hook, trigger, token string }
 
 func makeObjects(t *testing.T, c *client.Client) objects {
 	t.Helper()
@@ -163,7 +169,17 @@ func makeObjects(t *testing.T, c *client.Client) objects {
 	}
 	name := "private-" + run.ID[len(run.ID)-6:]
 	version := putFlow(t, c, name, "text", "", true)
-	return objects{run.ID, session, sent.Message, name, version, makeHook(t, c, "https://example.org/", "run.failed").ID, makeTrigger(t, c, `{"name":"nightly","flow":"ask","kind":"webhook","payload":"name"}`).ID}
+	return objects{run.ID, session, sent.Message, name, version, makeHook(t, c, "https://example.org/", "run.failed").ID, makeTrigger(t, c, `{"name":"nightly","flow":"ask","kind":"webhook","payload":"name"}`).ID, firstToken(t, c)}
+}
+
+// firstToken is the id of the first token of the user of a client.
+func firstToken(t *testing.T, c *client.Client) string {
+	t.Helper()
+	var out struct{ Tokens []server.TokenRow }
+	if err := c.Do(t.Context(), http.MethodGet, "/v1/tokens", nil, &out); err != nil || len(out.Tokens) == 0 {
+		t.Fatal(out, err)
+	}
+	return out.Tokens[0].ID
 }
 
 // TestEveryRouteRefusesWhoMayNot tries every route of the router without a token, with bad
@@ -192,6 +208,7 @@ func TestEveryRouteRefusesWhoMayNot(t *testing.T) {
 				return
 			}
 			checkTokens(t, p, pattern, scope, a)
+			checkRoles(t, p, pattern, scope, a)
 			checkForeign(t, p, pattern, a, victim, bob)
 		})
 	}
@@ -230,6 +247,27 @@ func checkTokens(t *testing.T, p *process, pattern string, scope server.Scope, a
 	}
 }
 
+// checkRoles tries a route with tokens that have every scope, of a user whose role does not
+// allow that of the route and of one who was deactivated.
+func checkRoles(t *testing.T, p *process, pattern string, scope server.Scope, a attack) {
+	t.Helper()
+	method, path, _ := strings.Cut(pattern, " ")
+	path = wildcards.ReplaceAllString(path, "unknown")
+	for role, refuses := range map[server.Role]bool{server.ViewerRole: scope != server.Read, server.OperatorRole: scope == server.Admin} {
+		c := p.client("a "+string(role), server.Scopes()...)
+		p.setUser(string("a "+role), func(u *server.User) { u.Role = role })
+		got := p.send(method, path, a.body, withToken(c.Token))
+		if refused := got.status == http.StatusForbidden && strings.Contains(got.body, "role"); refused != refuses {
+			t.Errorf("role %s: %d %s", role, got.status, got.body)
+		}
+	}
+	c := p.client("gone", server.Scopes()...)
+	p.setUser("gone", func(u *server.User) { u.Role, u.Disabled = server.OwnerRole, true })
+	if got := p.send(method, path, a.body, withToken(c.Token)); got.status != http.StatusUnauthorized || got.problem() != "unauthenticated" {
+		t.Errorf("of a deactivated user: %d %s", got.status, got.body)
+	}
+}
+
 // checkForeign tries a route with ids of another user: the answer is that for ids that do
 // not exist.
 func checkForeign(t *testing.T, p *process, pattern string, a attack, victim objects, caller *client.Client) {
@@ -252,7 +290,7 @@ var wildcards = regexp.MustCompile(`\{[^}]*\}`)
 
 // replaceIDs puts an id that does not exist in place of those of objects.
 func replaceIDs(text string, o objects) string {
-	return strings.NewReplacer(o.run, "nothing", o.session, "nothing", o.message, "nothing", o.flow, "nothing", o.version, "nothing", o.hook, "nothing", o.trigger, "nothing").Replace(text)
+	return strings.NewReplacer(o.run, "nothing", o.session, "nothing", o.message, "nothing", o.flow, "nothing", o.version, "nothing", o.hook, "nothing", o.trigger, "nothing", o.token, "nothing").Replace(text)
 }
 
 func TestListsContainOnlyOwnObjects(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
 )
 
 type streamInput struct {
@@ -124,7 +126,7 @@ func (c *call) sendEvents(ctx context.Context, w http.ResponseWriter, first stre
 				return
 			}
 		case <-beat.C:
-			if !send(": waiting\n\n") {
+			if !c.mayStillRead() || !send(": waiting\n\n") {
 				return
 			}
 		case <-c.draining:
@@ -135,6 +137,20 @@ func (c *call) sendEvents(ctx context.Context, w http.ResponseWriter, first stre
 			return
 		}
 	}
+}
+
+// mayStillRead reports whether the token of a stream is still valid and its user active.
+func (c *call) mayStillRead() bool {
+	if c.who.token == "" {
+		return true
+	}
+	list, err := c.app.Store.Tokens(c, c.who.user)
+	if err != nil {
+		return false
+	}
+	i := slices.IndexFunc(list, func(t store.Token) bool { return t.ID == c.who.token })
+	_, disabled, err := c.roleOf(c, c.who.user)
+	return err == nil && !disabled && i >= 0 && list[i].Valid(time.Now())
 }
 
 // eventText is a server-sent event. The data is one line of JSON.

@@ -63,6 +63,10 @@ type principal struct {
 	user   string
 	token  string // its id, "" without one
 	scopes []Scope
+	// expires is when the token does; zero is never.
+	expires time.Time
+	// role is that of the user, "" for none.
+	role Role
 	// all reaches the objects of all users.
 	all bool
 }
@@ -87,12 +91,19 @@ func (s *Server) authenticate(r *http.Request) (principal, *Problem) {
 	if len(given) == 1 && strings.EqualFold(kind, "Bearer") {
 		t, err := s.app.Store.TokenByHash(r.Context(), tokenHash(secret))
 		if err == nil && t.Valid(time.Now()) {
-			p := principal{user: t.User, token: t.ID}
+			p := principal{user: t.User, token: t.ID, expires: t.Expires}
 			for _, x := range t.Scopes {
 				p.scopes = append(p.scopes, Scope(x))
 			}
 			p.all = slices.Contains(p.scopes, Admin)
-			return p, nil
+			role, disabled, err := s.roleOf(r.Context(), t.User)
+			if err != nil {
+				return principal{}, problemOf(err)
+			}
+			p.bound(role)
+			if !disabled {
+				return p, nil
+			}
 		}
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return principal{}, problemOf(err)
@@ -106,8 +117,16 @@ func (p *principal) check(scope Scope) *Problem {
 	if slices.Contains(p.scopes, scope) || slices.Contains(p.scopes, Admin) {
 		return nil
 	}
+	if p.role != "" && !p.role.allows(scope) {
+		return newProblem(http.StatusForbidden, engine.CodeForbidden, fmt.Sprintf("the role %s does not allow the scope %q", p.role, scope))
+	}
 	return newProblem(http.StatusForbidden, engine.CodeForbidden, fmt.Sprintf("the token lacks the scope %q", scope))
 }
 
 // owns reports whether the principal reaches an object of a user.
 func (p *principal) owns(user string) bool { return p.all || p.user == user }
+
+// may reports whether the principal can pass a scope on. Admin does not include ActAs.
+func (p *principal) may(scope Scope) bool {
+	return slices.Contains(p.scopes, scope) || scope != ActAs && slices.Contains(p.scopes, Admin)
+}

@@ -163,6 +163,13 @@ func (s *Server) startTriggered(ctx context.Context, t *trigger.Trigger, f trigg
 	if _, err := s.app.Store.Run(ctx, f.Run); !errors.Is(err, store.ErrNotFound) {
 		return "", err // the firing has its run
 	}
+	role, disabled, err := s.roleOf(ctx, t.User)
+	if err != nil {
+		return "", err
+	}
+	if disabled || !role.allows(Start) {
+		return "the user of the trigger is deactivated, or may not start runs", nil
+	}
 	c := &call{ctx, s, principal{user: t.User, all: t.User == ""}}
 	start := weir.Start{ID: f.Run, User: t.User, Origin: t.Kind + ":" + t.Name}
 	served, err := c.flow(t.Flow)

@@ -171,11 +171,16 @@ func (p *cli) revokeTokenCommand() *cobra.Command {
 	return c
 }
 
-// withTokens opens the database alone: no provider, tool or configuration is needed.
+// withTokens opens the database alone, for what concerns tokens.
 func (p *cli) withTokens(ctx context.Context, o app.DatabaseOptions, do func(ctx context.Context, s store.AccessStore) error) error {
-	s, err := app.OpenDatabase(ctx, p.database(), o)
+	return p.withDatabase(ctx, o, func(ctx context.Context, s *store.Full) error { return do(ctx, s) })
+}
+
+// withDatabase opens the database alone: no provider, tool or configuration is needed.
+func (p *cli) withDatabase(ctx context.Context, o app.DatabaseOptions, do func(ctx context.Context, s *store.Full) error) error {
+	d, err := app.OpenDatabase(ctx, p.database(), o)
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(ctx, s), s.Close())
+	return errors.Join(do(ctx, d.Full), d.Close())
 }

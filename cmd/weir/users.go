@@ -26,9 +26,15 @@ type userStateRow struct {
 func (p *cli) usersCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "users",
-		Short: "Show and change what flows keep for users",
-		Args:  exactArgs(),
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+		Short: "Show and change users of a server, and what flows keep for users",
+		Long: `Show and change the records of users of "weir serve", and what flows keep for users.
+A user needs no record: without one, the scopes of the user's tokens count alone. The role
+of a record bounds them:
+  owner      every scope
+  operator   all but admin
+  viewer     read`,
+		Args: exactArgs(),
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	state := &cobra.Command{
 		Use:   "state",
@@ -44,7 +50,7 @@ deleting a session does not.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	state.AddCommand(p.showUserStateCommand(), p.setUserStateCommand(), p.resetUserStateCommand())
-	c.AddCommand(state)
+	c.AddCommand(p.listUsersCommand(), p.setUserCommand(), p.disableUserCommand(true), p.disableUserCommand(false), state)
 	return c
 }
 

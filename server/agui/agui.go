@@ -86,7 +86,9 @@ func (x *round) read(r *http.Request) (err error) {
 		return err
 	}
 	if user := r.Header.Get("X-Weir-User"); user != "" && x.c.MayActAs() {
-		x.c = x.c.As(user)
+		if x.c, err = x.c.As(user); err != nil {
+			return err
+		}
 	}
 	return nil
 }

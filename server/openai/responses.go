@@ -199,7 +199,9 @@ func exchangeOf(c *server.Caller, session string, rec *responseRecord) (*exchang
 	}
 	x := &exchange{request: &request{flow: f, who: endUser{caller: c}}, c: c, at: time.Now(), session: session}
 	if row.User != c.User() && c.MayActAs() {
-		x.c = c.As(row.User)
+		if x.c, err = c.As(row.User); err != nil {
+			return nil, err
+		}
 	}
 	in, err := x.open(weir.SessionOptions{ID: session})
 	if err != nil {

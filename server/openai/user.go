@@ -39,7 +39,11 @@ func endUserOf(c *server.Caller, r *http.Request, b caller) (endUser, error) {
 	u := endUser{caller: c, names: []string{named, h.Get("X-OpenWebUI-Chat-Id")}}
 	switch {
 	case c.MayActAs() && named != "":
-		u.caller, u.known = c.As(named), true
+		as, err := c.As(named)
+		if err != nil {
+			return endUser{}, err
+		}
+		u.caller, u.known = as, true
 	case c.MayActAs():
 		// The token serves several people, and the request does not say which of them it is from.
 	default:

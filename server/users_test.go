@@ -1,0 +1,153 @@
+package server_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/server"
+)
+
+// TestADeactivatedUserIsStoppedAtOnce: every way in which a user can do something ends, and
+// comes back.
+func TestADeactivatedUserIsStoppedAtOnce(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true, Heartbeat: 20 * time.Millisecond})
+	ada, root, program := p.anyone("ada"), p.client("root", server.Admin), p.client("program", server.Read, server.Start, server.ActAs)
+	o := makeObjects(t, ada)
+	stream := openStream(t, p, "/v1/runs/"+o.run+"/stream", ada.Token)
+	hook := makeTrigger(t, ada, `{"name":"second","flow":"talk","kind":"webhook","payload":"message"}`)
+	chat := func() answer {
+		return p.send(http.MethodPost, "/v1/chat/completions", `{"model":"talk","user":"ada","messages":[{"role":"user","content":"x"}]}`, withToken(program.Token))
+	}
+	state := func() [2]int {
+		return [2]int{p.send(http.MethodGet, "/v1/runs", "", withToken(ada.Token)).status, chat().status}
+	}
+	if got := state(); got != [2]int{200, 200} {
+		t.Fatalf("before: %v", got)
+	}
+	put := func(body string) answer { return p.send(http.MethodPut, "/v1/users/ada", body, withToken(root.Token)) }
+	if got := put(`{"role":"operator","disabled":true}`); got.status != http.StatusOK {
+		t.Fatal(got)
+	}
+	if got := state(); got != [2]int{401, 403} {
+		t.Errorf("deactivated: %v", got)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for stream.Scan() {
+			continue // until the server ends it
+		}
+	}()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the stream of a deactivated user goes on")
+	}
+	if got := p.signedRequest(hook, "1", `"x"`, hook.Secret, time.Now()); got.status == http.StatusAccepted {
+		t.Errorf("the trigger of a deactivated user: %d %s", got.status, got.body)
+	}
+	if got := put(`{"role":"viewer"}`); got.status != http.StatusOK {
+		t.Fatal(got)
+	}
+	if got := state(); got != [2]int{200, 403} {
+		t.Errorf("a viewer: %v", got)
+	}
+	if got := put(`{"role":"operator"}`); got.status != http.StatusOK {
+		t.Fatal(got)
+	}
+	if got := state(); got != [2]int{200, 200} {
+		t.Errorf("active again: %v", got)
+	}
+	if got := p.send(http.MethodPut, "/v1/users/root", `{"role":"viewer"}`, withToken(root.Token)); got.status != http.StatusConflict {
+		t.Errorf("an owner takes the role from itself: %d %s", got.status, got.body)
+	}
+	if got := put(`{"role":"king"}`); got.status != http.StatusUnprocessableEntity {
+		t.Errorf("an unknown role: %d %s", got.status, got.body)
+	}
+}
+
+// openStream opens a stream and reads its first line.
+func openStream(t *testing.T, p *process, path, token string) *bufio.Scanner {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withToken(token)(r)
+	a, err := (&http.Client{}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Body.Close() })
+	s := bufio.NewScanner(a.Body)
+	if a.StatusCode != http.StatusOK || !s.Scan() {
+		t.Fatalf("stream: %d", a.StatusCode)
+	}
+	return s
+}
+
+// TestATokenMakesNoTokenThatMayMore enumerates the scopes of the token of the request and of
+// the one that is asked for.
+func TestATokenMakesNoTokenThatMayMore(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true})
+	for _, have := range server.Scopes() {
+		c := p.client("ada", server.Start, have)
+		for _, want := range server.Scopes() {
+			got := p.send(http.MethodPost, "/v1/tokens", `{"scopes":["`+string(want)+`"]}`, withToken(c.Token))
+			allowed := want == have || want == server.Start || have == server.Admin && want != server.ActAs
+			if (got.status == http.StatusCreated) != allowed {
+				t.Errorf("%s gives %s: %d %s", have, want, got.status, got.body)
+			}
+		}
+		if got := p.send(http.MethodPost, "/v1/tokens", `{"user":"bob","scopes":["start"]}`, withToken(c.Token)); (got.status == http.StatusCreated) != (have == server.Admin) {
+			t.Errorf("%s makes a token of another user: %d %s", have, got.status, got.body)
+		}
+	}
+	short, _, err := server.NewToken(t.Context(), p.app.Store, "ada", "", []string{"start"}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := p.send(http.MethodPost, "/v1/tokens", `{"scopes":["start"],"expires":100000}`, withToken(short))
+	var made struct {
+		Token, Secret string
+		Expires       time.Time
+	}
+	if err := json.Unmarshal([]byte(got.body), &made); err != nil || time.Until(made.Expires) > time.Hour {
+		t.Errorf("a token that outlives its maker: %v %s", err, got.body)
+	}
+	if got := p.send(http.MethodDelete, "/v1/tokens/"+made.Token, "", withToken(short)); got.status != http.StatusNoContent {
+		t.Errorf("revoke: %d %s", got.status, got.body)
+	}
+	if got := p.send(http.MethodPost, "/v1/tokens", `{"scopes":["start"]}`, withToken(made.Secret)); got.status != http.StatusUnauthorized {
+		t.Errorf("a revoked token: %d %s", got.status, got.body)
+	}
+	if list := p.send(http.MethodGet, "/v1/tokens", "", withToken(p.client("ada", server.Read).Token)); strings.Contains(list.body, "bob") || strings.Contains(list.body, "weir_") {
+		t.Errorf("the list has tokens of others or secrets: %s", list.body)
+	}
+}
+
+func TestChangesOfAUserAtTheSameTimeAllCount(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{})
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() { p.setUser("ada", func(u *server.User) { u.Note += "x" }) })
+	}
+	all.Wait()
+	u, err := server.FindUser(t.Context(), p.app.Store, "ada")
+	if err != nil || u.Note != "xxxxxxxxxx" || u.Role != server.OperatorRole {
+		t.Errorf("%+v, %v", u, err)
+	}
+	for _, bad := range []string{"", " a", "a\nb", strings.Repeat("a", 2000)} {
+		if _, err := server.ChangeUser(t.Context(), p.app.Store, bad, func(*server.User) {}); err == nil {
+			t.Errorf("the name %.10q is accepted", bad)
+		}
+	}
+}
