@@ -81,6 +81,8 @@ func (b BulkAction) concerns(r *store.Run) bool {
 		return !r.Head.Status.Ended()
 	case BulkRetry:
 		return r.Head.Status == engine.Failed
+	case BulkDelete:
+		return true
 	}
 	return true
 }

@@ -31,32 +31,40 @@ func TestViewOmitsLowestPriorityFirst(t *testing.T) {
 		if err != nil {
 			t.Skip(err)
 		}
-		shown := func(m convo.Message) bool {
-			return slices.ContainsFunc(v.Messages, func(o convo.Message) bool { return o.ID == m.ID })
-		}
-		rank := func(i int) int { return cmp.Or(list[i].Priority, convo.DefaultPriority)*1000 + i }
-		newestUser := -1
-		highest := -1
-		for i, m := range list {
-			if m.Role == convo.User {
-				newestUser = i
-			}
-			if !shown(m) {
-				highest = max(highest, rank(i))
-			}
-		}
-		if highest < 0 || v.Manifest.Omitted == 0 {
-			t.Fatalf("nothing was omitted: %+v", v.Manifest)
-		}
-		for i, m := range list[:n-1] {
-			if shown(m) && !m.Pinned && i != newestUser && rank(i) < highest {
-				t.Fatalf("message %d has rank %d and is shown, one with rank %d is not", i, rank(i), highest)
-			}
-			if !shown(m) && (m.Pinned || i == newestUser) {
-				t.Fatalf("message %d is not shown", i)
-			}
-		}
+		checkPriorities(t, list, v)
 	})
+}
+
+// isShown reports whether a view has a message.
+func isShown(v convo.View, m convo.Message) bool {
+	return slices.ContainsFunc(v.Messages, func(o convo.Message) bool { return o.ID == m.ID })
+}
+
+// checkPriorities checks that a view of single messages omits those with the lowest priority,
+// the oldest first, and neither pinned ones nor the newest of the user.
+func checkPriorities(t *rapid.T, list []convo.Message, v convo.View) {
+	rank := func(i int) int { return cmp.Or(list[i].Priority, convo.DefaultPriority)*1000 + i }
+	newestUser, highest := -1, -1
+	for i, m := range list {
+		if m.Role == convo.User {
+			newestUser = i
+		}
+		if !isShown(v, m) {
+			highest = max(highest, rank(i))
+		}
+	}
+	if highest < 0 || v.Manifest.Omitted == 0 {
+		t.Fatalf("nothing was omitted: %+v", v.Manifest)
+	}
+	for i, m := range list[:len(list)-1] {
+		must := m.Pinned || i == newestUser
+		switch shown := isShown(v, m); {
+		case shown && !must && rank(i) < highest:
+			t.Fatalf("message %d has rank %d and is shown, one with rank %d is not", i, rank(i), highest)
+		case !shown && must:
+			t.Fatalf("message %d is not shown", i)
+		}
+	}
 }
 
 // TestSummaryCoversMessagesOmittedByPriority: each omitted message was part of exactly one request for a summary.
@@ -78,24 +86,32 @@ func TestSummaryCoversMessagesOmittedByPriority(t *testing.T) {
 				t.Fatal(err)
 			}
 			if v.Need != nil {
-				for _, m := range v.Need.Messages {
-					summarised[m.ID]++
-				}
-				c.Marks = v.Marks
-				c.Marks.Summary = &convo.Summary{From: v.Need.From, To: v.Need.To, Text: "so far"}
-				if v, err = c.View(spec); err != nil || v.Need != nil {
-					t.Fatal(err, v.Need)
-				}
+				v = summarise(t, &c, spec, v, summarised)
 			}
 			c.Marks = v.Marks
 			for _, m := range all {
-				isShown := slices.ContainsFunc(v.Messages, func(o convo.Message) bool { return o.ID == m.ID })
-				if want := map[bool]int{true: 0, false: 1}[isShown]; summarised[m.ID] != want {
-					t.Fatalf("message %s: shown %v, in %d summaries", m.ID, isShown, summarised[m.ID])
+				shown := isShown(v, m)
+				if want := map[bool]int{true: 0, false: 1}[shown]; summarised[m.ID] != want {
+					t.Fatalf("message %s: shown %v, in %d summaries", m.ID, shown, summarised[m.ID])
 				}
 			}
 		}
 	})
+}
+
+// summarise gives a context the summary that a view needs, counts the messages that it
+// covers, and returns the view with it.
+func summarise(t *rapid.T, c *convo.Context, spec convo.ViewSpec, v convo.View, covered map[string]int) convo.View {
+	for _, m := range v.Need.Messages {
+		covered[m.ID]++
+	}
+	c.Marks = v.Marks
+	c.Marks.Summary = &convo.Summary{From: v.Need.From, To: v.Need.To, Text: "so far"}
+	v, err := c.View(spec)
+	if err != nil || v.Need != nil {
+		t.Fatal(err, v.Need)
+	}
+	return v
 }
 
 func TestPrependPutsMessagesBeforeAllOthers(t *testing.T) {

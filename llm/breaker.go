@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weir-run/weir/engine"
@@ -60,10 +61,8 @@ func outcomeOf(ctx context.Context, req *Request) func(error) breaker.Outcome {
 		case context.Cause(ctx) != nil, code == engine.CodeModelRateLimited, code == engine.CodeModelTimeout && req.Timeouts != Timeouts{}:
 			return breaker.Neutral
 		}
-		for _, c := range OutageCodes() {
-			if c == code {
-				return breaker.Outage
-			}
+		if slices.Contains(OutageCodes(), code) {
+			return breaker.Outage
 		}
 		return breaker.Answered
 	}

@@ -53,29 +53,38 @@ func TestWhichFailuresOpenTheBreaker(t *testing.T) {
 			"never":            {settings: llm.Breaker{Failures: -1}},
 			"the node's limit": {bounds: llm.Timeouts{Total: time.Minute}, after: 5},
 		} {
-			p := &outages{err: &llm.Error{Code: code, Message: "no"}}
-			s := llm.NewService(llm.Options{Providers: map[string]llm.Provider{"p": p}, Breakers: map[string]llm.Breaker{"p": c.settings}})
-			var last error
-			for range 8 {
-				_, last = s.Turn(t.Context(), newAttempt(t.Context()), llm.Turn{Model: "p/m", Timeouts: c.bounds, SkipHistory: true, Message: &convo.Message{Text: "Well?"}})
-			}
-			refused := want && c.after > 0 && (code != engine.CodeModelTimeout || c.bounds == llm.Timeouts{})
-			calls, wantCode := 8, code
-			if refused {
-				calls, wantCode = c.after, engine.CodeBreakerOpen
-			}
-			e, _ := errors.AsType[*llm.Error](last)
-			if e == nil || e.Code != wantCode || p.calls != calls {
-				t.Errorf("%s, %s: %d calls, want %d: %v, want %s", code, name, p.calls, calls, last, wantCode)
-			}
-			if refused && (!e.Retry || e.RetryAfter <= 0 || e.RetryAfter > breaker.DefaultPause+time.Second) {
-				t.Errorf("%s, %s: it asks to wait %s", code, name, e.RetryAfter)
-			}
-			p.err = nil
-			if _, err := s.Turn(t.Context(), newAttempt(t.Context()), llm.Turn{Model: "p/other", SkipHistory: true, Message: &convo.Message{Text: "Well?"}}); err != nil {
-				t.Errorf("%s, %s: another model: %v", code, name, err)
-			}
+			t.Run(code+", "+name, func(t *testing.T) {
+				refused := want && c.after > 0 && (code != engine.CodeModelTimeout || c.bounds == llm.Timeouts{})
+				calls, wantCode := 8, code
+				if refused {
+					calls, wantCode = c.after, engine.CodeBreakerOpen
+				}
+				checkBreaker(t, &llm.Error{Code: code, Message: "no"}, c.settings, c.bounds, wantCode, calls)
+			})
 		}
+	}
+}
+
+// checkBreaker asks a model that fails with failure eight times. The last call must end with
+// code, calls of them reach the provider, and another model must be answered.
+func checkBreaker(t *testing.T, failure *llm.Error, settings llm.Breaker, bounds llm.Timeouts, code string, calls int) {
+	t.Helper()
+	p := &outages{err: failure}
+	s := llm.NewService(llm.Options{Providers: map[string]llm.Provider{"p": p}, Breakers: map[string]llm.Breaker{"p": settings}})
+	var last error
+	for range 8 {
+		_, last = s.Turn(t.Context(), newAttempt(t.Context()), llm.Turn{Model: "p/m", Timeouts: bounds, SkipHistory: true, Message: &convo.Message{Text: "Well?"}})
+	}
+	e, _ := errors.AsType[*llm.Error](last)
+	if e == nil || e.Code != code || p.calls != calls {
+		t.Fatalf("%d calls, want %d: %v, want %s", p.calls, calls, last, code)
+	}
+	if code == engine.CodeBreakerOpen && (!e.Retry || e.RetryAfter <= 0 || e.RetryAfter > breaker.DefaultPause+time.Second) {
+		t.Errorf("it asks to wait %s", e.RetryAfter)
+	}
+	p.err = nil
+	if _, err := s.Turn(t.Context(), newAttempt(t.Context()), llm.Turn{Model: "p/other", SkipHistory: true, Message: &convo.Message{Text: "Well?"}}); err != nil {
+		t.Errorf("another model: %v", err)
 	}
 }
 
@@ -106,10 +115,10 @@ func TestBreakerTriesOneCallAfterItsPause(t *testing.T) {
 			ask(t.Context())
 		}
 		want("open", engine.CodeBreakerOpen, 5)
-		time.Sleep(breaker.DefaultPause + time.Millisecond)
+		<-time.NewTimer(breaker.DefaultPause + time.Millisecond).C
 		want("a trial call that fails", engine.CodeModelUnavailable, 6)
 		want("open again", engine.CodeBreakerOpen, 6)
-		time.Sleep(breaker.DefaultPause + time.Millisecond)
+		<-time.NewTimer(breaker.DefaultPause + time.Millisecond).C
 		ctx, cancel := context.WithCancelCause(t.Context())
 		p.err = errors.New("stopped")
 		cancel(p.err)

@@ -28,34 +28,41 @@ func TestModelThatFailsIsNotCalledByAnyNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := &faultyModels{fail: func(model string, _ int) error {
-				if model == "a" {
-					return &llm.Error{Code: engine.CodeModelUnavailable, Message: "down"}
-				}
-				return nil
-			}}
-			w := weirkit.Open(t, weir.Options{Providers: map[string]weir.Provider{"fake": m}})
-			for i := range 5 {
-				r := weirkit.Wait(t, startAs(t, w, fmt.Sprint("down", i), "weir: 1\nname: f\nnodes: {ask: {type: llmRequest, with: {model: fake/a}, in: {message: hm}}}\n"))
-				if r.Error == nil || r.Error.Code != engine.CodeModelUnavailable {
-					t.Fatal(r.Error)
-				}
-			}
-			before := len(m.calls)
-			r := weirkit.Wait(t, weirkit.StartText(t, w, "weir: 1\nname: g\nnodes: {ask: "+c.node+"}\n"))
-			code := ""
-			if r.Error != nil {
-				code = r.Error.Code
-			}
-			if code != c.code || c.code != "" && (len(m.calls) != before || r.Usage.CostMicros != 0 || r.Error.RetryAfter <= 0) {
-				t.Errorf("%s: %+v, after %d calls; usage %+v", r.Status, r.Error, len(m.calls)-before, r.Usage)
-			}
-			for _, call := range m.calls[before:] {
-				if call[0] == 'a' {
-					t.Error("the model was called:", call)
-				}
-			}
+			checkBrokenModel(t, c.node, c.code)
 		})
+	}
+}
+
+// checkBrokenModel lets five calls of fake/a fail and runs a node, which must end with code
+// and not call that model.
+func checkBrokenModel(t *testing.T, node, want string) {
+	t.Helper()
+	m := &faultyModels{fail: func(model string, _ int) error {
+		if model == "a" {
+			return &llm.Error{Code: engine.CodeModelUnavailable, Message: "down"}
+		}
+		return nil
+	}}
+	w := weirkit.Open(t, weir.Options{Providers: map[string]weir.Provider{"fake": m}})
+	for i := range 5 {
+		r := weirkit.Wait(t, startAs(t, w, fmt.Sprint("down", i), "weir: 1\nname: f\nnodes: {ask: {type: llmRequest, with: {model: fake/a}, in: {message: hm}}}\n"))
+		if r.Error == nil || r.Error.Code != engine.CodeModelUnavailable {
+			t.Fatal(r.Error)
+		}
+	}
+	before := len(m.calls)
+	r := weirkit.Wait(t, weirkit.StartText(t, w, "weir: 1\nname: g\nnodes: {ask: "+node+"}\n"))
+	code := ""
+	if r.Error != nil {
+		code = r.Error.Code
+	}
+	if code != want || want != "" && (len(m.calls) != before || r.Usage.CostMicros != 0 || r.Error.RetryAfter <= 0) {
+		t.Errorf("%s: %+v, after %d calls; usage %+v", r.Status, r.Error, len(m.calls)-before, r.Usage)
+	}
+	for _, call := range m.calls[before:] {
+		if call[0] == 'a' {
+			t.Error("the model was called:", call)
+		}
 	}
 }
 

@@ -58,29 +58,39 @@ func TestSeveralRunsAreCancelledAndDeletedOnlyWithAConfirmation(t *testing.T) {
 	if a := p.bulk(ada, `{"action":"cancel","flow":"ask","confirm":"`+plan.Confirmation+`"}`); !a.Done || len(a.Runs) != 3 || len(a.Kept) != 0 {
 		t.Errorf("%+v", a)
 	}
-	status := func(c *client.Client, id string) string {
-		r, err := c.Run(t.Context(), id)
-		if err != nil {
-			return err.Error()
-		}
-		return r.Status
-	}
-	if got := []string{status(ada, asks[0]), status(ada, asks[2]), status(bob, others), status(ada, failed)}; fmt.Sprint(got) != "[cancelled cancelled paused failed]" {
+	if got := []string{p.statusOf(ada, asks[0]), p.statusOf(ada, asks[2]), p.statusOf(bob, others), p.statusOf(ada, failed)}; fmt.Sprint(got) != "[cancelled cancelled paused failed]" {
 		t.Errorf("%v", got)
 	}
-	plan = p.bulk(ada, `{"action":"retry"}`)
+	p.retryAndDelete(ada, asks[0], failed)
+}
+
+// statusOf is the status of a run, or the error of asking for it.
+func (p *process) statusOf(c *client.Client, id string) string {
+	r, err := c.Run(p.t.Context(), id)
+	if err != nil {
+		return err.Error()
+	}
+	return r.Status
+}
+
+// retryAndDelete retries the one failed run of a user, runs another again, and deletes the
+// four runs that have ended.
+func (p *process) retryAndDelete(ada *client.Client, again, failed string) {
+	t := p.t
+	t.Helper()
+	plan := p.bulk(ada, `{"action":"retry"}`)
 	if fmt.Sprint(plan.Runs) != fmt.Sprint([]string{failed}) || len(plan.Kept) != 0 {
 		t.Fatalf("%+v", plan)
 	}
 	if a := p.bulk(ada, `{"action":"retry","confirm":"`+plan.Confirmation+`"}`); !a.Done || len(a.Runs) != 1 || len(a.Kept) != 0 {
 		t.Errorf("%+v", a)
 	}
-	for status(ada, failed) != "failed" { // until it has failed again
+	for p.statusOf(ada, failed) != "failed" { // until it has failed again
 		if t.Context().Err() != nil {
 			t.Fatal(t.Context().Err())
 		}
 	}
-	if err := ada.Do(t.Context(), http.MethodPost, "/v1/runs/"+asks[0]+"/rerun", map[string]any{}, nil); err != nil {
+	if err := ada.Do(t.Context(), http.MethodPost, "/v1/runs/"+again+"/rerun", map[string]any{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	plan = p.bulk(ada, `{"action":"delete"}`)
@@ -90,7 +100,7 @@ func TestSeveralRunsAreCancelledAndDeletedOnlyWithAConfirmation(t *testing.T) {
 	if a := p.bulk(ada, `{"action":"delete","confirm":"`+plan.Confirmation+`"}`); !a.Done || len(a.Runs) != 4 {
 		t.Errorf("%+v", a)
 	}
-	if got := status(ada, failed); !strings.Contains(got, "not_found") {
+	if got := p.statusOf(ada, failed); !strings.Contains(got, "not_found") {
 		t.Errorf("a deleted run: %s", got)
 	}
 }

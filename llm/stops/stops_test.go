@@ -70,17 +70,18 @@ func TestUnusableModelsAreRefused(t *testing.T) {
 func TestManyStopAtOnce(t *testing.T) {
 	docs := store.Complete(memory.New())
 	var done sync.WaitGroup
-	for range 8 {
-		done.Go(func() {
-			for range 20 {
-				if err := stops.New(docs).Stop(t.Context(), "openai", "ada", "why"); err != nil {
-					t.Error(err)
-				}
-				if err := stops.New(docs).Allow(t.Context(), "openai"); err != nil && !errors.Is(err, store.ErrNotFound) {
-					t.Error(err)
-				}
+	stopAndAllow := func() {
+		for range 20 {
+			if err := stops.New(docs).Stop(t.Context(), "openai", "ada", "why"); err != nil {
+				t.Error(err)
 			}
-		})
+			if err := stops.New(docs).Allow(t.Context(), "openai"); err != nil && !errors.Is(err, store.ErrNotFound) {
+				t.Error(err)
+			}
+		}
+	}
+	for range 8 {
+		done.Go(stopAndAllow)
 	}
 	done.Wait()
 	s := stops.New(docs)

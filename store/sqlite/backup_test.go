@@ -13,10 +13,10 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// commitsOf returns the commits of a run.
-func commitsOf(t *testing.T, s *Store, run string) (list []engine.Commit) {
+// commitsOf returns the commits of the run r.
+func commitsOf(t *testing.T, s *Store) (list []engine.Commit) {
 	t.Helper()
-	for c, err := range s.Commits(t.Context(), run, 0) {
+	for c, err := range s.Commits(t.Context(), "r", 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestBackupDuringWritesIsComplete(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := len(commitsOf(t, b, "r")); got < least {
+		if got := len(commitsOf(t, b)); got < least {
 			t.Errorf("backup %d has %d commits, and %d were acknowledged before", i, got, least)
 		}
 		if err := b.Close(); err != nil {
@@ -66,7 +66,7 @@ func TestBackupDuringWritesIsComplete(t *testing.T) {
 	}
 	close(stop)
 	want := <-ended
-	if got := len(commitsOf(t, s, "r")); got != want {
+	if got := len(commitsOf(t, s)); got != want {
 		t.Errorf("the database has %d commits, want %d", got, want)
 	}
 }
@@ -111,7 +111,7 @@ func TestRestoreFencesEarlierOwners(t *testing.T) {
 	if err != nil || l.Fence <= c.fence {
 		t.Fatalf("Acquire: %+v, %v; the fence was %d", l, err, c.fence)
 	}
-	if want, got := commitsOf(t, s, "r"), commitsOf(t, r, "r"); len(got) != len(want) {
+	if want, got := commitsOf(t, s), commitsOf(t, r); len(got) != len(want) {
 		t.Errorf("%d commits were restored, want %d", len(got), len(want))
 	}
 }

@@ -207,36 +207,39 @@ func (u *unpacker) decodeFields(parts ...encodedField) error {
 		if err != nil {
 			return err
 		}
-		switch to := p.to.(type) {
-		case *string:
-			s, ok := v.(string)
-			if !ok {
-				return fmt.Errorf("%w: a %T where a text was stored", store.ErrCorrupt, v)
-			}
-			*to = s
-			continue
-		case *convo.Metadata:
-			m, ok := v.(map[string]any)
-			if !ok {
-				return fmt.Errorf("%w: a %T where an object was stored", store.ErrCorrupt, v)
-			}
-			*to = m
-			continue
-		}
-		b, err := engine.AppendValue(nil, v)
-		if err != nil {
+		if err := u.decodeField(v, p.to); err != nil {
 			return err
-		}
-		if err := json.Unmarshal(b, p.to); err != nil {
-			return err
-		}
-		if u.strict {
-			if err := checkSameValue(b, p.to); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+// decodeField stores a decoded value in a field.
+func (u *unpacker) decodeField(v, field any) error {
+	switch to := field.(type) {
+	case *string:
+		s, ok := v.(string)
+		if !ok {
+			return fmt.Errorf("%w: a %T where a text was stored", store.ErrCorrupt, v)
+		}
+		*to = s
+		return nil
+	case *convo.Metadata:
+		m, ok := v.(map[string]any)
+		if !ok {
+			return fmt.Errorf("%w: a %T where an object was stored", store.ErrCorrupt, v)
+		}
+		*to = m
+		return nil
+	}
+	b, err := engine.AppendValue(nil, v)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, field); err != nil || !u.strict {
+		return err
+	}
+	return checkSameValue(b, field)
 }
 
 // checkSameValue checks that a value says what was decoded from it and nothing else: Go's

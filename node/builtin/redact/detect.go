@@ -129,7 +129,9 @@ func digits(s string) string {
 
 // isAlone reports whether no letter or digit is next to a part that begins or ends with one.
 func isAlone(s string, from, to int) bool {
-	return !(startsWord(s[from:]) && isWord(s[:from])) && !(isWord(s[:to]) && startsWord(s[to:]))
+	joinsBefore := startsWord(s[from:]) && isWord(s[:from])
+	joinsAfter := isWord(s[:to]) && startsWord(s[to:])
+	return !joinsBefore && !joinsAfter
 }
 
 // startsWord and isWord report whether a text begins, or ends, with a letter or digit.
