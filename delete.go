@@ -42,7 +42,7 @@ func (w *Weir) Compact(ctx context.Context) (bool, error) {
 func (w *Weir) PruneSessions(ctx context.Context, p store.PruneOptions) (store.DeleteResult, error) {
 	gone, err := w.store.PruneSessions(ctx, p)
 	if err == nil && !p.DryRun && gone.Sessions > 0 {
-		err = w.trajectories.DeleteOrphaned(ctx)
+		err = w.trajectories.DeleteUnused(ctx)
 	}
 	return gone, err
 }

@@ -51,6 +51,6 @@ func (w *Weir) newTrajectories(o *TrajectoryOptions) (*history.Trajectories, *ru
 		storage, r.Descriptions = o.Storage, o.Describer
 	}
 	t := history.NewTrajectories(w.store, w.catalogue, describe, storage)
-	r.Book = t.Recorders()
+	r.Recorders = t.Recorders()
 	return t, r
 }

@@ -21,7 +21,7 @@ type History struct {
 	base *lazyPages // the first messages of a restored history
 	tree *branch
 	// tail has the newest messages, those that do not fill a leaf.
-	tail  *leafBlock
+	tail  *messageBlock
 	depth int // depth of tree, 0 without a tree
 	n     int
 	ids   *immutable.Map[string, int] // newest position by id, without those in base
@@ -36,14 +36,14 @@ const (
 )
 
 type branch struct {
-	children []*branch    // above the lowest level
-	leaves   []*leafBlock // at the lowest level
+	children []*branch       // above the lowest level
+	blocks   []*messageBlock // at the lowest level
 }
 
-// leafBlock holds messages in the order of their positions. Histories that share it see as
+// messageBlock holds messages in the order of their positions. Histories that share it see as
 // many of its slots as their length says. The history that claims the next slot may fill
 // it; all others copy the leaf.
-type leafBlock struct {
+type messageBlock struct {
 	count atomic.Int32
 	slots [treeWidth]*Message
 }
@@ -155,15 +155,15 @@ func (h History) appendOne(m *Message) History {
 	switch k := own % treeWidth; {
 	case k == 0:
 		if own > 0 {
-			h.tree, h.depth = insertLeaf(h.tree, h.depth, own/treeWidth-1, h.tail)
+			h.tree, h.depth = insertBlock(h.tree, h.depth, own/treeWidth-1, h.tail)
 		}
-		h.tail = &leafBlock{}
+		h.tail = &messageBlock{}
 		h.tail.count.Store(1)
 		h.tail.slots[0] = m
 	case h.tail.count.CompareAndSwap(int32(k), int32(k+1)):
 		h.tail.slots[k] = m
 	default:
-		l := &leafBlock{}
+		l := &messageBlock{}
 		copy(l.slots[:k], h.tail.slots[:k])
 		l.slots[k] = m
 		l.count.Store(int32(k + 1))
@@ -193,7 +193,7 @@ func (h History) loadedMessage(i int) *Message {
 	for d := h.depth - 1; d > 0; d-- {
 		b = b.children[l>>(treeBits*d)%treeWidth]
 	}
-	return b.leaves[l%treeWidth].slots[i%treeWidth]
+	return b.blocks[l%treeWidth].slots[i%treeWidth]
 }
 
 // messageAt returns the address of the message at position i, nil if it is in the base.
@@ -209,37 +209,37 @@ func (h History) messageAt(i int) *Message {
 	return h.loadedMessage(i)
 }
 
-// insertLeaf returns the tree of that depth with l as leaf number i, which follows the last
+// insertBlock returns the tree of that depth with l as leaf number i, which follows the last
 // leaf, and the tree's new depth.
-func insertLeaf(t *branch, depth, i int, l *leafBlock) (*branch, int) {
+func insertBlock(t *branch, depth, i int, l *messageBlock) (*branch, int) {
 	if depth == 0 {
-		return &branch{leaves: []*leafBlock{l}}, 1
+		return &branch{blocks: []*messageBlock{l}}, 1
 	}
 	if i == 1<<(treeBits*depth) {
 		t, depth = &branch{children: []*branch{t}}, depth+1
 	}
-	return t.withLeaf(depth, i, l), depth
+	return t.withBlock(depth, i, l), depth
 }
 
-// withLeaf copies the path to leaf i and puts l there; b is nil for a new branch.
-func (b *branch) withLeaf(depth, i int, l *leafBlock) *branch {
+// withBlock copies the path to leaf i and puts l there; b is nil for a new branch.
+func (b *branch) withBlock(depth, i int, l *messageBlock) *branch {
 	n := &branch{}
 	if depth == 1 {
 		if b != nil {
-			n.leaves = b.leaves
+			n.blocks = b.blocks
 		}
-		n.leaves = append(slices.Clip(n.leaves), l)
+		n.blocks = append(slices.Clip(n.blocks), l)
 		return n
 	}
 	k := i >> (treeBits * (depth - 1)) % treeWidth
-	var kid *branch
+	var child *branch
 	if b != nil {
 		n.children = b.children
 		if k < len(b.children) {
-			kid = b.children[k]
+			child = b.children[k]
 		}
 	}
-	n.children = append(n.children[:k:k], kid.withLeaf(depth-1, i, l))
+	n.children = append(n.children[:k:k], child.withBlock(depth-1, i, l))
 	return n
 }
 

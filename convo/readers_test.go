@@ -42,9 +42,9 @@ func TestConcurrentViewsAreIndependent(t *testing.T) {
 func readView(t *testing.T, views *convo.Views, now convo.Context, spec convo.ViewSpec) {
 	t.Helper()
 	v, err := views.View("run", now, spec)
-	anew, errAnew := now.View(spec)
-	if (err == nil) != (errAnew == nil) || err == nil && !sameView(v, anew) {
-		t.Errorf("kept: %v %+v; anew: %v %+v", err, v.Manifest, errAnew, anew.Manifest)
+	anew, errRestored := now.View(spec)
+	if (err == nil) != (errRestored == nil) || err == nil && !sameView(v, anew) {
+		t.Errorf("kept: %v %+v; anew: %v %+v", err, v.Manifest, errRestored, anew.Manifest)
 	}
 	for back := range 6 {
 		v.Since(now.History.Len() - back)

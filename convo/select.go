@@ -90,13 +90,13 @@ func (s *selection) extendedTo(c Context) (*selection, error) {
 	s.keepGroups(keep)
 	s.c, s.reasons, s.marks.Learned = c, nil, c.Marks.Learned
 	err = s.readFrom(from)
-	s.leaveReplaced()
+	s.dropReplaced()
 	return s, err
 }
 
-// leaveReplaced has the next message be written to another array than the one in which
+// dropReplaced has the next message be written to another array than the one in which
 // earlier views have others at its place.
-func (s *selection) leaveReplaced() {
+func (s *selection) dropReplaced() {
 	if len(s.replaced) > 0 {
 		s.shown, s.replaced = slices.Clip(s.shown), nil
 	}
@@ -256,7 +256,7 @@ func (s *selection) closeGroup(g *group) {
 			s.shown, s.replaced = s.shown[:len(s.shown)+1], s.replaced[1:]
 			continue
 		}
-		s.leaveReplaced()
+		s.dropReplaced()
 		s.shown = append(s.shown, g.out[i])
 	}
 }

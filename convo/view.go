@@ -257,7 +257,7 @@ func (v ViewSpec) withDefaults() ViewSpec {
 		v.KeepResults = DefaultKeepResults
 	}
 	if v.Strategy == All {
-		v.MaxResult = math.MaxInt / 1000 // leaves room for the multiplication by a factor
+		v.MaxResult = math.MaxInt / 1000 // blocks room for the multiplication by a factor
 	}
 	if v.MaxResult <= 0 {
 		v.MaxResult = max(v.Room/4, 1)

@@ -129,14 +129,14 @@ func (r *Run) resumeWaiting(n *nodeState, edited bool) {
 		r.makeReady(n)
 		return
 	}
-	orphaned := false
+	ownerGone := false
 	for _, o := range slices.Clone(r.interrupts) {
 		if o.node == n && o.Kind == AwaitChild {
 			r.removeInterrupt(o)
-			orphaned = true
+			ownerGone = true
 		}
 	}
-	if orphaned {
+	if ownerGone {
 		r.releaseGrants(n) // the child used the shared context
 		r.makeReady(n)
 	}

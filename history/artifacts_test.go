@@ -185,7 +185,7 @@ nodes:
       - {type: File, name: good, attributes: {n: "{{ outputs.value.n }}"}}
   after: {type: decision, after: fetch, with: {expr: "'a'", branches: [a, b]}}
 `)
-	told, _ := actionNode(t, g, "fetch").Attributes["artifact_error"].(string)
+	message, _ := actionNode(t, g, "fetch").Attributes["artifact_error"].(string)
 	for _, want := range []string{
 		`artifact 1 (Knowledge), element 2: name: item has no member "title"`,
 		`artifact 1 (Knowledge), element 3: artifact Knowledge "" cannot be declared: it has no name`,
@@ -193,8 +193,8 @@ nodes:
 		`artifact 3 (File): name: outputs.value has no member "nothing"`,
 		`artifact 4 (File): attributes: expected an object, this is a number`,
 	} {
-		if !strings.Contains(told, want) {
-			t.Errorf("%q is not told in %q", want, told)
+		if !strings.Contains(message, want) {
+			t.Errorf("%q is not told in %q", want, message)
 		}
 	}
 	datum(t, g, trajectory.Knowledge, "A")
@@ -219,8 +219,8 @@ name: bounds
 nodes:
   make: {type: template, in: {long: %q}, with: {text: "{{ has(inputs.long) }}"}, artifacts: [%s]}
 `, strings.Repeat("long ", 10_000), tt.artifact))
-			if told, _ := actionNode(t, g, "make").Attributes["artifact_error"].(string); !strings.Contains(told, tt.says) || len(told) > 2000 {
-				t.Errorf("it says %q; want %q", told, tt.says)
+			if message, _ := actionNode(t, g, "make").Attributes["artifact_error"].(string); !strings.Contains(message, tt.says) || len(message) > 2000 {
+				t.Errorf("it says %q; want %q", message, tt.says)
 			}
 		})
 	}

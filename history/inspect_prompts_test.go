@@ -66,7 +66,7 @@ outputs: {n: "{{ talk.results }}"}
 	if r := weirkit.Wait(t, run); r.Status != engine.Completed {
 		t.Fatal(r.Status, r.Error)
 	}
-	var told []string
+	var requests []string
 	left := 0
 	for i := 1; i <= 6; i++ {
 		sent, err := w.InspectPrompts(t.Context(), "run", fmt.Sprintf("talk#%d/say", i))
@@ -74,14 +74,14 @@ outputs: {n: "{{ talk.results }}"}
 			t.Fatal(err)
 		}
 		for _, s := range sent {
-			told = append(told, string(s.Request))
+			requests = append(requests, string(s.Request))
 			left += omittedMessages(t, s)
 		}
 	}
-	if strings.Join(told, "\n") != strings.Join(model.Requests, "\n") {
-		t.Errorf("told\n%s\nsent\n%s", strings.Join(told, "\n"), strings.Join(model.Requests, "\n"))
+	if strings.Join(requests, "\n") != strings.Join(model.Requests, "\n") {
+		t.Errorf("told\n%s\nsent\n%s", strings.Join(requests, "\n"), strings.Join(model.Requests, "\n"))
 	}
-	if len(told) != 12 || left == 0 {
-		t.Errorf("%d calls, %d messages said to be left out or cleared", len(told), left)
+	if len(requests) != 12 || left == 0 {
+		t.Errorf("%d calls, %d messages said to be left out or cleared", len(requests), left)
 	}
 }

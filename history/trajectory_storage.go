@@ -278,8 +278,8 @@ func (t *Trajectories) Delete(ctx context.Context, gone []store.Tree) error {
 	return nil
 }
 
-// DeleteOrphaned deletes the stored trajectories of sessions and runs that do not exist.
-func (t *Trajectories) DeleteOrphaned(ctx context.Context) error {
+// DeleteUnused deletes the stored trajectories of sessions and runs that do not exist.
+func (t *Trajectories) DeleteUnused(ctx context.Context) error {
 	if t.storage == nil {
 		return nil
 	}

@@ -280,12 +280,12 @@ nodes:
 		t.Fatal(r.Status, r.Error)
 	}
 	close(seen)
-	var told []string
+	var subjects []string
 	for s := range seen {
-		told = append(told, s[:strings.IndexByte(s, '\n')])
+		subjects = append(subjects, s[:strings.IndexByte(s, '\n')])
 	}
-	slices.Sort(told)
-	if want := []string{`The data: Table "notes".`, `The data: Table "orders".`}; !slices.Equal(told, want) {
-		t.Errorf("asked was %q", told)
+	slices.Sort(subjects)
+	if want := []string{`The data: Table "notes".`, `The data: Table "orders".`}; !slices.Equal(subjects, want) {
+		t.Errorf("asked was %q", subjects)
 	}
 }

@@ -143,12 +143,12 @@ func TestPauseAppliesToOneModelForAllRuns(t *testing.T) {
 		if time.Since(start) != 0 {
 			t.Error("another model was held as well")
 		}
-		var told []string
+		var reported []string
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			c := claimOf("a", "m", 0)
-			c.Waiting = func(h llm.LimitWait) { told = append(told, fmt.Sprint(h.Key, " ", h.AtLeast, " ", h.Paused)) }
+			c.Waiting = func(h llm.LimitWait) { reported = append(reported, fmt.Sprint(h.Key, " ", h.AtLeast, " ", h.Paused)) }
 			acquire(t, l, c)(0)
 		}()
 		pass(20 * time.Second)
@@ -157,8 +157,8 @@ func TestPauseAppliesToOneModelForAllRuns(t *testing.T) {
 		if waited := time.Since(start); waited != 45*time.Second {
 			t.Errorf("the call began after %v, want the end of the second pause", waited)
 		}
-		if want := []string{"p/m 30s true", "p/m 25s true"}; !slices.Equal(told, want) {
-			t.Errorf("told %v, want %v", told, want)
+		if want := []string{"p/m 30s true", "p/m 25s true"}; !slices.Equal(reported, want) {
+			t.Errorf("told %v, want %v", reported, want)
 		}
 	})
 }
@@ -248,8 +248,8 @@ func TestWaitReportsTheLimitingKey(t *testing.T) {
 		acquire(t, l, claimOf("a", "m-2025-01-01", 0))(0)
 		pass(15 * time.Second)
 		c := claimOf("a", "m", 0)
-		var told []string
-		c.Waiting = func(h llm.LimitWait) { told = append(told, fmt.Sprint(h.Key, " ", h.AtLeast, " ", h.Paused)) }
+		var reported []string
+		c.Waiting = func(h llm.LimitWait) { reported = append(reported, fmt.Sprint(h.Key, " ", h.AtLeast, " ", h.Paused)) }
 		acquire(t, l, c) // and kept
 		hold := acquire(t, l, claimOf("a", "n", 0))
 		c.Model = "n"
@@ -262,8 +262,8 @@ func TestWaitReportsTheLimitingKey(t *testing.T) {
 		}
 		c.Tokens = 20
 		acquire(t, l, c)
-		if want := []string{"p/m 45s false", "p 0s false", "p 40s false"}; !slices.Equal(told, want) {
-			t.Errorf("told %v, want %v", told, want)
+		if want := []string{"p/m 45s false", "p 0s false", "p 40s false"}; !slices.Equal(reported, want) {
+			t.Errorf("told %v, want %v", reported, want)
 		}
 	})
 }

@@ -47,7 +47,7 @@ func oddHistory(t *rapid.T) []convo.Message {
 	return out
 }
 
-func TestNamesOnTheWireAreValidDistinctStableAndMappedBack(t *testing.T) {
+func TestToolNamesInRequestsAreValidDistinctStableAndMappedBack(t *testing.T) {
 	t.Parallel()
 	for api, b := range nameBounds() {
 		t.Run(api, func(t *testing.T) {

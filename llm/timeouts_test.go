@@ -11,7 +11,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 func TestBytesThatArriveKeepACallAlive(t *testing.T) {
@@ -19,7 +19,7 @@ func TestBytesThatArriveKeepACallAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &tried{tries: []try{func(ctx context.Context, emit func(llm.Chunk)) (*llm.Response, error) {
 			emit(llm.Chunk{Text: "A"})
-			body := wire.LimitBody(ctx, io.NopCloser(strings.NewReader("0123456789")))
+			body := vendorapi.LimitBody(ctx, io.NopCloser(strings.NewReader("0123456789")))
 			for one := make([]byte, 1); ; {
 				waitFor(ctx, 4*time.Minute)
 				if _, err := body.Read(one); err != nil {

@@ -348,8 +348,8 @@ func (a *attempt) wait(i engine.Interrupt) (engine.Answer, error) {
 	if ans := a.answers[i.ID]; ans != nil {
 		return *ans, nil
 	}
-	if leave, given := a.approvals[i.Event]; given && i.Kind == engine.AwaitApproval {
-		return leave, nil
+	if approval, given := a.approvals[i.Event]; given && i.Kind == engine.AwaitApproval {
+		return approval, nil
 	}
 	a.interrupts = append(a.interrupts, i)
 	return engine.Answer{}, node.ErrSuspended

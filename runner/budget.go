@@ -74,17 +74,17 @@ func (a *attempt) checkPriced(r *node.Reserve) error {
 	if r == nil || r.Unpriced == "" {
 		return nil
 	}
-	if whose := a.m.ledger.costBudget(a.accounts); whose != "" {
-		return unpricedError(r.Unpriced, whose)
+	if owner := a.m.ledger.costBudget(a.accounts); owner != "" {
+		return unpricedError(r.Unpriced, owner)
 	}
 	return nil
 }
 
 // unpricedError refuses a call that a budget in money cannot count.
-func unpricedError(model, whose string) error {
+func unpricedError(model, owner string) error {
 	return &engine.Error{
 		Code: engine.CodeModelUnpriced, Permanent: true,
-		Message: fmt.Sprintf("the budget %s bounds the cost (maxCost), and nothing is known of what the model %s costs", budgetName(whose), model),
+		Message: fmt.Sprintf("the budget %s bounds the cost (maxCost), and nothing is known of what the model %s costs", budgetName(owner), model),
 		Hint: fmt.Sprintf("say it in the configuration, in US dollars per million tokens: models: [{name: %q, price: {input: 1, output: 4}}], "+
 			"with 0 for both where it is free; or bound maxTokens instead", model),
 	}
@@ -96,19 +96,19 @@ func budgetName(path string) string {
 	if !above {
 		run, path = "", run
 	}
-	whose := "of node " + path
+	owner := "of node " + path
 	switch {
 	case path == engine.RunBudget && above:
 		return "of run " + run
 	case path == engine.RunBudget:
 		return "of the run"
 	case isRunBudget(path):
-		whose = "of the " + strings.TrimPrefix(path, engine.RunBudget)
+		owner = "of the " + strings.TrimPrefix(path, engine.RunBudget)
 	}
 	if above {
-		whose += " of run " + run
+		owner += " of run " + run
 	}
-	return whose
+	return owner
 }
 
 // Budgeted reports whether a budget binds the attempt.

@@ -64,11 +64,11 @@ func (m *machine) encodeCheckpoint() ([]byte, error) {
 	if c.Contexts, whole = encodeContexts(m.contexts); !whole {
 		return nil, nil
 	}
-	for path, book := range m.snapshots {
+	for path, contexts := range m.snapshots {
 		if c.Bases == nil {
 			c.Bases = make(map[string][]contextSnapshot, len(m.snapshots))
 		}
-		if c.Bases[path], whole = encodeContexts(book); !whole {
+		if c.Bases[path], whole = encodeContexts(contexts); !whole {
 			return nil, nil
 		}
 	}
@@ -76,9 +76,9 @@ func (m *machine) encodeCheckpoint() ([]byte, error) {
 }
 
 // encodeContexts encodes contexts by id; whole is false if one starts with messages of another context.
-func encodeContexts(book map[string]convo.Context) (list []contextSnapshot, whole bool) {
-	for _, id := range slices.Sorted(maps.Keys(book)) {
-		x := book[id]
+func encodeContexts(contexts map[string]convo.Context) (list []contextSnapshot, whole bool) {
+	for _, id := range slices.Sorted(maps.Keys(contexts)) {
+		x := contexts[id]
 		if x.Parent != "" && x.At > 0 {
 			return nil, false
 		}
@@ -93,14 +93,14 @@ func encodeContexts(book map[string]convo.Context) (list []contextSnapshot, whol
 
 // decodeContexts is the inverse of encodeContexts.
 func decodeContexts(list []contextSnapshot, src convo.Source) map[string]convo.Context {
-	book := make(map[string]convo.Context, len(list))
+	contexts := make(map[string]convo.Context, len(list))
 	for _, x := range list {
-		book[x.ID] = convo.Restore(convo.Context{
+		contexts[x.ID] = convo.Restore(convo.Context{
 			ID: x.ID, Kind: x.Kind, Label: x.Label, Settings: x.Settings,
 			Epoch: x.Epoch, Output: x.Output, Session: x.Session, Marks: x.Marks,
 		}, x.Length, x.Versions, src)
 	}
-	return book
+	return contexts
 }
 
 // restoreMachine creates the machine of a checkpoint.

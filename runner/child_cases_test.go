@@ -121,8 +121,8 @@ func TestOverridingANodeInAFailedChildContinuesItsParents(t *testing.T) {
 	tr.add("l1", wrapFlow("l0"))
 	p := tr.add("l2", wrapFlow("l1"))
 	equal(t, "status", tr.wait(tr.start(p)).Status, engine.Failed)
-	leaf := tr.runs()[2]
-	if _, err := tr.local.Do(t.Context(), tr.programs[leaf.Fingerprint], leaf.ID, runner.OverrideNode("retry", "try", nil, "me")); err != nil {
+	grandchild := tr.runs()[2]
+	if _, err := tr.local.Do(t.Context(), tr.programs[grandchild.Fingerprint], grandchild.ID, runner.OverrideNode("retry", "try", nil, "me")); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return tr.runs()[0].Head.Status == engine.Completed })
@@ -141,8 +141,8 @@ nodes:
 outputs: {out: "{{ down.out }}"}
 `)
 	tr.wait(tr.start(p))
-	leaf := tr.runs()[1]
-	if _, err := tr.local.Do(t.Context(), tr.programs[leaf.Fingerprint], leaf.ID, runner.Cancel("me", "")); err != nil {
+	grandchild := tr.runs()[1]
+	if _, err := tr.local.Do(t.Context(), tr.programs[grandchild.Fingerprint], grandchild.ID, runner.Cancel("me", "")); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return tr.runs()[0].Head.Status == engine.Completed })

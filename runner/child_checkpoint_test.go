@@ -16,8 +16,8 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// newTellType is a node type that puts out all that its view has, and adds to it.
-func newTellType() node.Type {
+// newReportType is a node type that puts out all that its view has, and adds to it.
+func newReportType() node.Type {
 	return &funcType{flow.TypeSpec{
 		Name: "tells", Version: 1, Context: flow.ContextWrite, Ports: flow.Ports{Out: []flow.Port{{Name: "seen", Type: flow.TypeText}}},
 	}, func(ctx *node.Ctx) error {
@@ -39,8 +39,8 @@ func newTellType() node.Type {
 	}}
 }
 
-// tellChain is a chain of n nodes of type tell, after one node.
-func tellChain(prefix, after string, n int) (text, last string) {
+// reportChain is a chain of n nodes of type tell, after one node.
+func reportChain(prefix, after string, n int) (text, last string) {
 	var b strings.Builder
 	for i := range n {
 		needs := ""
@@ -56,7 +56,7 @@ func tellChain(prefix, after string, n int) (text, last string) {
 func TestChildWithInheritedHistoryResumesFromACheckpoint(t *testing.T) {
 	for _, isolation := range []string{"fork", "share"} {
 		t.Run(isolation, func(t *testing.T) {
-			tr := newTree(t, newTellType())
+			tr := newTree(t, newReportType())
 			s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "weir.db"), sqlite.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -65,9 +65,9 @@ func TestChildWithInheritedHistoryResumesFromACheckpoint(t *testing.T) {
 			_ = tr.local.Close(t.Context())
 			tr.store = s
 			tr.open()
-			child, last := tellChain("c", "", 40)
+			child, last := reportChain("c", "", 40)
 			tr.add("l0", "nodes:\n"+child+"  ask: {type: userInput, after: "+last+", with: {prompt: more}}\n  end: {type: tells, after: ask}\noutputs: {out: \"{{ end.seen }}\"}\n")
-			above, top := tellChain("p", "", 30)
+			above, top := reportChain("p", "", 30)
 			p := tr.add("l1", "nodes:\n"+above+"  down: {type: sub, after: "+top+", with: {flow: l0, isolation: "+isolation+"}}\n"+
 				"  last: {type: tells, after: down}\noutputs: {out: \"{{ down.out }}\", end: \"{{ last.seen }}\"}\n")
 			r := tr.wait(tr.start(p))

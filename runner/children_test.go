@@ -252,8 +252,8 @@ func TestAnsweringAChildDirectlyContinuesItsAncestors(t *testing.T) {
 	tr.add("l1", wrapFlow("l0"))
 	p := tr.add("l2", wrapFlow("l1"))
 	tr.wait(tr.start(p))
-	leaf := tr.runs()[2]
-	tr.answer(tr.programs[leaf.Fingerprint], leaf.ID, "ask:ask#1", "Ada")
+	grandchild := tr.runs()[2]
+	tr.answer(tr.programs[grandchild.Fingerprint], grandchild.ID, "ask:ask#1", "Ada")
 	x, err := tr.local.Resume(t.Context(), p, "r")
 	if err != nil {
 		t.Fatal(err)

@@ -126,8 +126,8 @@ func (l *Local) markIdle(x *Execution, r idleState) (first *Execution, open map[
 		}
 	}
 	for _, is := range c.idle {
-		for _, kid := range is.children {
-			if _, rests := open[kid]; !rests { // it is about to start, or to report its end
+		for _, child := range is.children {
+			if _, rests := open[child]; !rests { // it is about to start, or to report its end
 				return nil, nil
 			}
 		}

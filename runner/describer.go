@@ -175,13 +175,13 @@ func (h *descriptionHost) MustCount() bool { return h.x.m.ledger.binds(h.account
 func (h *descriptionHost) ModelCall(
 	req *llm.Request, do func(ctx context.Context, key string) (*llm.Response, error),
 ) (*llm.Response, error) {
-	purse := &h.x.m.ledger
+	ledger := &h.x.m.ledger
 	if h.MustCount() {
 		reserve := node.ReserveOf(req)
-		if whose := purse.costBudget(h.accounts); whose != "" && reserve.Unpriced != "" {
-			return nil, unpricedError(reserve.Unpriced, whose)
+		if budget := ledger.costBudget(h.accounts); budget != "" && reserve.Unpriced != "" {
+			return nil, unpricedError(reserve.Unpriced, budget)
 		}
-		short, err := purse.reserve(h.ctx, h.key, h.accounts, reserve)
+		short, err := ledger.reserve(h.ctx, h.key, h.accounts, reserve)
 		if err == nil && short != nil {
 			err = limitError(short, reserve, budgetMessage(short, reserve))
 		}
@@ -190,7 +190,7 @@ func (h *descriptionHost) ModelCall(
 		}
 		req.GrantedOutput = reserve.Output
 		h.usage = reserve.Usage // unless more is known
-		defer func() { purse.charge(h.key, h.accounts, h.usage) }()
+		defer func() { ledger.charge(h.key, h.accounts, h.usage) }()
 	}
 	resp, err := do(h.ctx, h.x.ID+"/"+strings.Replace(h.key, "#", "/", 1)+"#1") // as for an effect
 	switch {

@@ -155,10 +155,10 @@ func (h *hub) close() {
 
 // subscribe returns the start of a reader that has seen nothing, or has lost its position: the first item, if all are
 // stored and the reader is new, otherwise the end.
-func (h *hub) subscribe(at int64, anew bool) subscription {
+func (h *hub) subscribe(at int64, fromStart bool) subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := anew && h.buffering && !h.skipped && h.first == 0
+	all := fromStart && h.buffering && !h.skipped && h.first == 0
 	h.markRead()
 	if all {
 		return subscription{hub: h.id, pos: 0, lastEvents: map[string]int64{h.root: h.start}}

@@ -65,9 +65,9 @@ type machine struct {
 	// checkChildren: the children must be supervised. asked: the open questions may have changed. warm: nothing has
 	// happened to the run or its children since this process released it.
 	checkChildren, questionsChanged, unchangedSinceRelease bool
-	// lateMain: the messages with which the main context starts can be read only after the first commit.
-	lateMain bool
-	ledger   budgetLedger
+	// mainUnread: the messages with which the main context starts can be read only after the first commit.
+	mainUnread bool
+	ledger     budgetLedger
 	// snapshots are the contexts as attempts saw them, by path; see keepContextSnapshots.
 	snapshots map[string]map[string]convo.Context
 	// journal reads histories that started before the run; past is the history of the session of which the run is a
@@ -295,7 +295,7 @@ func (m *machine) applyContextChange(ch *engine.ContextChange) error {
 // commit exists.
 func (m *machine) childHistorySource(ch *engine.ContextChange) convo.Source {
 	if strings.Contains(ch.Parent, "@") {
-		m.lateMain = true
+		m.mainUnread = true
 		return &renamedSource{m.services.history(m.run.ID), ch.ID}
 	}
 	return &renamedSource{m.services.history(ch.Run), ch.Parent}
@@ -321,7 +321,7 @@ func (m *machine) newAttempt(path string, forks []engine.ContextChange) error {
 		a = &attempt{}
 	}
 	m.initAttempt(a, e, h)
-	if h.startsEarly && (!m.lateMain || m.seq > 0) {
+	if h.startsEarly && (!m.mainUnread || m.seq > 0) {
 		m.direct = append(m.direct, a)
 	} else {
 		m.starts = append(m.starts, a)

@@ -38,10 +38,10 @@ func (m *machine) outcomeEvent(a *attempt, err error, micros int64) (e engine.Ev
 			e = &engine.NodeFailed{Path: a.Path, Error: a.toError(guard.Recovered(p)), Micros: micros}
 		}
 	}()
-	late, isLate := a.timedOut()
+	timeoutErr, timedOut := a.timedOut()
 	switch {
-	case isLate:
-		return a.failedEvent(late, micros)
+	case timedOut:
+		return a.failedEvent(timeoutErr, micros)
 	case len(a.interrupts) > 0:
 		return &engine.NodeWaiting{Path: a.Path, Interrupts: a.interrupts}
 	case a.pullPort != "":

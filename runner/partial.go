@@ -16,13 +16,13 @@ const maxPartial = 64 << 10
 const partialNotePrefix = "/partial:"
 
 // addPartial adds to the output of the current model call; anew discards the earlier output.
-func (a *attempt) addPartial(text string, anew bool) {
-	if text == "" && !anew {
+func (a *attempt) addPartial(text string, fromStart bool) {
+	if text == "" && !fromStart {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if anew {
+	if fromStart {
 		a.partial = a.partial[:0]
 	}
 	if room := maxPartial - len(a.partial); len(text) > room {

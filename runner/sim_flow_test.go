@@ -112,7 +112,7 @@ func randomNode(d drawFunc, g *simGraph, i, depth int, flaky bool, prefix string
 		n.fork = n.lanes == 1 && d.oneIn(3)
 		n.body = randomGraph(d, 3, depth-1, flaky, n.id+"_")
 	}
-	wireNode(d, g, n, i)
+	connectNode(d, g, n, i)
 	n.declares = (int(n.id[0])+i)%5 == 0 // not drawn, so that seeds keep their meaning
 	return n
 }
@@ -144,15 +144,15 @@ func randomOp(d drawFunc, n *simNode, flaky bool) {
 	}
 }
 
-// wireNode draws what comes into a node.
-func wireNode(d drawFunc, g *simGraph, n *simNode, i int) {
+// connectNode draws what comes into a node.
+func connectNode(d drawFunc, g *simGraph, n *simNode, i int) {
 	if i == 0 {
 		return
 	}
 	if n.kind == "merge" {
-		wireMerge(d, g, n, i)
+		connectMerge(d, g, n, i)
 	} else {
-		wirePorts(d, g, n, i)
+		connectPorts(d, g, n, i)
 	}
 	if n.kind == "op" && len(n.in) > 0 && d.oneIn(3) {
 		n.op.Need = n.in[0].port
@@ -163,7 +163,7 @@ func wireNode(d drawFunc, g *simGraph, n *simNode, i int) {
 			n.in = append(n.in, simIn{port: "pull", from: []simEnd{e}})
 		}
 	}
-	g.wireContext(d, n, i)
+	g.connectContext(d, n, i)
 	for range max(0, d(5)-2) {
 		if e := g.control(d, i); !slices.Contains(n.after, e) {
 			n.after = append(n.after, e)
@@ -172,7 +172,7 @@ func wireNode(d drawFunc, g *simGraph, n *simNode, i int) {
 	n.joinAll = len(n.after) > 1 && d.oneIn(3)
 }
 
-func wireMerge(d drawFunc, g *simGraph, n *simNode, i int) {
+func connectMerge(d drawFunc, g *simGraph, n *simNode, i int) {
 	in := simIn{port: "value"}
 	for range 1 + d(2) {
 		if e, ok := g.end(d, i); ok && !slices.Contains(in.from, e) {
@@ -184,7 +184,7 @@ func wireMerge(d drawFunc, g *simGraph, n *simNode, i int) {
 	}
 }
 
-func wirePorts(d drawFunc, g *simGraph, n *simNode, i int) {
+func connectPorts(d drawFunc, g *simGraph, n *simNode, i int) {
 	ports := []string{"x", "y", "z"}
 	for _, port := range ports[:d(4)] {
 		e, ok := g.end(d, i)
@@ -229,8 +229,8 @@ func (g *simGraph) control(d drawFunc, i int) simEnd {
 	return simEnd{j, ""}
 }
 
-// wireContext may give a node the context of one before it.
-func (g *simGraph) wireContext(d drawFunc, n *simNode, i int) {
+// connectContext may give a node the context of one before it.
+func (g *simGraph) connectContext(d drawFunc, n *simNode, i int) {
 	if n.kind == "merge" || n.kind == "op" && !n.op.Say || !d.oneIn(2) {
 		return
 	}

@@ -179,7 +179,7 @@ func (f *treeCase) add(tb testing.TB, name, text string, uses map[string]*flow.F
 }
 
 // run simulates one schedule. Calm is one in which nothing is disturbed.
-func (f *treeCase) run(seed uint64, calm bool) (SimTreeReport, *treeEffectLog, error) {
+func (f *treeCase) run(seed uint64, undisturbed bool) (SimTreeReport, *treeEffectLog, error) {
 	rng := rand.New(rand.NewPCG(seed, 12))
 	l := &treeEffectLog{life: 1, runs: map[string]*effectLog{}, ended: map[string]bool{}, parents: map[string]string{}, nodes: map[string]string{}}
 	f.world.effectWorld = l
@@ -193,7 +193,7 @@ func (f *treeCase) run(seed uint64, calm bool) (SimTreeReport, *treeEffectLog, e
 			return nil, store.ErrNotFound
 		},
 	}
-	if !calm {
+	if !undisturbed {
 		if rng.IntN(4) > 0 {
 			s.Crash, s.Fault = 0.03*rng.Float64(), 0.05*rng.Float64()
 		}
@@ -212,7 +212,7 @@ func (f *treeCase) run(seed uint64, calm bool) (SimTreeReport, *treeEffectLog, e
 		err = l.check(report)
 	}
 	if err == nil && !f.fails {
-		err = f.compare(report, calm)
+		err = f.compare(report, undisturbed)
 	}
 	return report, l, err
 }
@@ -225,10 +225,10 @@ func answerTree(i engine.Interrupt) (engine.Value, bool) {
 }
 
 // compare holds a tree that completed against the undisturbed one.
-func (f *treeCase) compare(report SimTreeReport, calm bool) error {
+func (f *treeCase) compare(report SimTreeReport, undisturbed bool) error {
 	got := outcomeText(report)
 	switch {
-	case calm:
+	case undisturbed:
 		if f.want = got; report.Runs[0].Status != engine.Completed {
 			return fmt.Errorf("it came to\n%s\n%w", got, report.Runs[0].Error)
 		}
@@ -347,9 +347,9 @@ func TestSameSeedGivesSameTree(t *testing.T) {
 		var texts []string
 		for range 2 {
 			f := newTreeCase(t, seed)
-			_, _, calm := f.run(1, true)
+			_, _, undisturbed := f.run(1, true)
 			report, _, err := f.run(seed, false)
-			if err = cmp.Or(calm, err); err != nil {
+			if err = cmp.Or(undisturbed, err); err != nil {
 				t.Fatal(err)
 			}
 			var b strings.Builder

@@ -22,7 +22,7 @@ import (
 func (x *Execution) Items(ctx context.Context, after int64) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		r := &reader{ctx: ctx, l: x.local, yield: yield}
-		if r.seekEvent(x, after) {
+		if r.findEvent(x, after) {
 			r.follow()
 		}
 	}
@@ -58,8 +58,8 @@ type reader struct {
 	liveSeen   map[liveKey]struct{} // live output that was yielded, and nothing has replaced
 }
 
-// seekEvent brings the reader to the event of that number.
-func (r *reader) seekEvent(x *Execution, number int64) bool {
+// findEvent brings the reader to the event of that number.
+func (r *reader) findEvent(x *Execution, number int64) bool {
 	r.x = x
 	a := x.hub.subscribe(r.l.clock.now(), number == x.hub.start)
 	if a.pos == 0 && len(a.live) == 0 && number == x.hub.start && a.lastEvents[x.ID] == number {

@@ -24,15 +24,15 @@ func (x *Execution) noteToolRun(ctx context.Context, c *toolRun, events int64) e
 	})
 }
 
-// notedToolRun is the run that a tool call of a node waits for, as its note has it.
-type notedToolRun struct {
+// recordedToolRun is the run that a tool call of a node waits for, as its note has it.
+type recordedToolRun struct {
 	run    string
 	effect string // the key of the call
 	events int64  // that the run had
 }
 
 // toolRunOf returns the run in a note of noteToolRun.
-func toolRunOf(n *engine.NoteRecorded) (t notedToolRun, ok bool) {
+func toolRunOf(n *engine.NoteRecorded) (t recordedToolRun, ok bool) {
 	if !strings.HasPrefix(n.Key, n.Path+toolRunNotePrefix) {
 		return t, false
 	}

@@ -18,8 +18,8 @@ import (
 
 // TrajectoryOptions say how the trajectories of runs are recorded during the runs.
 type TrajectoryOptions struct {
-	// Book hands out the recorders and keeps the rounds.
-	Book *trajectory.RecorderPool
+	// Recorders hands out the recorders and keeps the rounds.
+	Recorders *trajectory.RecorderPool
 	// All run is followed; else only one whose node adds to its trajectory by hand.
 	All bool
 	// Descriptions describes data that nothing describes, in runs that are followed; nil
@@ -57,7 +57,7 @@ func (x *Execution) openTrajectory(seq int64) error {
 		return err
 	}
 	f, err := follow.New(ctx, follow.Options{
-		Flow: x.m.program.Flow, Run: x.ID, Types: x.m.program.types, Recorders: x.local.o.Trajectories.Book,
+		Flow: x.m.program.Flow, Run: x.ID, Types: x.m.program.types, Recorders: x.local.o.Trajectories.Recorders,
 		Key: k, RootPath: above, Agents: agents, Describe: x.toolDescription,
 	})
 	if err != nil {

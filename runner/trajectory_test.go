@@ -47,9 +47,9 @@ func (f *failingStorage) Adjacent(ctx context.Context, k trajectory.Key) (before
 // runWithTrajectories runs programs, 64 at once, and returns how many recorders are held then.
 func runWithTrajectories(t *testing.T, tr *tree, s trajectory.Storage, programs []*runner.Program, ends []engine.Status) int {
 	t.Helper()
-	book := trajectory.NewRecorderPool(s, nil)
+	pool := trajectory.NewRecorderPool(s, nil)
 	local := runner.NewLocal(runner.Options{
-		Store: tr.store, Trajectories: &runner.TrajectoryOptions{Book: book, All: true},
+		Store: tr.store, Trajectories: &runner.TrajectoryOptions{Recorders: pool, All: true},
 		Flow: func(_ context.Context, fingerprint string) (*runner.Program, error) {
 			if p := tr.programs[fingerprint]; p != nil {
 				return p, nil
@@ -76,7 +76,7 @@ func runWithTrajectories(t *testing.T, tr *tree, s trajectory.Storage, programs 
 	if err := local.Close(ctx); err != nil {
 		t.Error(err)
 	}
-	return book.OpenCount()
+	return pool.OpenCount()
 }
 
 func TestRecordersAreReleasedWhenStorageFails(t *testing.T) {

@@ -155,8 +155,8 @@ func TestAnswerIsAddedToItsContext(t *testing.T) {
 				t.Fatalf("an answer is in the history when it is given: %q", got)
 			}
 			state := weirkit.SendAndWait(t, s, fmt.Sprint("whispered", i), weir.SendOptions{})
-			if told, err := weir.Output[string](state.Result, "told"); err != nil || told != fmt.Sprintf("1: whispered%d", i) {
-				t.Fatal(told, err)
+			if sideText, err := weir.Output[string](state.Result, "told"); err != nil || sideText != fmt.Sprintf("1: whispered%d", i) {
+				t.Fatal(sideText, err)
 			}
 			want = append(want, fmt.Sprint("user aloud", i), fmt.Sprintf("assistant %d: aloud%d", 2*i+1, i))
 			if got := textsOf(t, s); !slices.Equal(got, want) {

@@ -15,10 +15,10 @@ func ExampleRecorderPool() {
 	ctx := context.Background()
 	at := time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC)
 	storage := tables.New(tables.NewMemory())        // or files.New("trajectories", files.Options{})
-	book := trajectory.NewRecorderPool(storage, nil) // one a process
+	pool := trajectory.NewRecorderPool(storage, nil) // one a process
 
 	key := trajectory.Key{User: "ann", Session: "s1", Round: 1}
-	recorder, release, err := book.Open(ctx, key)
+	recorder, release, err := pool.Open(ctx, key)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -160,7 +160,7 @@ func (m *naive) bridged() []trajectory.Edge {
 // walk does operations on a session and on the model of it.
 type walk struct {
 	*naive
-	book    *trajectory.RecorderPool
+	pool    *trajectory.RecorderPool
 	r       *trajectory.Recorder
 	release func(context.Context) error
 }
@@ -171,7 +171,7 @@ func TestRandomOperationsMatchANaiveModel(t *testing.T) {
 		s := memory()
 		w := &walk{
 			naive: &naive{home: map[trajectory.ID]int{}, values: map[trajectory.ID][]any{}, current: map[int]map[trajectory.ID]bool{}},
-			book:  trajectory.NewRecorderPool(s, clock),
+			pool:  trajectory.NewRecorderPool(s, clock),
 		}
 		w.begin(t, 1)
 		t.Repeat(map[string]func(*rapid.T){
@@ -195,7 +195,7 @@ func (w *walk) begin(t *rapid.T, number int) {
 		}
 	}
 	var err error
-	if w.r, w.release, err = w.book.Open(t.Context(), round(number)); err != nil {
+	if w.r, w.release, err = w.pool.Open(t.Context(), round(number)); err != nil {
 		t.Fatal(err)
 	}
 	w.round = number

@@ -50,29 +50,29 @@ type AddedMessages struct {
 func (r *Recorder) AddMessages(s MessageOptions, messages ...convo.Message) (AddedMessages, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	told := AddedMessages{Ends: clone(s.After)}
-	if len(told.Ends) == 0 {
-		told.Ends = clone(r.current())
+	added := AddedMessages{Ends: clone(s.After)}
+	if len(added.Ends) == 0 {
+		added.Ends = clone(r.current())
 	}
 	for _, id := range s.After {
 		if err := r.checkOwnNode(id); err != nil {
-			return told, fmt.Errorf("record messages: %w", err)
+			return added, fmt.Errorf("record messages: %w", err)
 		}
 	}
 	for _, m := range messages {
-		if err := r.addMessage(s, &told, m); err != nil {
-			return told, fmt.Errorf("record %s message %s: %w", m.Role, m.ID, err)
+		if err := r.addMessage(s, &added, m); err != nil {
+			return added, fmt.Errorf("record %s message %s: %w", m.Role, m.ID, err)
 		}
 	}
-	return told, nil
+	return added, nil
 }
 
-func (r *Recorder) addMessage(how MessageOptions, told *AddedMessages, m convo.Message) error {
+func (r *Recorder) addMessage(how MessageOptions, added *AddedMessages, m convo.Message) error {
 	by, at := how.By, how.At
 	if i := r.messageIndex(m.ID); i >= 0 {
 		return r.replaceMessage(i, by, at, m)
 	}
-	s := messageBuilder{r, told, how, r.timeOrNow(at), len(r.record.Messages), m}
+	s := messageBuilder{r, added, how, r.timeOrNow(at), len(r.record.Messages), m}
 	var err error
 	switch m.Role {
 	case convo.System:

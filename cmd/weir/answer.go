@@ -51,7 +51,7 @@ a child run, its path from the root.`,
 }
 
 func (p *cli) answer(ctx context.Context, args []string, d *runDriver) error {
-	return p.driveAfter(ctx, args[0], d, func(desk *application, id string, v *runner.RunView) (*weir.Run, error) {
+	return p.driveAfter(ctx, args[0], d, func(a *application, id string, v *runner.RunView) (*weir.Run, error) {
 		i, err := openInterrupt(v.Run, args[1])
 		if err != nil {
 			return nil, err
@@ -74,7 +74,7 @@ func (p *cli) answer(ctx context.Context, args []string, d *runDriver) error {
 		if err != nil {
 			return nil, &usageError{Err: err}
 		}
-		return desk.Answer(ctx, id, i.ID, value, p.userName())
+		return a.Answer(ctx, id, i.ID, value, p.userName())
 	})
 }
 
@@ -137,17 +137,17 @@ func interruptIDs(list []engine.Interrupt) string {
 // driveAfter opens a run, applies a command that continues it here, and drives
 // it.
 func (p *cli) driveAfter(ctx context.Context, prefix string, d *runDriver,
-	do func(desk *application, id string, v *runner.RunView) (*weir.Run, error),
+	do func(a *application, id string, v *runner.RunView) (*weir.Run, error),
 ) error {
-	desk, id, err := p.openRun(ctx, prefix, app.Options{Record: d.record, Replay: d.replay, Run: prefix})
+	a, id, err := p.openRun(ctx, prefix, app.Options{Record: d.record, Replay: d.replay, Run: prefix})
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // drive has closed it where that matters
-	if err := d.acceptChanges(ctx, desk, id); err != nil {
+	defer a.close() //nolint:errcheck // drive has closed it where that matters
+	if err := d.acceptChanges(ctx, a, id); err != nil {
 		return err
 	}
-	v, err := desk.Inspect(ctx, id, 0)
+	v, err := a.Inspect(ctx, id, 0)
 	if err != nil {
 		return err
 	}
@@ -156,15 +156,15 @@ func (p *cli) driveAfter(ctx context.Context, prefix string, d *runDriver,
 			d.runningNodes = append(d.runningNodes, n.Path)
 		}
 	}
-	cursor, err := desk.Cursor(ctx, id)
+	cursor, err := a.Cursor(ctx, id)
 	if err != nil {
 		return err
 	}
-	run, err := do(desk, id, v)
+	run, err := do(a, id, v)
 	if err != nil {
 		return err
 	}
-	return d.drive(ctx, desk, run, position{cursor: cursor})
+	return d.drive(ctx, a, run, position{cursor: cursor})
 }
 
 // userName is who is said to have done what this command does.
@@ -189,8 +189,8 @@ waits for an answer, the command prints the questions.`,
 		ValidArgsFunction: p.completeRuns,
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
-			return p.driveAfter(ctx, args[0], d, func(desk *application, id string, v *runner.RunView) (*weir.Run, error) {
-				return p.resumePastBreakpoints(ctx, desk, id, v)
+			return p.driveAfter(ctx, args[0], d, func(a *application, id string, v *runner.RunView) (*weir.Run, error) {
+				return p.resumePastBreakpoints(ctx, a, id, v)
 			})
 		},
 	}

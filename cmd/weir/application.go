@@ -60,8 +60,8 @@ func (p *cli) openRun(ctx context.Context, prefix string, o app.Options) (*appli
 }
 
 // find returns the id of the one run whose id begins with prefix.
-func (d *application) find(ctx context.Context, prefix string) (string, error) {
-	id, err := d.Find(ctx, prefix)
+func (a *application) find(ctx context.Context, prefix string) (string, error) {
+	id, err := a.Find(ctx, prefix)
 	if err != nil && errors.Unwrap(err) == nil { // several runs match; the store did not fail
 		return "", &usageError{Err: err}
 	}
@@ -82,4 +82,4 @@ func drainAfter(ctx context.Context, configured time.Duration) time.Duration {
 }
 
 // close stops all runs where they can be resumed. A second call does nothing.
-func (d *application) close() error { return d.Shutdown(d.drain()) }
+func (a *application) close() error { return a.Shutdown(a.drain()) }

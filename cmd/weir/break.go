@@ -78,12 +78,12 @@ func (p *cli) flowOfFirst(c *cobra.Command, args []string) *weir.Flow {
 	if len(args) == 0 {
 		return nil
 	}
-	desk, id, err := p.openRun(contextOf(c), args[0], app.Options{})
+	a, id, err := p.openRun(contextOf(c), args[0], app.Options{})
 	if err != nil {
 		return nil
 	}
-	defer desk.close() //nolint:errcheck // it only read
-	f, err := desk.FlowOf(contextOf(c), id)
+	defer a.close() //nolint:errcheck // it only read
+	f, err := a.FlowOf(contextOf(c), id)
 	if err != nil {
 		return nil
 	}
@@ -91,14 +91,14 @@ func (p *cli) flowOfFirst(c *cobra.Command, args []string) *weir.Flow {
 }
 
 // resumePastBreakpoints resumes a run, past the breakpoints that it waits at.
-func (p *cli) resumePastBreakpoints(ctx context.Context, desk *application, id string, v *runner.RunView) (*weir.Run, error) {
+func (p *cli) resumePastBreakpoints(ctx context.Context, a *application, id string, v *runner.RunView) (*weir.Run, error) {
 	var run *weir.Run
 	if v.Run.Status() == engine.Paused {
 		for _, i := range v.Run.Interrupts() {
 			if i.Kind != engine.AwaitBreak {
 				continue
 			}
-			on, err := desk.Answer(ctx, id, i.ID, nil, p.userName())
+			on, err := a.Answer(ctx, id, i.ID, nil, p.userName())
 			if err != nil && !errors.Is(err, runner.ErrNoInterrupt) && !errors.Is(err, store.ErrOwned) {
 				return nil, err
 			}
@@ -110,5 +110,5 @@ func (p *cli) resumePastBreakpoints(ctx context.Context, desk *application, id s
 	if run != nil {
 		return run, nil
 	}
-	return desk.Resume(ctx, id)
+	return a.Resume(ctx, id)
 }

@@ -31,16 +31,16 @@ command waits for it. That process exits with code 4. A cancelled run cannot be 
 }
 
 func (p *cli) cancel(ctx context.Context, prefix, reason string) error {
-	desk, id, err := p.openRun(ctx, prefix, app.Options{})
+	a, id, err := p.openRun(ctx, prefix, app.Options{})
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // the run has ended, or the error says more
+	defer a.close() //nolint:errcheck // the run has ended, or the error says more
 	// Whoever owns the run may go before it reads the message, so look again.
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
-	for told := false; ; told = true {
-		status, done, err := p.cancelRun(ctx, desk, id, reason, told)
+	for cancelled := false; ; cancelled = true {
+		status, done, err := p.cancelRun(ctx, a, id, reason, cancelled)
 		if err != nil {
 			return err
 		}
@@ -57,18 +57,18 @@ func (p *cli) cancel(ctx context.Context, prefix, reason string) error {
 
 // cancelRun cancels a run that no process executes, and otherwise notifies the process that executes it,
 // unless that has been printed. done says that the run has ended, and how.
-func (p *cli) cancelRun(ctx context.Context, desk *application, id, reason string, told bool) (s engine.Status, done bool, err error) {
-	r, err := desk.Store.Run(ctx, id)
+func (p *cli) cancelRun(ctx context.Context, a *application, id, reason string, cancelled bool) (s engine.Status, done bool, err error) {
+	r, err := a.Store.Run(ctx, id)
 	if err != nil {
 		return 0, false, err
 	}
-	if told && r.Head.Status.Ended() {
+	if cancelled && r.Head.Status.Ended() {
 		return r.Head.Status, true, nil
 	}
-	if told && r.Owner != "" && !r.Expired {
+	if cancelled && r.Owner != "" && !r.Expired {
 		return 0, false, nil
 	}
-	run, err := desk.Cancel(ctx, id, p.userName(), reason)
+	run, err := a.Cancel(ctx, id, p.userName(), reason)
 	if err != nil {
 		return 0, false, err
 	}

@@ -202,15 +202,15 @@ func (p *cli) otherInputs(f *weir.Flow, o *chatOptions) (map[string]any, error) 
 // lastRound is the newest round of the session that continues without a
 // flow, and the model that it had.
 func (p *cli) lastRound(ctx context.Context, o *chatOptions) (run, model string, err error) {
-	err = p.withSession(ctx, o.session, func(ctx context.Context, desk *application, s *store.Session) error {
-		rounds, err := desk.Runs(ctx, store.Filter{Session: s.ID, Limit: 1})
+	err = p.withSession(ctx, o.session, func(ctx context.Context, a *application, s *store.Session) error {
+		rounds, err := a.Runs(ctx, store.Filter{Session: s.ID, Limit: 1})
 		if err != nil {
 			return err
 		}
 		if len(rounds) == 0 {
 			return usagef("session %s has had no round: name the flow, `weir chat FLOW --session %s`", s.ID, s.ID)
 		}
-		v, err := desk.Inspect(ctx, rounds[0].ID, 0)
+		v, err := a.Inspect(ctx, rounds[0].ID, 0)
 		if err != nil {
 			return err
 		}
@@ -364,12 +364,12 @@ func (c *chat) sendLine(ctx context.Context, text string) (*weir.Reply, error) {
 // showReply shows a turn as it goes, and what has come of it. Ctrl-C cancels it; the
 // second time the command does not wait for its end.
 func (c *chat) showReply(ctx context.Context, turn *weir.Reply) error {
-	wait, leave := context.WithCancel(ctx)
-	defer leave()
+	wait, stopWaiting := context.WithCancel(ctx)
+	defer stopWaiting()
 	times := 0
 	off := onInterrupt(ctx, func() {
 		if times++; times > 1 {
-			leave()
+			stopWaiting()
 			return
 		}
 		c.view.notice("cancelling the round; press Ctrl-C again to stop waiting for it")

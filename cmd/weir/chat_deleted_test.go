@@ -41,18 +41,18 @@ func (d *deletingInput) Read(b []byte) (int, error) {
 func TestChatReportsDeletedSession(t *testing.T) {
 	t.Parallel()
 	path, flow := sessionWithQueue(t)
-	var out, told bytes.Buffer
+	var out, stderr bytes.Buffer
 	in := &deletingInput{t: t, path: path, lines: []string{"one", "two"}}
-	code := command(t.Context(), []string{"--db", path, "chat", flow, "--session", "s1"}, terminal{in, &out, &told})
+	code := command(t.Context(), []string{"--db", path, "chat", flow, "--session", "s1"}, terminal{in, &out, &stderr})
 	if code != exitFailed || out.String() != "heard one\n" {
 		t.Errorf("%d %q", code, out.String())
 	}
-	if s := told.String(); !strings.Contains(s, "session s1 was deleted") || !strings.Contains(s, "`weir sessions` lists") || strings.Contains(s, "weir runs") {
+	if s := stderr.String(); !strings.Contains(s, "session s1 was deleted") || !strings.Contains(s, "`weir sessions` lists") || strings.Contains(s, "weir runs") {
 		t.Error(s)
 	}
-	told.Reset()
-	code = command(t.Context(), []string{"--db", path, "chat", flow, "--session", "s1"}, terminal{strings.NewReader("three\n"), &out, &told})
-	if code != exitUsage || !strings.Contains(told.String(), "`weir sessions` lists") {
-		t.Error(code, told.String())
+	stderr.Reset()
+	code = command(t.Context(), []string{"--db", path, "chat", flow, "--session", "s1"}, terminal{strings.NewReader("three\n"), &out, &stderr})
+	if code != exitUsage || !strings.Contains(stderr.String(), "`weir sessions` lists") {
+		t.Error(code, stderr.String())
 	}
 }

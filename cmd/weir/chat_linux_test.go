@@ -118,7 +118,7 @@ func (c *console) drain() { <-c.ended }
 // before.
 func (c *console) expect(text string) {
 	c.t.Helper()
-	late := time.After(40 * time.Second)
+	timeout := time.After(40 * time.Second)
 	for {
 		shown := c.shown()
 		if i := strings.Index(shown[c.from:], text); i >= 0 {
@@ -127,7 +127,7 @@ func (c *console) expect(text string) {
 		}
 		select {
 		case <-c.changed:
-		case <-late:
+		case <-timeout:
 			c.t.Fatalf("%q was not shown; the terminal shows\n%s", text, shown)
 		}
 	}

@@ -49,16 +49,16 @@ outputs: {said: "{{ say.text }}"}
 func TestChatAnswersQueuedMessagesFirst(t *testing.T) {
 	t.Parallel()
 	path, flow := sessionWithQueue(t, "one", "two")
-	var out, told bytes.Buffer
-	if code := command(t.Context(), []string{"--db", path, "chat", flow, "--session", "s1"}, terminal{strings.NewReader("three\n"), &out, &told}); code != 0 {
-		t.Fatal(code, told.String())
+	var out, stderr bytes.Buffer
+	if code := command(t.Context(), []string{"--db", path, "chat", flow, "--session", "s1"}, terminal{strings.NewReader("three\n"), &out, &stderr}); code != 0 {
+		t.Fatal(code, stderr.String())
 	}
 	if want := "heard one\nheard two\nheard three\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
 	for _, want := range []string{"2 messages wait from before, and are answered first", "now answering the message sent by bert, 1m ago: two"} {
-		if !strings.Contains(told.String(), want) {
-			t.Errorf("%q is not in\n%s", want, told.String())
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("%q is not in\n%s", want, stderr.String())
 		}
 	}
 }
@@ -66,12 +66,12 @@ func TestChatAnswersQueuedMessagesFirst(t *testing.T) {
 func TestJSONChatPrintsQueuedMessages(t *testing.T) {
 	t.Parallel()
 	path, flow := sessionWithQueue(t, "one")
-	var out, told bytes.Buffer
-	if code := command(t.Context(), []string{"--db", path, "chat", flow, "--session", "s1", "--json"}, terminal{strings.NewReader("two\n"), &out, &told}); code != 0 {
-		t.Fatal(code, told.String())
+	var out, stderr bytes.Buffer
+	if code := command(t.Context(), []string{"--db", path, "chat", flow, "--session", "s1", "--json"}, terminal{strings.NewReader("two\n"), &out, &stderr}); code != 0 {
+		t.Fatal(code, stderr.String())
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], `"message":"one","status":"completed"`) || !strings.Contains(lines[1], `"text":"heard two"`) || told.Len() != 0 {
-		t.Errorf("%s\n%s", out.String(), told.String())
+	if len(lines) != 2 || !strings.Contains(lines[0], `"message":"one","status":"completed"`) || !strings.Contains(lines[1], `"text":"heard two"`) || stderr.Len() != 0 {
+		t.Errorf("%s\n%s", out.String(), stderr.String())
 	}
 }

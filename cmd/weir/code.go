@@ -118,15 +118,15 @@ func (p *cli) listCode(ctx context.Context, o *codeFilter) error {
 
 // learned lists what was learned: nothing where there is no database.
 func (p *cli) learned(ctx context.Context, f learned.Filter) ([]codegen.Learned, error) {
-	desk, err := p.openReadOnly(ctx)
+	a, err := p.openReadOnly(ctx)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer desk.close() //nolint:errcheck // it only read
-	return desk.LearnedCode().List(ctx, f)
+	defer a.close() //nolint:errcheck // it only read
+	return a.LearnedCode().List(ctx, f)
 }
 
 func (p *cli) printLearned(list []codegen.Learned, asJSON bool) {
@@ -167,8 +167,8 @@ func percent(l *codegen.Learned) string {
 }
 
 // findLearned finds a program by the beginning of its id.
-func (d *application) findLearned(ctx context.Context, prefix string) (codegen.Learned, error) {
-	l, err := d.LearnedCode().Find(ctx, prefix)
+func (a *application) findLearned(ctx context.Context, prefix string) (codegen.Learned, error) {
+	l, err := a.LearnedCode().Find(ctx, prefix)
 	if errors.Is(err, store.ErrNotFound) {
 		err = &notFoundError{err, "code list", "learned programs"}
 	} else if err != nil {
@@ -185,12 +185,12 @@ func (p *cli) showCodeCommand() *cobra.Command {
 		Args:              exactArgs("CODE"),
 		ValidArgsFunction: p.completeCode,
 		RunE: func(c *cobra.Command, args []string) error {
-			desk, err := p.openReadOnly(c.Context())
+			a, err := p.openReadOnly(c.Context())
 			if err != nil {
 				return err
 			}
-			defer desk.close() //nolint:errcheck // it only read
-			l, err := desk.findLearned(c.Context(), args[0])
+			defer a.close() //nolint:errcheck // it only read
+			l, err := a.findLearned(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -265,18 +265,18 @@ func atLeastOneCode(_ *cobra.Command, args []string) error {
 }
 
 func (p *cli) switchCode(ctx context.Context, verb string, prefixes []string, asJSON bool) error {
-	desk, err := p.openReadOnly(ctx)
+	a, err := p.openReadOnly(ctx)
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // what it did is durable
-	found, err := desk.findAllLearned(ctx, prefixes)
+	defer a.close() //nolint:errcheck // what it did is durable
+	found, err := a.findAllLearned(ctx, prefixes)
 	if err != nil {
 		return err
 	}
-	do := desk.LearnedCode().Disable
+	do := a.LearnedCode().Disable
 	if verb == "enable" {
-		do = desk.LearnedCode().Enable
+		do = a.LearnedCode().Enable
 	}
 	var rows []codeRow
 	for i := range found {
@@ -284,7 +284,7 @@ func (p *cli) switchCode(ctx context.Context, verb string, prefixes []string, as
 		if err != nil {
 			return err
 		}
-		now, err := desk.findLearned(ctx, found[i].ID)
+		now, err := a.findLearned(ctx, found[i].ID)
 		if err != nil {
 			return err
 		}
@@ -307,9 +307,9 @@ func printSwitched(out io.Writer, verb string, l *codegen.Learned, changed bool)
 }
 
 // findAllLearned finds programs by the beginnings of their ids, each once.
-func (d *application) findAllLearned(ctx context.Context, prefixes []string) (list []codegen.Learned, err error) {
+func (a *application) findAllLearned(ctx context.Context, prefixes []string) (list []codegen.Learned, err error) {
 	for _, prefix := range prefixes {
-		l, err := d.findLearned(ctx, prefix)
+		l, err := a.findLearned(ctx, prefix)
 		if err != nil {
 			return nil, err
 		}

@@ -49,14 +49,14 @@ The records of the runs that wrote and used a program do not change.`,
 }
 
 func (p *cli) deleteCode(ctx context.Context, prefixes []string, f learned.Filter, how *deleteOptions) error {
-	desk, err := p.openReadOnly(ctx)
+	a, err := p.openReadOnly(ctx)
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // what it did is durable
-	doomed, err := desk.findAllLearned(ctx, prefixes)
+	defer a.close() //nolint:errcheck // what it did is durable
+	doomed, err := a.findAllLearned(ctx, prefixes)
 	if err == nil && len(prefixes) == 0 {
-		doomed, err = desk.LearnedCode().List(ctx, f)
+		doomed, err = a.LearnedCode().List(ctx, f)
 	}
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (p *cli) deleteCode(ctx context.Context, prefixes []string, f learned.Filte
 	for i := range doomed {
 		ids[i] = doomed[i].ID
 	}
-	n, err := desk.LearnedCode().Delete(ctx, ids...)
+	n, err := a.LearnedCode().Delete(ctx, ids...)
 	if err != nil {
 		return err
 	}

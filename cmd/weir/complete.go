@@ -102,12 +102,12 @@ func (p *cli) completeRuns(c *cobra.Command, args []string, _ string) (completio
 }
 
 func (p *cli) runIDs(c *cobra.Command, f store.Filter) completions {
-	desk, err := p.openReadOnly(contextOf(c))
+	a, err := p.openReadOnly(contextOf(c))
 	if err != nil {
 		return nil
 	}
-	defer desk.close() //nolint:errcheck // it only read
-	list, err := desk.Runs(contextOf(c), f)
+	defer a.close() //nolint:errcheck // it only read
+	list, err := a.Runs(contextOf(c), f)
 	if err != nil {
 		return nil
 	}
@@ -172,30 +172,30 @@ func (p *cli) completeTreePaths(c *cobra.Command, args []string, _ string) (comp
 
 func (p *cli) treePathsOf(c *cobra.Command, run string, want func(*runner.RunView, string) bool) completions {
 	ctx := contextOf(c)
-	desk, id, err := p.openRun(ctx, run, app.Options{})
+	a, id, err := p.openRun(ctx, run, app.Options{})
 	if err != nil {
 		return nil
 	}
-	defer desk.close() //nolint:errcheck // it only read
-	return desk.treePaths(ctx, id, "", want)
+	defer a.close() //nolint:errcheck // it only read
+	return a.treePaths(ctx, id, "", want)
 }
 
 // treePaths are the nodes of a run and of its child runs that are wanted, above
 // before each.
-func (d *application) treePaths(ctx context.Context, run, above string, want func(*runner.RunView, string) bool) completions {
-	v, err := d.Inspect(ctx, run, 0)
+func (a *application) treePaths(ctx context.Context, run, above string, want func(*runner.RunView, string) bool) completions {
+	v, err := a.Inspect(ctx, run, 0)
 	if err != nil || v.Run.Start == nil {
 		return nil
 	}
 	var out completions
-	told := history.NewTimeline(v)
-	for _, path := range told.Order {
-		n := told.Nodes[path]
+	timeline := history.NewTimeline(v)
+	for _, path := range timeline.Order {
+		n := timeline.Nodes[path]
 		if want(v, path) {
 			out = append(out, cobra.CompletionWithDesc(above+path, n.Type+" "+n.Status.String()))
 		}
-		if child, err := d.ChildAt(ctx, run, path); err == nil && child != "" {
-			out = append(out, d.treePaths(ctx, child, above+path+">", want)...)
+		if child, err := a.ChildAt(ctx, run, path); err == nil && child != "" {
+			out = append(out, a.treePaths(ctx, child, above+path+">", want)...)
 		}
 	}
 	return out
@@ -207,10 +207,10 @@ func (p *cli) nodePaths(c *cobra.Command, run string, want func(*runner.RunView,
 		return nil
 	}
 	var out completions
-	told := history.NewTimeline(v)
-	for _, path := range told.Order {
+	timeline := history.NewTimeline(v)
+	for _, path := range timeline.Order {
 		if want(v, path) {
-			n := told.Nodes[path]
+			n := timeline.Nodes[path]
 			out = append(out, cobra.CompletionWithDesc(path, n.Type+" "+n.Status.String()))
 		}
 	}
@@ -219,12 +219,12 @@ func (p *cli) nodePaths(c *cobra.Command, run string, want func(*runner.RunView,
 
 // viewForCompletion is a run as it is now, nil where it cannot be had.
 func (p *cli) viewForCompletion(c *cobra.Command, prefix string) *runner.RunView {
-	desk, id, err := p.openRun(contextOf(c), prefix, app.Options{})
+	a, id, err := p.openRun(contextOf(c), prefix, app.Options{})
 	if err != nil {
 		return nil
 	}
-	defer desk.close() //nolint:errcheck // it only read
-	v, err := desk.Inspect(contextOf(c), id, 0)
+	defer a.close() //nolint:errcheck // it only read
+	v, err := a.Inspect(contextOf(c), id, 0)
 	if err != nil || v.Run.Start == nil {
 		return nil
 	}

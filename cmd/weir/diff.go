@@ -50,19 +50,19 @@ func diffError(err error) error {
 	return &usageError{Err: err}
 }
 
-func (p *cli) diff(ctx context.Context, a, b string) error {
-	desk, err := p.openReadOnly(ctx)
+func (p *cli) diff(ctx context.Context, first, second string) error {
+	a, err := p.openReadOnly(ctx)
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // it only read
-	if a, err = desk.find(ctx, a); err != nil {
+	defer a.close() //nolint:errcheck // it only read
+	if first, err = a.find(ctx, first); err != nil {
 		return err
 	}
-	if b, err = desk.find(ctx, b); err != nil {
+	if second, err = a.find(ctx, second); err != nil {
 		return err
 	}
-	d, err := desk.Diff(ctx, a, b)
+	d, err := a.Diff(ctx, first, second)
 	if err != nil {
 		return err
 	}

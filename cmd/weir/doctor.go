@@ -89,13 +89,13 @@ func (p *cli) checkDatabase(ctx context.Context) checkResult {
 		f.Detail += ": does not exist yet; the first run creates it"
 		return f
 	}
-	desk, err := p.openReadOnly(ctx)
+	a, err := p.openReadOnly(ctx)
 	if err != nil {
 		f.State, f.Detail, f.Remedy = "bad", err.Error(), hint(err)
 		return f
 	}
-	defer desk.close() //nolint:errcheck // it only read
-	runs, err := desk.Runs(ctx, store.Filter{Limit: 1})
+	defer a.close() //nolint:errcheck // it only read
+	runs, err := a.Runs(ctx, store.Filter{Limit: 1})
 	if err != nil {
 		f.State, f.Detail, f.Remedy = "bad", err.Error(), hint(err)
 		return f

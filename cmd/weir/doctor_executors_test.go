@@ -18,10 +18,10 @@ func findings(t *testing.T, configuration string) (list []checkResult, code int)
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out, told bytes.Buffer
-	code = command(t.Context(), []string{"--db", filepath.Join(dir, "weir.db"), "--config", file, "doctor", "--json"}, terminal{strings.NewReader(""), &out, &told})
+	var out, stderr bytes.Buffer
+	code = command(t.Context(), []string{"--db", filepath.Join(dir, "weir.db"), "--config", file, "doctor", "--json"}, terminal{strings.NewReader(""), &out, &stderr})
 	if err := json.Unmarshal(out.Bytes(), &list); err != nil {
-		t.Fatalf("%v\n%s%s", err, out.String(), told.String())
+		t.Fatalf("%v\n%s%s", err, out.String(), stderr.String())
 	}
 	return list, code
 }

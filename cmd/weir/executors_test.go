@@ -34,9 +34,9 @@ func TestCodeRunsInConfiguredCloud(t *testing.T) {
 	t.Chdir(t.TempDir())
 	weir := func(args ...string) (int, string) {
 		t.Helper()
-		var out, told strings.Builder
-		code := command(t.Context(), args, terminal{strings.NewReader(""), &out, &told})
-		return code, out.String() + told.String()
+		var out, stderr strings.Builder
+		code := command(t.Context(), args, terminal{strings.NewReader(""), &out, &stderr})
+		return code, out.String() + stderr.String()
 	}
 	t.Setenv("E2B_API_KEY", "")
 	if code, said := weir("run", flow, "-i", "n=7"); code == 0 || !strings.Contains(said, "e2b") {

@@ -50,19 +50,19 @@ because of a child continues when the child has completed.`,
 		ValidArgsFunction: p.completeStuck,
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
-			return p.driveAfter(ctx, args[0], d, func(desk *application, id string, v *runner.RunView) (*weir.Run, error) {
-				n, err := p.nodeAt(ctx, desk, v, args[1])
+			return p.driveAfter(ctx, args[0], d, func(a *application, id string, v *runner.RunView) (*weir.Run, error) {
+				n, err := p.nodeAt(ctx, a, v, args[1])
 				if err != nil {
 					return nil, err
 				}
 				if c.Flags().Changed("add") {
-					return p.increaseBudget(ctx, desk, id, args[1], more)
+					return p.increaseBudget(ctx, a, id, args[1], more)
 				}
 				values, err := p.outputValues(n, outputs)
 				if err != nil {
 					return nil, err
 				}
-				return desk.OverrideNode(ctx, id, op, args[1], values, p.userName())
+				return a.OverrideNode(ctx, id, op, args[1], values, p.userName())
 			})
 		},
 	}
@@ -78,13 +78,13 @@ because of a child continues when the child has completed.`,
 }
 
 // nodeAt finds the node at a path of a run, which may lead into its child runs.
-func (p *cli) nodeAt(ctx context.Context, desk *application, v *runner.RunView, path string) (*engine.NodePlan, error) {
-	id, below, err := p.resolvePath(ctx, desk, v.Run.ID, path)
+func (p *cli) nodeAt(ctx context.Context, a *application, v *runner.RunView, path string) (*engine.NodePlan, error) {
+	id, below, err := p.resolvePath(ctx, a, v.Run.ID, path)
 	if err != nil {
 		return nil, err
 	}
 	if id != v.Run.ID {
-		if v, err = desk.Inspect(ctx, id, 0); err != nil {
+		if v, err = a.Inspect(ctx, id, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -96,12 +96,12 @@ func (p *cli) nodeAt(ctx context.Context, desk *application, v *runner.RunView, 
 }
 
 // increaseBudget adds to the budget that a node ran out of, and tries it again.
-func (p *cli) increaseBudget(ctx context.Context, desk *application, id, path, text string) (*weir.Run, error) {
+func (p *cli) increaseBudget(ctx context.Context, a *application, id, path, text string) (*weir.Run, error) {
 	more, err := parseBudgetIncrease(text)
 	if err != nil {
 		return nil, &usageError{Err: fmt.Errorf("--add: %w", err)}
 	}
-	return desk.IncreaseBudget(ctx, id, path, more, p.userName())
+	return a.IncreaseBudget(ctx, id, path, more, p.userName())
 }
 
 // outputValues reads -o flags by the types of the node's ports.

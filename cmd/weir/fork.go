@@ -90,21 +90,21 @@ func (p *cli) fork(ctx context.Context, prefix string, o *forkOptions, d *runDri
 		}
 		changed, what.Flow, what.Run = f, f, ""
 	}
-	desk, id, err := p.openRun(ctx, prefix, what)
+	a, id, err := p.openRun(ctx, prefix, what)
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // drive has closed it where that matters
-	plan, err := p.planFork(ctx, desk, id, changed, o, d)
+	defer a.close() //nolint:errcheck // drive has closed it where that matters
+	plan, err := p.planFork(ctx, a, id, changed, o, d)
 	if err != nil {
 		return err
 	}
-	told := forkDetailsOf(plan)
+	details := forkDetailsOf(plan)
 	if o.dryRun {
 		if p.json {
 			writeJSON(p.out, struct {
 				Fork *forkDetails `json:"fork"`
-			}{told})
+			}{details})
 			return nil
 		}
 		p.printFork(p.out, plan)
@@ -117,23 +117,23 @@ func (p *cli) fork(ctx context.Context, prefix string, o *forkOptions, d *runDri
 	if err != nil {
 		return err
 	}
-	d.forked = told
-	return d.drive(ctx, desk, run, position{number: plan.At})
+	d.forked = details
+	return d.drive(ctx, a, run, position{number: plan.At})
 }
 
 // planFork reads what is to be different and finds out what it comes to.
-func (p *cli) planFork(ctx context.Context, desk *application, id string, changed *weir.Flow, o *forkOptions, d *runDriver) (*weir.ForkPlan, error) {
+func (p *cli) planFork(ctx context.Context, a *application, id string, changed *weir.Flow, o *forkOptions, d *runDriver) (*weir.ForkPlan, error) {
 	f := changed
 	if f == nil {
 		var err error
-		if f, err = desk.FlowOf(ctx, id); err != nil {
+		if f, err = a.FlowOf(ctx, id); err != nil {
 			return nil, err
 		}
 	}
 	w := weir.ForkOptions{
 		ID: o.id, From: o.from, At: o.at, Flow: changed, Model: o.model, Breaks: o.breaks, By: p.userName(), Origin: "fork",
 	}
-	if err := p.checkFromChild(ctx, desk, id, o.from); err != nil {
+	if err := p.checkFromChild(ctx, a, id, o.from); err != nil {
 		return nil, err
 	}
 	if err := checkNodeFlags(f, o); err != nil {
@@ -147,7 +147,7 @@ func (p *cli) planFork(ctx context.Context, desk *application, id string, change
 		return nil, err
 	}
 	if changed != nil && w.Model == "" && strings.HasPrefix(changed.Context.Model, app.ScriptProvider+"/") {
-		was, err := desk.FlowOf(ctx, id)
+		was, err := a.FlowOf(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -159,21 +159,21 @@ func (p *cli) planFork(ctx context.Context, desk *application, id string, change
 		return nil, err
 	}
 	if o.model != "" && d.replay == "" {
-		if err := desk.checkModel(o.model); err != nil {
+		if err := a.checkModel(o.model); err != nil {
 			return nil, err
 		}
 	}
-	return desk.PlanFork(ctx, id, w)
+	return a.PlanFork(ctx, id, w)
 }
 
 // checkFromChild refuses a fork from a node in a child run, which is a run of its
 // own, and names the fork that can be made.
-func (p *cli) checkFromChild(ctx context.Context, desk *application, id, from string) error {
+func (p *cli) checkFromChild(ctx context.Context, a *application, id, from string) error {
 	above, _, ok := strings.Cut(from, ">")
 	if !ok {
 		return nil
 	}
-	child, below, err := p.resolvePath(ctx, desk, id, from)
+	child, below, err := p.resolvePath(ctx, a, id, from)
 	if err != nil {
 		return err
 	}

@@ -74,28 +74,28 @@ func interruptible(parent context.Context) (context.Context, func()) {
 	}
 }
 
-// interruptHandler is receives Ctrl-C in place of the whole command.
+// interruptHandler receives Ctrl-C in place of the whole command.
 type interruptHandler struct{ handler atomic.Pointer[func()] }
 
 type interruptHandlerKey struct{}
 
 // handle notifies the handler of Ctrl-C; false if there is none.
 func (a *interruptHandler) handle() bool {
-	tell := a.handler.Load()
-	if tell == nil {
+	handler := a.handler.Load()
+	if handler == nil {
 		return false
 	}
-	(*tell)()
+	(*handler)()
 	return true
 }
 
-// onInterrupt calls tell at each Ctrl-C until the returned function is called.
-func onInterrupt(ctx context.Context, tell func()) (off func()) {
+// onInterrupt calls handler at each Ctrl-C until the returned function is called.
+func onInterrupt(ctx context.Context, handler func()) (off func()) {
 	a, ok := ctx.Value(interruptHandlerKey{}).(*interruptHandler)
 	if !ok {
 		return func() {}
 	}
-	a.handler.Store(&tell)
+	a.handler.Store(&handler)
 	return func() { a.handler.Store(nil) }
 }
 

@@ -40,16 +40,16 @@ func (p *cli) serveMCP(ctx context.Context, paths []string, fork bool) error {
 	if err != nil {
 		return err
 	}
-	desk, err := p.openServed(ctx, flows)
+	a, err := p.openServed(ctx, flows)
 	if err != nil {
 		return err
 	}
-	s, err := server.New(ctx, server.Options{App: desk.App, Flows: flows, Logger: p.logger()})
+	s, err := server.New(ctx, server.Options{App: a.App, Flows: flows, Logger: p.logger()})
 	if err == nil {
 		err = mcp.ServeStdio(ctx, s, mcp.Options{Version: app.ThisBuild().Version, Fork: fork})
 	}
 	if ctx.Err() != nil {
 		err = nil
 	}
-	return errors.Join(err, desk.close())
+	return errors.Join(err, a.close())
 }

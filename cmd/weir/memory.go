@@ -117,7 +117,7 @@ be the beginning of its id.`,
 
 // withMemory opens the memory; where there is no database nothing is remembered.
 func (p *cli) withMemory(ctx context.Context, asJSON bool, do func(ctx context.Context, m store.MemoryStore) error) error {
-	desk, err := p.openReadOnly(ctx)
+	a, err := p.openReadOnly(ctx)
 	if errors.Is(err, store.ErrNotFound) {
 		if asJSON {
 			writeJSON(p.out, []memoryRow{})
@@ -129,16 +129,16 @@ func (p *cli) withMemory(ctx context.Context, asJSON bool, do func(ctx context.C
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // what it wrote is durable
-	m, err := desk.memoryStore()
+	defer a.close() //nolint:errcheck // what it wrote is durable
+	m, err := a.memoryStore()
 	if err != nil {
 		return err
 	}
 	return do(ctx, m)
 }
 
-func (d *application) memoryStore() (store.MemoryStore, error) {
-	m := d.Store.Capabilities().Memory
+func (a *application) memoryStore() (store.MemoryStore, error) {
+	m := a.Store.Capabilities().Memory
 	if m == nil {
 		return nil, &store.Unsupported{Capability: "memory"}
 	}
@@ -199,12 +199,12 @@ func (p *cli) completeMemories(c *cobra.Command, args []string, _ string) (compl
 	if len(args) > 0 && c.Name() != "forget" {
 		return nil, noFiles
 	}
-	desk, err := p.openReadOnly(contextOf(c))
+	a, err := p.openReadOnly(contextOf(c))
 	if err != nil {
 		return nil, noFiles
 	}
-	defer desk.close() //nolint:errcheck // it only read
-	m, err := desk.memoryStore()
+	defer a.close() //nolint:errcheck // it only read
+	m, err := a.memoryStore()
 	if err != nil {
 		return nil, noFiles
 	}

@@ -29,7 +29,7 @@ type pgCommand struct {
 	args []string
 }
 
-func (p pgCommand) run(in string, wantCode int, args ...string) (out, told string) {
+func (p pgCommand) run(in string, wantCode int, args ...string) (out, stderr string) {
 	p.t.Helper()
 	var o, e bytes.Buffer
 	if code := command(p.t.Context(), append(p.args, args...), terminal{strings.NewReader(in), &o, &e}); code != wantCode {
@@ -56,15 +56,15 @@ func TestCommandsOnPostgreSQL(t *testing.T) {
 	if err := os.WriteFile(file, []byte(askFlow), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, told := p.run("", 0, "runs")
-	p.contains(told, "no runs yet: there is no database at postgres://weir@")
+	_, stderr := p.run("", 0, "runs")
+	p.contains(stderr, "no runs yet: there is no database at postgres://weir@")
 	out, _ := p.run("", 0, "doctor")
 	p.contains(out, "has no tables of Weir yet")
 
-	_, told = p.run("", 3, "run", file)
-	p.contains(told, "weir answer ")
-	if strings.Contains(told, "geheim") {
-		t.Errorf("the hint shows the password:\n%s", told)
+	_, stderr = p.run("", 3, "run", file)
+	p.contains(stderr, "weir answer ")
+	if strings.Contains(stderr, "geheim") {
+		t.Errorf("the hint shows the password:\n%s", stderr)
 	}
 	out, _ = p.run("", 0, "runs", "--json")
 	var runs []struct {
@@ -81,8 +81,8 @@ func TestCommandsOnPostgreSQL(t *testing.T) {
 	p.contains(out, "completed", "Hello Ada.")
 	out, _ = p.run("", 0, "resume", id)
 	p.contains(out, "Hello Ada.")
-	_, told = p.run("", 3, "fork", id, "--from", "ask")
-	p.contains(told, "weir answer ")
+	_, stderr = p.run("", 3, "fork", id, "--from", "ask")
+	p.contains(stderr, "weir answer ")
 
 	talk, reply := filepath.Join("..", "..", "examples", "talk", "flow.yaml"), "Good morning."
 	out, _ = p.run("hello\nand you?\n", 0, "chat", talk, "--user", "ada")
@@ -100,8 +100,8 @@ func TestCommandsOnPostgreSQL(t *testing.T) {
 	server.SQL(t, "ALTER ROLE weir SET synchronous_commit = off")
 	out, _ = p.run("", 1, "doctor")
 	p.contains(out, "a crash loses acknowledged commits")
-	_, told = p.run("", 1, "run", file)
-	p.contains(told, "a crash loses acknowledged commits")
+	_, stderr = p.run("", 1, "run", file)
+	p.contains(stderr, "a crash loses acknowledged commits")
 }
 
 // TestCopiesToPostgreSQLAndBack copies a file to a server and back, and compares the heads.
@@ -136,14 +136,14 @@ func TestCopiesToPostgreSQLAndBack(t *testing.T) {
 	}
 	out, _ = in(first).run("", 0, "store", "copy", first, url) // it has all of that, and more
 	in(first).contains(out, "copied 0 runs", "5 runs had been there")
-	_, told := in(first).run("", 1, "store", "copy", url, first)
-	in(first).contains(told, "differs from the source")
+	_, stderr := in(first).run("", 1, "store", "copy", url, first)
+	in(first).contains(stderr, "differs from the source")
 	server.SQL(t, "UPDATE s1.run_commit SET at = at + 1 WHERE seq = 1 AND run = (SELECT num FROM s1.run WHERE id = 'ends')")
 	in(url).run("", 1, "verify", "--all")
-	_, told = in(first).run("", 1, "store", "copy", url, filepath.Join(dir, "damaged.db"))
-	in(first).contains(told, "not as it was written")
-	_, told = in(first).run("", 2, "store", "copy", first, first)
-	in(first).contains(told, "the same database")
-	_, told = in(first).run("", 2, "store", "copy", filepath.Join(dir, "none.db"), url)
-	in(first).contains(told, "there is no database")
+	_, stderr = in(first).run("", 1, "store", "copy", url, filepath.Join(dir, "damaged.db"))
+	in(first).contains(stderr, "not as it was written")
+	_, stderr = in(first).run("", 2, "store", "copy", first, first)
+	in(first).contains(stderr, "the same database")
+	_, stderr = in(first).run("", 2, "store", "copy", filepath.Join(dir, "none.db"), url)
+	in(first).contains(stderr, "there is no database")
 }

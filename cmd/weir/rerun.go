@@ -51,12 +51,12 @@ repeat that part.`,
 }
 
 func (p *cli) rerun(ctx context.Context, prefix string, o *rerunOptions, d *runDriver) error {
-	desk, id, err := p.openRun(ctx, prefix, app.Options{Record: d.record, Replay: d.replay, Run: prefix})
+	a, id, err := p.openRun(ctx, prefix, app.Options{Record: d.record, Replay: d.replay, Run: prefix})
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // drive has closed it where that matters
-	f, err := desk.FlowOf(ctx, id)
+	defer a.close() //nolint:errcheck // drive has closed it where that matters
+	f, err := a.FlowOf(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -67,11 +67,11 @@ func (p *cli) rerun(ctx context.Context, prefix string, o *rerunOptions, d *runD
 	if err != nil {
 		return err
 	}
-	edits, err := desk.stateEdits(ctx, id)
+	edits, err := a.stateEdits(ctx, id)
 	if err != nil {
 		return err
 	}
-	run, err := desk.Rerun(ctx, id, weir.Start{ID: o.id, Inputs: inputs, Breaks: o.breaks})
+	run, err := a.Rerun(ctx, id, weir.Start{ID: o.id, Inputs: inputs, Breaks: o.breaks})
 	if err != nil {
 		return err
 	}
@@ -79,13 +79,13 @@ func (p *cli) rerun(ctx context.Context, prefix string, o *rerunOptions, d *runD
 		p.notef("not done again: the state that fork %s was given after event %d (%s); to do that: %s", id, e.At, keysOf(e.State),
 			p.commandLine(append([]string{"fork", e.From, "--at", fmt.Sprint(e.At)}, stateFlags(e.State)...)...))
 	}
-	return d.drive(ctx, desk, run, position{})
+	return d.drive(ctx, a, run, position{})
 }
 
 // stateEdits are the forks in a run's past that were given state of their own.
-func (d *application) stateEdits(ctx context.Context, run string) ([]*engine.RunForked, error) {
+func (a *application) stateEdits(ctx context.Context, run string) ([]*engine.RunForked, error) {
 	var out []*engine.RunForked
-	for c, err := range d.Store.Commits(ctx, run, 0) {
+	for c, err := range a.Store.Commits(ctx, run, 0) {
 		if err != nil {
 			return nil, err
 		}

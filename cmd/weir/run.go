@@ -93,27 +93,27 @@ func (p *cli) run(ctx context.Context, path string, o *runOptions, d *runDriver)
 	if start.Model, err = app.ResolveScript(start.Model, path, d.replay == ""); err != nil {
 		return err
 	}
-	desk, err := p.open(ctx, app.Options{Record: d.record, Replay: d.replay, Flow: f})
+	a, err := p.open(ctx, app.Options{Record: d.record, Replay: d.replay, Flow: f})
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // drive has closed it where that matters
+	defer a.close() //nolint:errcheck // drive has closed it where that matters
 	if o.model != "" && d.replay == "" {
-		if err := desk.checkModel(o.model); err != nil {
+		if err := a.checkModel(o.model); err != nil {
 			return err
 		}
 	}
-	if err := desk.checkJoinsSameRun(ctx, start); err != nil {
+	if err := a.checkJoinsSameRun(ctx, start); err != nil {
 		return err
 	}
 	for _, notice := range runner.RunScopeNotices(f, start.User) {
 		p.notef("%s", notice)
 	}
-	run, err := desk.Start(ctx, f, start)
+	run, err := a.Start(ctx, f, start)
 	if err != nil {
 		return err
 	}
-	return d.drive(ctx, desk, run, position{})
+	return d.drive(ctx, a, run, position{})
 }
 
 func checkTargets(f *weir.Flow, targets []string) error {
@@ -130,25 +130,25 @@ func checkTargets(f *weir.Flow, targets []string) error {
 }
 
 // checkModel refuses a model that no provider can be asked for.
-func (d *application) checkModel(model string) error {
+func (a *application) checkModel(model string) error {
 	name, rest, ok := strings.Cut(model, "/")
 	if !ok || name == "" || rest == "" {
 		return usagef("--model %s: expected PROVIDER/MODEL, as openai/gpt-5-mini", model)
 	}
-	if !slices.Contains(d.Providers, name) {
+	if !slices.Contains(a.Providers, name) {
 		return usagef("--model %s: there is no provider %q%s; there are %s. Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or name the server in .weir/config.yaml; see `weir doctor`",
-			model, name, didYouMean(name, d.Providers), strings.Join(d.Providers, ", "))
+			model, name, didYouMean(name, a.Providers), strings.Join(a.Providers, ", "))
 	}
 	return nil
 }
 
 // checkJoinsSameRun refuses to join a run that exists and was started with other
 // inputs: it would give the answer to another question.
-func (d *application) checkJoinsSameRun(ctx context.Context, start weir.Start) error {
+func (a *application) checkJoinsSameRun(ctx context.Context, start weir.Start) error {
 	if start.ID == "" {
 		return nil
 	}
-	v, err := d.Inspect(ctx, start.ID, 0)
+	v, err := a.Inspect(ctx, start.ID, 0)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}

@@ -41,11 +41,11 @@ func (d *runDriver) acceptFlag(c *cobra.Command) {
 }
 
 // acceptChanges has a run continue under what there is now, where that was asked for.
-func (d *runDriver) acceptChanges(ctx context.Context, desk *application, id string) error {
+func (d *runDriver) acceptChanges(ctx context.Context, a *application, id string) error {
 	if !d.accept {
 		return nil
 	}
-	changes, err := desk.AcceptChanges(ctx, id, d.p.userName())
+	changes, err := a.AcceptChanges(ctx, id, d.p.userName())
 	for _, change := range changes {
 		d.p.notef("accepted: %s", app.Printable(change))
 	}
@@ -54,7 +54,7 @@ func (d *runDriver) acceptChanges(ctx context.Context, desk *application, id str
 
 // drive follows a run until it ends, waits for somebody who is not here, or a
 // signal comes, and reports. seen is what of its events is no news.
-func (d *runDriver) drive(ctx context.Context, desk *application, run *weir.Run, seen position) error {
+func (d *runDriver) drive(ctx context.Context, a *application, run *weir.Run, seen position) error {
 	w := d.watcher()
 	for {
 		last, err := d.follow(ctx, run, seen, w)
@@ -62,17 +62,17 @@ func (d *runDriver) drive(ctx context.Context, desk *application, run *weir.Run,
 			var r weir.Result
 			if r, err = run.Wait(ctx); err == nil {
 				var on *weir.Run
-				if on, err = d.askAndAnswer(ctx, desk, r); on != nil && err == nil {
+				if on, err = d.askAndAnswer(ctx, a, r); on != nil && err == nil {
 					run, seen = on, last
 					continue
 				}
 				if err == nil {
-					return d.reportResult(desk, r, w)
+					return d.reportResult(a, r, w)
 				}
 			}
 		}
 		if s, ok := errors.AsType[*errSignal](context.Cause(ctx)); ok {
-			return d.reportSignal(desk, run, w, s)
+			return d.reportSignal(a, run, w, s)
 		}
 		return err
 	}
@@ -115,7 +115,7 @@ func (d *runDriver) follow(ctx context.Context, run *weir.Run, from position, w 
 
 // askAndAnswer puts the run's questions to the person at the terminal, if there is one.
 // It returns the run that continues because one was answered, nil if none was.
-func (d *runDriver) askAndAnswer(ctx context.Context, desk *application, r weir.Result) (*weir.Run, error) {
+func (d *runDriver) askAndAnswer(ctx context.Context, a *application, r weir.Result) (*weir.Run, error) {
 	if r.Status != engine.Paused || !d.interactive() {
 		return nil, nil
 	}
@@ -127,7 +127,7 @@ func (d *runDriver) askAndAnswer(ctx context.Context, desk *application, r weir.
 		if err != nil || !ok {
 			return nil, err
 		}
-		return desk.Answer(ctx, r.Run, i.ID, v, d.p.userName())
+		return a.Answer(ctx, r.Run, i.ID, v, d.p.userName())
 	}
 	return nil, nil
 }
@@ -138,8 +138,8 @@ func (d *runDriver) interactive() bool {
 }
 
 // reportResult closes the desk and reports.
-func (d *runDriver) reportResult(desk *application, r weir.Result, w watcher) error {
-	err := desk.close()
+func (d *runDriver) reportResult(a *application, r weir.Result, w watcher) error {
+	err := a.close()
 	if w != nil {
 		w.complete(r)
 	}
@@ -157,9 +157,9 @@ func (d *runDriver) reportResult(desk *application, r weir.Result, w watcher) er
 const stopTime = 15 * time.Second
 
 // reportSignal stops the run where it can be resumed, and says so.
-func (d *runDriver) reportSignal(desk *application, run *weir.Run, w watcher, s *errSignal) error {
+func (d *runDriver) reportSignal(a *application, run *weir.Run, w watcher, s *errSignal) error {
 	d.p.notef("Stopping... press Ctrl-C again to force.")
-	err := desk.close()
+	err := a.close()
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	r, waitErr := run.Wait(ctx)

@@ -221,7 +221,7 @@ func (w *progress) removeRunning(path string) *runningNode {
 }
 
 // endNode puts a node's line where it stays.
-func (w *progress) endNode(path, mark, note string, us int64, gist string) {
+func (w *progress) endNode(path, mark, note string, us int64, summary string) {
 	r := w.removeRunning(path)
 	if note == "" && us > 0 {
 		note = micros(us)
@@ -233,10 +233,10 @@ func (w *progress) endNode(path, mark, note string, us int64, gist string) {
 		return
 	}
 	left := w.width() - lipgloss.Width(path) - lipgloss.Width(note) - 8
-	if lipgloss.Width(gist) > left {
-		gist = shorten(gist, max(left, 10))
+	if lipgloss.Width(summary) > left {
+		summary = shorten(summary, max(left, 10))
 	}
-	w.line("%s %s %s  %s", mark, path, w.st.dim.Render(note), gist)
+	w.line("%s %s %s  %s", mark, path, w.st.dim.Render(note), summary)
 }
 
 // showItem takes what is no event.

@@ -64,7 +64,7 @@ func (p *cli) runs(ctx context.Context, o *runsOptions) error {
 	if err != nil {
 		return err
 	}
-	desk, err := p.openReadOnly(ctx)
+	a, err := p.openReadOnly(ctx)
 	if errors.Is(err, store.ErrNotFound) { // nothing has been run yet
 		if o.json {
 			writeJSON(p.out, []app.RunRow{})
@@ -76,24 +76,24 @@ func (p *cli) runs(ctx context.Context, o *runsOptions) error {
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // it only read
+	defer a.close() //nolint:errcheck // it only read
 	if o.parent != "" {
-		if filter.Parent, err = desk.find(ctx, o.parent); err != nil {
+		if filter.Parent, err = a.find(ctx, o.parent); err != nil {
 			return err
 		}
 	}
 	if o.blocks {
-		list, err := desk.blocked(ctx, filter)
+		list, err := a.blocked(ctx, filter)
 		if err == nil {
 			p.printBlocked(list, o.json)
 		}
 		return err
 	}
-	list, err := desk.Runs(ctx, filter)
+	list, err := a.Runs(ctx, filter)
 	if err != nil {
 		return err
 	}
-	children, err := desk.childCounts(ctx, list)
+	children, err := a.childCounts(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -133,10 +133,10 @@ func (o *runsOptions) filter() (store.Filter, error) {
 }
 
 // childCounts says how many children of their own runs have.
-func (d *application) childCounts(ctx context.Context, list []store.Run) ([]int, error) {
+func (a *application) childCounts(ctx context.Context, list []store.Run) ([]int, error) {
 	out := make([]int, len(list))
 	for i := range list {
-		below, err := d.Runs(ctx, store.Filter{Parent: list[i].ID, Limit: history.MaxChildren})
+		below, err := a.Runs(ctx, store.Filter{Parent: list[i].ID, Limit: history.MaxChildren})
 		if err != nil {
 			return nil, err
 		}

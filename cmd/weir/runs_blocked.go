@@ -29,17 +29,17 @@ const blockedPage = 100
 
 // blocked lists runs that have not ended, that no process executes, and that this
 // program cannot continue or does not continue automatically.
-func (d *application) blocked(ctx context.Context, f store.Filter) ([]blockedRow, error) {
+func (a *application) blocked(ctx context.Context, f store.Filter) ([]blockedRow, error) {
 	most := f.Limit
 	f.Status, f.Roots, f.Limit = []engine.Status{engine.Pending, engine.Running, engine.Paused}, false, blockedPage
 	out := []blockedRow{}
 	for {
-		list, err := d.Runs(ctx, f)
+		list, err := a.Runs(ctx, f)
 		if err != nil {
 			return nil, err
 		}
 		for i := range list {
-			row, err := d.blockedRun(ctx, &list[i])
+			row, err := a.blockedRun(ctx, &list[i])
 			if err != nil {
 				return nil, err
 			}
@@ -58,12 +58,12 @@ func (d *application) blocked(ctx context.Context, f store.Filter) ([]blockedRow
 }
 
 // blockedRun says why a run is blocked, nil where it is not.
-func (d *application) blockedRun(ctx context.Context, r *store.Run) (*blockedRow, error) {
+func (a *application) blockedRun(ctx context.Context, r *store.Run) (*blockedRow, error) {
 	if r.Head.Status != engine.Paused && !app.IsInterrupted(r) {
 		return nil, nil // a process executes it
 	}
 	row := &blockedRow{RunRow: app.RunRowOf(r), Session: r.Session, Crashes: r.Crashes, Missing: []string{}}
-	missing, err := d.Missing(ctx, r.ID)
+	missing, err := a.Missing(ctx, r.ID)
 	if err != nil {
 		if errors.Is(err, store.ErrClosed) || ctx.Err() != nil {
 			return nil, err
@@ -71,7 +71,7 @@ func (d *application) blockedRun(ctx context.Context, r *store.Run) (*blockedRow
 		missing = []string{err.Error()} // the record itself does not let it continue
 	}
 	row.Missing = append(row.Missing, missing...)
-	above, err := d.poisonedAbove(ctx, r)
+	above, err := a.poisonedAbove(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -94,9 +94,9 @@ func (d *application) blockedRun(ctx context.Context, r *store.Run) (*blockedRow
 }
 
 // poisonedAbove is the nearest run above a child run that is set aside, "" for none.
-func (d *application) poisonedAbove(ctx context.Context, r *store.Run) (string, error) {
+func (a *application) poisonedAbove(ctx context.Context, r *store.Run) (string, error) {
 	for parent := r.Parent; parent != ""; {
-		p, err := d.Store.Run(ctx, parent)
+		p, err := a.Store.Run(ctx, parent)
 		if errors.Is(err, store.ErrNotFound) {
 			return "", nil
 		}

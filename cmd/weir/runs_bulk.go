@@ -106,12 +106,12 @@ func (p *cli) bulk(ctx context.Context, action app.BulkAction, o *bulkOptions) e
 	if err := p.mustExist(); err != nil {
 		return err
 	}
-	desk, err := p.open(ctx, app.Options{})
+	a, err := p.open(ctx, app.Options{})
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // the runs have ended, or the error says more
-	selected, err := desk.SelectRuns(ctx, action, filter, before, maxBulkRuns)
+	defer a.close() //nolint:errcheck // the runs have ended, or the error says more
+	selected, err := a.SelectRuns(ctx, action, filter, before, maxBulkRuns)
 	if err != nil {
 		return err
 	}
@@ -131,9 +131,9 @@ func (p *cli) bulk(ctx context.Context, action app.BulkAction, o *bulkOptions) e
 		return err
 	}
 	report.Done = true
-	p.act(ctx, desk, &report, selected.Runs)
+	p.act(ctx, a, &report, selected.Runs)
 	if action == app.BulkDelete {
-		if _, err := desk.Compact(ctx); err != nil {
+		if _, err := a.Compact(ctx); err != nil {
 			return err
 		}
 	}
@@ -141,13 +141,13 @@ func (p *cli) bulk(ctx context.Context, action app.BulkAction, o *bulkOptions) e
 }
 
 // act carries out the action, on several runs at a time, and writes what became of them.
-func (p *cli) act(ctx context.Context, desk *application, report *bulkReport, runs []store.Run) {
+func (p *cli) act(ctx context.Context, a *application, report *bulkReport, runs []store.Run) {
 	var workers sync.WaitGroup
 	next := make(chan int)
 	for range min(bulkWorkers, len(runs)) {
 		workers.Go(func() {
 			for i := range next {
-				status, err := p.actOn(ctx, desk, report.Action, &runs[i])
+				status, err := p.actOn(ctx, a, report.Action, &runs[i])
 				if report.Runs[i].Status = status; err != nil {
 					report.Runs[i].Error = err.Error()
 				}
@@ -167,8 +167,8 @@ func (p *cli) act(ctx context.Context, desk *application, report *bulkReport, ru
 }
 
 // actOn carries out the action on one run, waits until it rests, and returns its status.
-func (p *cli) actOn(ctx context.Context, desk *application, action app.BulkAction, r *store.Run) (string, error) {
-	run, err := desk.ActOn(ctx, action, r, p.userName())
+func (p *cli) actOn(ctx context.Context, a *application, action app.BulkAction, r *store.Run) (string, error) {
+	run, err := a.ActOn(ctx, action, r, p.userName())
 	switch {
 	case err != nil:
 		return r.Head.Status.String(), err

@@ -134,8 +134,8 @@ thread join it.`,
 		Args:              exactArgs("SESSION"),
 		ValidArgsFunction: p.completeSessions,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withSession(c.Context(), args[0], func(ctx context.Context, desk *application, s *store.Session) error {
-				x, err := desk.Session(ctx, nil, weir.SessionOptions{ID: s.ID})
+			return p.withSession(c.Context(), args[0], func(ctx context.Context, a *application, s *store.Session) error {
+				x, err := a.Session(ctx, nil, weir.SessionOptions{ID: s.ID})
 				if err != nil {
 					return err
 				}

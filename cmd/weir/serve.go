@@ -28,7 +28,7 @@ type serveOptions struct {
 	mcpFork bool
 	demo    bool
 	// started, if set, is called when the server listens at an address.
-	started func(ctx context.Context, desk *application, url string) error
+	started func(ctx context.Context, a *application, url string) error
 	maxBody int64
 	public  string
 	rate    float64
@@ -100,11 +100,11 @@ func (p *cli) serve(ctx context.Context, paths []string, o *serveOptions) error 
 		return usagef("--addr: %w", err)
 	}
 	defer l.Close() //nolint:errcheck // Serve has closed it where that matters
-	desk, err := p.openServed(ctx, flows)
+	a, err := p.openServed(ctx, flows)
 	if err != nil {
 		return err
 	}
-	return errors.Join(p.serveOn(ctx, desk, l, flows, o), desk.close())
+	return errors.Join(p.serveOn(ctx, a, l, flows, o), a.close())
 }
 
 func (p *cli) openServed(ctx context.Context, flows []app.ServedFlow) (*application, error) {
@@ -115,15 +115,15 @@ func (p *cli) openServed(ctx context.Context, flows []app.ServedFlow) (*applicat
 	return p.open(ctx, o)
 }
 
-func (p *cli) serveOn(ctx context.Context, desk *application, l net.Listener, flows []app.ServedFlow, o *serveOptions) error {
+func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows []app.ServedFlow, o *serveOptions) error {
 	tokens := o.tokens || !onlyThisMachine(l.Addr())
 	if tokens {
-		if err := p.checkTokens(ctx, desk); err != nil {
+		if err := p.checkTokens(ctx, a); err != nil {
 			return err
 		}
 	}
 	s, err := server.New(ctx, server.Options{
-		App: desk.App, Flows: flows, RequireToken: tokens, Hosts: o.hosts, MaxBody: o.maxBody, PublicURL: o.public, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
+		App: a.App, Flows: flows, RequireToken: tokens, Hosts: o.hosts, MaxBody: o.maxBody, PublicURL: o.public, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
 	})
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (p *cli) serveOn(ctx context.Context, desk *application, l net.Listener, fl
 		p.notef("weir: requests need no token; only this machine can reach the address")
 	}
 	if o.started != nil {
-		if err := o.started(ctx, desk, "http://"+l.Addr().String()); err != nil {
+		if err := o.started(ctx, a, "http://"+l.Addr().String()); err != nil {
 			return err
 		}
 	}
@@ -146,8 +146,8 @@ func (p *cli) serveOn(ctx context.Context, desk *application, l net.Listener, fl
 }
 
 // checkTokens returns an error if the store has no valid token.
-func (p *cli) checkTokens(ctx context.Context, desk *application) error {
-	list, err := desk.Store.Tokens(ctx, "")
+func (p *cli) checkTokens(ctx context.Context, a *application) error {
+	list, err := a.Store.Tokens(ctx, "")
 	if err != nil {
 		return err
 	}

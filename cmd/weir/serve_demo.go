@@ -42,8 +42,8 @@ func (p *cli) serveDemo(ctx context.Context, o *serveOptions) error {
 }
 
 // printDemo prints how each protocol is tried, with a token that clients which need one send.
-func (p *cli) printDemo(ctx context.Context, desk *application, url string) error {
-	token, _, err := server.NewToken(ctx, desk.Store, "demo", "demo", []string{"read", "start", "answer"}, 0)
+func (p *cli) printDemo(ctx context.Context, a *application, url string) error {
+	token, _, err := server.NewToken(ctx, a.Store, "demo", "demo", []string{"read", "start", "answer"}, 0)
 	if err != nil {
 		return err
 	}

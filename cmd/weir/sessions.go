@@ -47,7 +47,7 @@ func (p *cli) sessions(ctx context.Context, o *sessionsOptions) error {
 	if o.Limit <= 0 {
 		return usagef("--limit: expected at least 1")
 	}
-	desk, err := p.openReadOnly(ctx)
+	a, err := p.openReadOnly(ctx)
 	if errors.Is(err, store.ErrNotFound) {
 		if o.json {
 			writeJSON(p.out, []app.SessionRow{})
@@ -59,8 +59,8 @@ func (p *cli) sessions(ctx context.Context, o *sessionsOptions) error {
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // it only read
-	list, err := desk.Sessions(ctx, o.SessionFilter)
+	defer a.close() //nolint:errcheck // it only read
+	list, err := a.Sessions(ctx, o.SessionFilter)
 	if err != nil {
 		return err
 	}
@@ -72,16 +72,16 @@ func (p *cli) sessions(ctx context.Context, o *sessionsOptions) error {
 		writeJSON(p.out, rows)
 		return nil
 	}
-	return p.printSessions(ctx, desk, list, "")
+	return p.printSessions(ctx, a, list, "")
 }
 
 // printSessions lists sessions; current is marked.
-func (p *cli) printSessions(ctx context.Context, desk *application, list []store.Session, current string) error {
+func (p *cli) printSessions(ctx context.Context, a *application, list []store.Session, current string) error {
 	if len(list) == 0 {
 		p.notef("no sessions")
 		return nil
 	}
-	holders, err := desk.holdersOf(ctx, list)
+	holders, err := a.holdersOf(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -129,16 +129,16 @@ active session of the user stays the active one; talk in the new one with "weir 
 			if c.Flags().Changed("at") && at < 0 {
 				return usagef("--at: expected how many messages the new session begins with, from 0")
 			}
-			return p.withSession(c.Context(), args[0], func(ctx context.Context, desk *application, s *store.Session) error {
+			return p.withSession(c.Context(), args[0], func(ctx context.Context, a *application, s *store.Session) error {
 				if at > s.Length {
 					return usagef("--at %d: session %s has %s", at, s.ID, count(s.Length, "message"))
 				}
-				other, err := desk.ForkSession(ctx, s.ID, at)
+				other, err := a.ForkSession(ctx, s.ID, at)
 				if err != nil {
 					return err
 				}
 				if asJSON {
-					row, err := desk.Store.Session(ctx, other)
+					row, err := a.Store.Session(ctx, other)
 					if err != nil {
 						return err
 					}
@@ -157,21 +157,21 @@ active session of the user stays the active one; talk in the new one with "weir 
 }
 
 // withSession finds a session by the beginning of its id.
-func (p *cli) withSession(ctx context.Context, prefix string, do func(ctx context.Context, desk *application, s *store.Session) error) error {
-	desk, err := p.openReadOnly(ctx)
+func (p *cli) withSession(ctx context.Context, prefix string, do func(ctx context.Context, a *application, s *store.Session) error) error {
+	a, err := p.openReadOnly(ctx)
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // what it wrote is durable
-	id, err := desk.FindSession(ctx, prefix)
+	defer a.close() //nolint:errcheck // what it wrote is durable
+	id, err := a.FindSession(ctx, prefix)
 	if err != nil {
 		return unknownSession(err)
 	}
-	s, err := desk.Store.Session(ctx, id)
+	s, err := a.Store.Session(ctx, id)
 	if err != nil {
 		return err
 	}
-	return do(ctx, desk, &s)
+	return do(ctx, a, &s)
 }
 
 // unknownSession has a session that is not there be a mistake of the command
@@ -192,12 +192,12 @@ func (p *cli) completeSessions(c *cobra.Command, args []string, _ string) (compl
 }
 
 func (p *cli) sessionIDs(c *cobra.Command) completions {
-	desk, err := p.openReadOnly(contextOf(c))
+	a, err := p.openReadOnly(contextOf(c))
 	if err != nil {
 		return nil
 	}
-	defer desk.close() //nolint:errcheck // it only read
-	list, err := desk.Sessions(contextOf(c), store.SessionFilter{})
+	defer a.close() //nolint:errcheck // it only read
+	list, err := a.Sessions(contextOf(c), store.SessionFilter{})
 	if err != nil {
 		return nil
 	}
@@ -211,12 +211,12 @@ func (p *cli) sessionIDs(c *cobra.Command) completions {
 // completeSessionField offers what newer sessions have of something: users, flows, threads.
 func (p *cli) completeSessionField(of func(*store.Session) string) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
-		desk, err := p.openReadOnly(contextOf(c))
+		a, err := p.openReadOnly(contextOf(c))
 		if err != nil {
 			return nil, noFiles
 		}
-		defer desk.close() //nolint:errcheck // it only read
-		list, err := desk.Sessions(contextOf(c), store.SessionFilter{})
+		defer a.close() //nolint:errcheck // it only read
+		list, err := a.Sessions(contextOf(c), store.SessionFilter{})
 		if err != nil {
 			return nil, noFiles
 		}

@@ -19,12 +19,12 @@ nothing. It needs as much free space as the database has, and waits for readers.
   weir sessions compact`,
 		Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			desk, err := p.openReadOnly(c.Context())
+			a, err := p.openReadOnly(c.Context())
 			if err != nil {
 				return err
 			}
-			defer desk.close() //nolint:errcheck // what it did is durable
-			compacted, err := desk.Compact(c.Context())
+			defer a.close() //nolint:errcheck // what it did is durable
+			compacted, err := a.Compact(c.Context())
 			if err != nil {
 				return err
 			}
@@ -42,11 +42,11 @@ nothing. It needs as much free space as the database has, and waits for readers.
 
 // compactAfter compacts the database once after several deletions, unless that is
 // deferred.
-func (d *application) compactAfter(ctx context.Context, sum *erased, o *deleteOptions, dry bool) error {
+func (a *application) compactAfter(ctx context.Context, sum *erased, o *deleteOptions, dry bool) error {
 	if dry || o.deferCompaction {
 		return nil
 	}
 	sum.Traces = false
-	_, err := d.Compact(ctx)
+	_, err := a.Compact(ctx)
 	return err
 }

@@ -122,15 +122,15 @@ func (e *erased) add(x store.DeleteResult) {
 }
 
 func (p *cli) deleteSessions(ctx context.Context, prefixes []string, o *deleteOptions) error {
-	desk, err := p.openReadOnly(ctx)
+	a, err := p.openReadOnly(ctx)
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // what it did is durable
+	defer a.close() //nolint:errcheck // what it did is durable
 	var ids []string
 	what := "all that is kept of user " + o.user
 	for _, prefix := range prefixes {
-		id, err := desk.FindSession(ctx, prefix)
+		id, err := a.FindSession(ctx, prefix)
 		if err != nil {
 			return unknownSession(err)
 		}
@@ -140,12 +140,12 @@ func (p *cli) deleteSessions(ctx context.Context, prefixes []string, o *deleteOp
 	if len(ids) > 1 {
 		what = count(len(ids), "session")
 	}
-	doomed, err := desk.deleteSessions(ctx, ids, o, true)
+	doomed, err := a.deleteSessions(ctx, ids, o, true)
 	if err != nil {
 		return err
 	}
 	if !o.json {
-		if err := p.printUserStateFate(ctx, desk, ids, o.user, doomed.Values); err != nil {
+		if err := p.printUserStateFate(ctx, a, ids, o.user, doomed.Values); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func (p *cli) deleteSessions(ctx context.Context, prefixes []string, o *deleteOp
 	if ok, err := p.confirmDelete(ctx, fmt.Sprintf("Delete %s for good?", what), o); !ok || err != nil {
 		return err
 	}
-	sum, err := desk.deleteSessions(ctx, ids, o, false)
+	sum, err := a.deleteSessions(ctx, ids, o, false)
 	if err != nil {
 		return err
 	}
@@ -169,25 +169,25 @@ func (p *cli) deleteSessions(ctx context.Context, prefixes []string, o *deleteOp
 
 // printUserStateFate says, before a deletion, which values of state keys with the scope user
 // go with a user, or stay when sessions are deleted.
-func (p *cli) printUserStateFate(ctx context.Context, desk *application, ids []string, user string, doomed int) error {
+func (p *cli) printUserStateFate(ctx context.Context, a *application, ids []string, user string, doomed int) error {
 	if user != "" {
 		if doomed > 0 {
 			p.notef("%s that flows keep for user %s (scope: user) will be deleted", count(doomed, "value"), app.Printable(user))
 		}
 		return nil
 	}
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, id := range ids {
-		s, err := desk.Store.Session(ctx, id)
+		s, err := a.Store.Session(ctx, id)
 		if err != nil {
 			return err
 		}
-		kept, err := desk.Store.UserState(ctx, s.User, s.Flow)
+		kept, err := a.Store.UserState(ctx, s.User, s.Flow)
 		if err != nil {
 			return err
 		}
-		if len(kept) > 0 && !told[s.User+"\n"+s.Flow] {
-			told[s.User+"\n"+s.Flow] = true
+		if len(kept) > 0 && !reported[s.User+"\n"+s.Flow] {
+			reported[s.User+"\n"+s.Flow] = true
 			p.notef("%s that flow %s keeps for user %s (scope: user) will stay; delete with: %s", count(len(kept), "value"), app.Printable(s.Flow), app.Printable(s.User),
 				p.commandLine("users", "state", "reset", s.User, "--all", "--flow-name", s.Flow))
 		}
@@ -196,17 +196,17 @@ func (p *cli) printUserStateFate(ctx context.Context, desk *application, ids []s
 }
 
 // deleteSessions deletes sessions or what is kept of a user, or finds out what that comes to.
-func (d *application) deleteSessions(ctx context.Context, ids []string, o *deleteOptions, dry bool) (erased, error) {
+func (a *application) deleteSessions(ctx context.Context, ids []string, o *deleteOptions, dry bool) (erased, error) {
 	sum, how := newErased(), store.DeleteOptions{Force: o.force, DryRun: dry, DeferCompaction: true}
 	if o.user != "" {
 		how.DeferCompaction = o.deferCompaction
-		x, err := d.DeleteUser(ctx, o.user, how)
+		x, err := a.DeleteUser(ctx, o.user, how)
 		sum.add(x)
 		return sum, err
 	}
 	below := make(map[string]bool) // goes with another
 	for _, id := range ids {
-		x, err := d.DeleteSession(ctx, id, store.DeleteOptions{Force: o.force, DryRun: true})
+		x, err := a.DeleteSession(ctx, id, store.DeleteOptions{Force: o.force, DryRun: true})
 		if err != nil {
 			return sum, err
 		}
@@ -218,13 +218,13 @@ func (d *application) deleteSessions(ctx context.Context, ids []string, o *delet
 		if below[id] {
 			continue
 		}
-		x, err := d.DeleteSession(ctx, id, how)
+		x, err := a.DeleteSession(ctx, id, how)
 		if err != nil {
-			return sum, errors.Join(err, d.compactAfter(ctx, &sum, o, dry))
+			return sum, errors.Join(err, a.compactAfter(ctx, &sum, o, dry))
 		}
 		sum.add(x)
 	}
-	if err := d.compactAfter(ctx, &sum, o, dry); err != nil {
+	if err := a.compactAfter(ctx, &sum, o, dry); err != nil {
 		return sum, err
 	}
 	sum.Forks = slices.DeleteFunc(sum.Forks, func(f deletedTree) bool { return slices.Contains(ids, f.Session) })
@@ -335,12 +335,12 @@ its past, or while a process works on it.`,
 				}
 				prune.OlderThan = d
 			}
-			desk, err := p.openReadOnly(c.Context())
+			a, err := p.openReadOnly(c.Context())
 			if err != nil {
 				return err
 			}
-			defer desk.close() //nolint:errcheck // what it did is durable
-			return p.prune(c.Context(), desk, prune, o)
+			defer a.close() //nolint:errcheck // what it did is durable
+			return p.prune(c.Context(), a, prune, o)
 		},
 	}
 	f := c.Flags()
@@ -363,9 +363,9 @@ func deferCompactionFlag(f *pflag.FlagSet, o *deleteOptions) {
 }
 
 // prune deletes sessions after asking, or says what would be deleted.
-func (p *cli) prune(ctx context.Context, desk *application, which store.PruneOptions, o *deleteOptions) error {
+func (p *cli) prune(ctx context.Context, a *application, which store.PruneOptions, o *deleteOptions) error {
 	which.DryRun = true
-	x, err := desk.PruneSessions(ctx, which)
+	x, err := a.PruneSessions(ctx, which)
 	if err != nil {
 		return err
 	}
@@ -384,7 +384,7 @@ func (p *cli) prune(ctx context.Context, desk *application, which store.PruneOpt
 		return err
 	}
 	which.DryRun, which.DeferCompaction = false, o.deferCompaction
-	if x, err = desk.PruneSessions(ctx, which); err != nil {
+	if x, err = a.PruneSessions(ctx, which); err != nil {
 		return err
 	}
 	sum := newErased()

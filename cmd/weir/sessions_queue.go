@@ -36,12 +36,12 @@ cancel the round with "weir cancel RUN".`,
 		Args:              atLeastOneMessage,
 		ValidArgsFunction: p.completeQueued,
 		RunE: func(c *cobra.Command, args []string) error {
-			desk, err := p.openReadOnly(c.Context())
+			a, err := p.openReadOnly(c.Context())
 			if err != nil {
 				return err
 			}
-			defer desk.close() //nolint:errcheck // what it did is durable
-			return p.unqueue(c.Context(), desk, args, asJSON)
+			defer a.close() //nolint:errcheck // what it did is durable
+			return p.unqueue(c.Context(), a, args, asJSON)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per message")
@@ -55,9 +55,9 @@ func atLeastOneMessage(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-func (p *cli) unqueue(ctx context.Context, desk *application, messages []string, asJSON bool) error {
+func (p *cli) unqueue(ctx context.Context, a *application, messages []string, asJSON bool) error {
 	for _, id := range messages {
-		session, err := desk.Unqueue(ctx, id)
+		session, err := a.Unqueue(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
 			return usagef("no message %s is waiting; `weir sessions show SESSION` lists waiting messages", id)
 		}
@@ -76,12 +76,12 @@ func (p *cli) unqueue(ctx context.Context, desk *application, messages []string,
 // completeQueued offers the messages that wait.
 func (p *cli) completeQueued(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
 	ctx := contextOf(c)
-	desk, err := p.openReadOnly(ctx)
+	a, err := p.openReadOnly(ctx)
 	if err != nil {
 		return nil, noFiles
 	}
-	defer desk.close() //nolint:errcheck // it only read
-	list, err := desk.Sessions(ctx, store.SessionFilter{})
+	defer a.close() //nolint:errcheck // it only read
+	list, err := a.Sessions(ctx, store.SessionFilter{})
 	if err != nil {
 		return nil, noFiles
 	}
@@ -90,7 +90,7 @@ func (p *cli) completeQueued(c *cobra.Command, _ []string, _ string) (completion
 		if list[i].Queued == 0 {
 			continue
 		}
-		waiting, err := desk.QueuedMessages(ctx, list[i].ID)
+		waiting, err := a.QueuedMessages(ctx, list[i].ID)
 		if err != nil {
 			return out, noFiles
 		}

@@ -32,9 +32,9 @@ func TestQueuedMessagesAreListedAndUnqueued(t *testing.T) {
 	}
 	call := func(code int, want string, args ...string) {
 		t.Helper()
-		var out, told bytes.Buffer
-		if got := command(t.Context(), append([]string{"--db", path}, args...), terminal{strings.NewReader(""), &out, &told}); got != code || !strings.Contains(out.String()+told.String(), want) {
-			t.Errorf("weir %s: %d\n%s%s\nwant %d and %q", strings.Join(args, " "), got, &out, &told, code, want)
+		var out, stderr bytes.Buffer
+		if got := command(t.Context(), append([]string{"--db", path}, args...), terminal{strings.NewReader(""), &out, &stderr}); got != code || !strings.Contains(out.String()+stderr.String(), want) {
+			t.Errorf("weir %s: %d\n%s%s\nwant %d and %q", strings.Join(args, " "), got, &out, &stderr, code, want)
 		}
 	}
 	call(0, "Is berth m1 free?", "sessions", "show", "s1")

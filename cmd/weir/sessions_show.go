@@ -60,39 +60,39 @@ part of the history.`,
 			o.messages = true
 		}
 		whole := !c.Flags().Changed("to")
-		return p.withSession(c.Context(), args[0], func(ctx context.Context, desk *application, s *store.Session) error {
+		return p.withSession(c.Context(), args[0], func(ctx context.Context, a *application, s *store.Session) error {
 			if whole {
 				o.to = s.Length
 			}
 			if o.messages && o.from >= o.to && o.from > 0 {
 				return usagef("--from %d: no messages before position %d; the session has %s", o.from, o.to, count(s.Length, "message"))
 			}
-			return p.showSession(ctx, desk, s, o)
+			return p.showSession(ctx, a, s, o)
 		})
 	}
 	return c
 }
 
-func (p *cli) showSession(ctx context.Context, desk *application, s *store.Session, o *showSessionOptions) error {
-	rounds, err := desk.Runs(ctx, store.Filter{Session: s.ID, Limit: 20})
+func (p *cli) showSession(ctx context.Context, a *application, s *store.Session, o *showSessionOptions) error {
+	rounds, err := a.Runs(ctx, store.Filter{Session: s.ID, Limit: 20})
 	if err != nil {
 		return err
 	}
-	waiting, err := desk.QueuedMessages(ctx, s.ID)
+	waiting, err := a.QueuedMessages(ctx, s.ID)
 	if err != nil {
 		return err
 	}
-	state, err := desk.SessionState(ctx, s.ID)
+	state, err := a.SessionState(ctx, s.ID)
 	if err != nil {
 		return err
 	}
 	var said []store.SessionMessage
 	if o.messages {
-		if said, err = desk.Store.SessionMessages(ctx, s.ID, o.from, o.to); err != nil {
+		if said, err = a.Store.SessionMessages(ctx, s.ID, o.from, o.to); err != nil {
 			return err
 		}
 	}
-	cut, err := cutOffsOf(ctx, desk, rounds)
+	cut, err := cutOffsOf(ctx, a, rounds)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (p *cli) showSession(ctx context.Context, desk *application, s *store.Sessi
 		writeJSON(p.out, shown)
 		return nil
 	}
-	if err := p.printSession(ctx, desk, s); err != nil {
+	if err := p.printSession(ctx, a, s); err != nil {
 		return err
 	}
 	if o.messages {
@@ -133,8 +133,8 @@ func (p *cli) showSession(ctx context.Context, desk *application, s *store.Sessi
 }
 
 // printSession is a session for people, in a few lines.
-func (p *cli) printSession(ctx context.Context, desk *application, s *store.Session) error {
-	holders, err := desk.holdersOf(ctx, []store.Session{*s})
+func (p *cli) printSession(ctx context.Context, a *application, s *store.Session) error {
+	holders, err := a.holdersOf(ctx, []store.Session{*s})
 	if err != nil {
 		return err
 	}
@@ -175,14 +175,14 @@ type cutOffRow struct {
 }
 
 // cutOffsOf returns the answers that were cut off in cancelled rounds, oldest first.
-func cutOffsOf(ctx context.Context, desk *application, rounds []store.Run) ([]cutOffRow, error) {
+func cutOffsOf(ctx context.Context, a *application, rounds []store.Run) ([]cutOffRow, error) {
 	rows := []cutOffRow{}
 	for i := len(rounds) - 1; i >= 0; i-- {
 		r := &rounds[i]
 		if r.Head.Status != engine.Cancelled {
 			continue
 		}
-		v, err := desk.Inspect(ctx, r.ID, 0)
+		v, err := a.Inspect(ctx, r.ID, 0)
 		if err != nil {
 			return nil, err
 		}

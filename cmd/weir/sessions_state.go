@@ -59,8 +59,8 @@ that no round has written yet is not listed: the next round starts with its init
 		Args:              exactArgs("SESSION"),
 		ValidArgsFunction: p.completeSessions,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withSession(c.Context(), args[0], func(ctx context.Context, desk *application, s *store.Session) error {
-				return p.printSessionState(ctx, desk, s.ID, asJSON)
+			return p.withSession(c.Context(), args[0], func(ctx context.Context, a *application, s *store.Session) error {
+				return p.printSessionState(ctx, a, s.ID, asJSON)
 			})
 		},
 	}
@@ -68,8 +68,8 @@ that no round has written yet is not listed: the next round starts with its init
 	return c
 }
 
-func (p *cli) printSessionState(ctx context.Context, desk *application, session string, asJSON bool) error {
-	list, err := desk.SessionState(ctx, session)
+func (p *cli) printSessionState(ctx context.Context, a *application, session string, asJSON bool) error {
+	list, err := a.SessionState(ctx, session)
 	if err != nil {
 		return err
 	}
@@ -142,8 +142,8 @@ A failed round that started before the change cannot be retried after it.`,
 					return err
 				}
 			}
-			return p.withSession(c.Context(), args[0], func(ctx context.Context, desk *application, s *store.Session) error {
-				return desk.EditSessionState(ctx, s.ID, e)
+			return p.withSession(c.Context(), args[0], func(ctx context.Context, a *application, s *store.Session) error {
+				return a.EditSessionState(ctx, s.ID, e)
 			})
 		},
 	}
@@ -167,8 +167,8 @@ A failed round that started before the change cannot be retried after it.`,
 			if len(args) == 0 || (len(args) == 1) != all {
 				return usagef("expected SESSION KEY..., or SESSION --all")
 			}
-			return p.withSession(c.Context(), args[0], func(ctx context.Context, desk *application, s *store.Session) error {
-				return desk.EditSessionState(ctx, s.ID, session.StateEdit{Reset: args[1:], All: all, By: p.userName()})
+			return p.withSession(c.Context(), args[0], func(ctx context.Context, a *application, s *store.Session) error {
+				return a.EditSessionState(ctx, s.ID, session.StateEdit{Reset: args[1:], All: all, By: p.userName()})
 			})
 		},
 	}

@@ -14,14 +14,14 @@ import (
 )
 
 // holdersOf are the rounds that have not ended, by session.
-func (d *application) holdersOf(ctx context.Context, list []store.Session) (map[string]*store.Run, error) {
+func (a *application) holdersOf(ctx context.Context, list []store.Session) (map[string]*store.Run, error) {
 	out := make(map[string]*store.Run)
 	for i := range list {
 		s := &list[i]
 		if s.Holder == "" {
 			continue
 		}
-		r, err := d.Store.Run(ctx, s.Holder)
+		r, err := a.Store.Run(ctx, s.Holder)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}

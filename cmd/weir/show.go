@@ -98,25 +98,25 @@ func (o *showOptions) fits(events bool) error {
 }
 
 func (p *cli) show(ctx context.Context, prefix string, o *showOptions, events bool) error {
-	desk, err := p.openReadOnly(ctx)
+	a, err := p.openReadOnly(ctx)
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // it only read
-	id, err := desk.find(ctx, prefix)
+	defer a.close() //nolint:errcheck // it only read
+	id, err := a.find(ctx, prefix)
 	if err != nil {
 		return err
 	}
-	if id, err = p.enterChildRun(ctx, desk, id, o); err != nil {
+	if id, err = p.enterChildRun(ctx, a, id, o); err != nil {
 		return err
 	}
 	switch {
 	case o.chain || o.diff:
-		return p.showChain(ctx, desk, id, o)
+		return p.showChain(ctx, a, id, o)
 	case events:
-		return p.showEvents(ctx, desk, id, o.at)
+		return p.showEvents(ctx, a, id, o.at)
 	}
-	v, err := desk.Inspect(ctx, id, o.at)
+	v, err := a.Inspect(ctx, id, o.at)
 	if err != nil {
 		return err
 	}
@@ -126,27 +126,27 @@ func (p *cli) show(ctx context.Context, prefix string, o *showOptions, events bo
 	case v.Run.Start == nil:
 		return fmt.Errorf("run %s was created and never started; start it again", id)
 	case o.view:
-		return p.showView(ctx, desk, v, o)
+		return p.showView(ctx, a, v, o)
 	case o.node != "":
-		return p.showNode(ctx, desk, v, o)
+		return p.showNode(ctx, a, v, o)
 	case o.json:
-		s, err := app.RunDetailsOf(ctx, desk.Store, v)
+		s, err := app.RunDetailsOf(ctx, a.Store, v)
 		if err != nil {
 			return err
 		}
 		writeJSON(p.out, s)
 	default:
-		return p.showRun(ctx, desk, v, o)
+		return p.showRun(ctx, a, v, o)
 	}
 	return nil
 }
 
 // showRun shows a run for people, as it is now or was at an event.
-func (p *cli) showRun(ctx context.Context, desk *application, v *runner.RunView, o *showOptions) error {
+func (p *cli) showRun(ctx context.Context, a *application, v *runner.RunView, o *showOptions) error {
 	now := o.at == 0
 	above := ""
 	if parent := v.Run.Start.Parent; parent != "" {
-		node, err := history.ParentNode(ctx, desk.Store, v.Run.ID, parent)
+		node, err := history.ParentNode(ctx, a.Store, v.Run.ID, parent)
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (p *cli) showRun(ctx context.Context, desk *application, v *runner.RunView,
 			above += " at " + node
 		}
 	}
-	row, err := desk.Store.Run(ctx, v.Run.ID)
+	row, err := a.Store.Run(ctx, v.Run.ID)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (p *cli) showRun(ctx context.Context, desk *application, v *runner.RunView,
 	if !now {
 		return nil
 	}
-	children, err := app.ChildRunsOf(ctx, desk.Store, v.Run.ID, v.Commits)
+	children, err := app.ChildRunsOf(ctx, a.Store, v.Run.ID, v.Commits)
 	if err != nil {
 		return err
 	}
@@ -178,10 +178,10 @@ func (p *cli) showRun(ctx context.Context, desk *application, v *runner.RunView,
 
 // showEvents prints the events of a run, up to number at where that is not 0. It
 // needs the journal alone.
-func (p *cli) showEvents(ctx context.Context, desk *application, id string, at int64) error {
+func (p *cli) showEvents(ctx context.Context, a *application, id string, at int64) error {
 	w := &eventPrinter{out: p.out}
 	last := int64(0)
-	for c, err := range desk.Store.Commits(ctx, id, 0) {
+	for c, err := range a.Store.Commits(ctx, id, 0) {
 		if err != nil {
 			return err
 		}

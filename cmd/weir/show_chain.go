@@ -15,9 +15,9 @@ import (
 )
 
 // showChain shows the chain of work of a run, or of one node of it.
-func (p *cli) showChain(ctx context.Context, desk *application, run string, o *showOptions) error {
+func (p *cli) showChain(ctx context.Context, a *application, run string, o *showOptions) error {
 	var work []history.Work
-	for w, err := range desk.Chain(ctx, run) {
+	for w, err := range a.Chain(ctx, run) {
 		if err != nil {
 			return err
 		}

@@ -14,13 +14,13 @@ import (
 )
 
 // showNode shows one node in full.
-func (p *cli) showNode(ctx context.Context, desk *application, v *runner.RunView, o *showOptions) error {
+func (p *cli) showNode(ctx context.Context, a *application, v *runner.RunView, o *showOptions) error {
 	c := history.NewTimeline(v)
 	n := c.Nodes[o.node]
 	if n == nil {
 		return noNode(v, o.node, c)
 	}
-	inputs, err := history.NodeInputs(ctx, desk, v.Run.ID, n)
+	inputs, err := history.NodeInputs(ctx, a, v.Run.ID, n)
 	if err != nil {
 		return err
 	}

@@ -41,17 +41,17 @@ type sentRequest struct {
 }
 
 // showView shows what each model call of a node was sent, and what not.
-func (p *cli) showView(ctx context.Context, desk *application, v *runner.RunView, o *showOptions) error {
+func (p *cli) showView(ctx context.Context, a *application, v *runner.RunView, o *showOptions) error {
 	c := history.NewTimeline(v)
 	if c.Nodes[o.node] == nil {
 		return noNode(v, o.node, c)
 	}
-	sent, err := desk.InspectPrompts(ctx, v.Run.ID, o.node)
+	sent, err := a.InspectPrompts(ctx, v.Run.ID, o.node)
 	if err != nil {
 		return err
 	}
 	out := viewReport{Run: v.Run.ID, Node: o.node, Calls: []app.CallReport{}, nodeType: c.Nodes[o.node].Type}
-	entered, err := desk.Inspect(ctx, v.Run.ID, c.Nodes[o.node].Entered)
+	entered, err := a.Inspect(ctx, v.Run.ID, c.Nodes[o.node].Entered)
 	if err != nil {
 		return err
 	}

@@ -107,16 +107,16 @@ func (o *trajectoryOptions) complete() error {
 }
 
 func (p *cli) trajectory(ctx context.Context, prefix string, o *trajectoryOptions) error {
-	desk, err := p.openReadOnly(ctx)
+	a, err := p.openReadOnly(ctx)
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // it only read
-	id, err := desk.findTrajectory(ctx, prefix)
+	defer a.close() //nolint:errcheck // it only read
+	id, err := a.findTrajectory(ctx, prefix)
 	if err != nil {
 		return err
 	}
-	agents, err := desk.Agents(ctx, id)
+	agents, err := a.Agents(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (p *cli) trajectory(ctx context.Context, prefix string, o *trajectoryOption
 	if err != nil {
 		return err
 	}
-	g, err := desk.Trajectory(ctx, id, agent.Sub)
+	g, err := a.Trajectory(ctx, id, agent.Sub)
 	if err != nil {
 		return err
 	}
@@ -147,12 +147,12 @@ func (p *cli) trajectory(ctx context.Context, prefix string, o *trajectoryOption
 
 // findTrajectory returns the id of the session, or of the run, that begins with
 // prefix.
-func (d *application) findTrajectory(ctx context.Context, prefix string) (string, error) {
-	id, err := d.FindSession(ctx, prefix)
+func (a *application) findTrajectory(ctx context.Context, prefix string) (string, error) {
+	id, err := a.FindSession(ctx, prefix)
 	if !errors.Is(err, store.ErrNotFound) {
 		return id, err
 	}
-	id, err = d.find(ctx, prefix)
+	id, err = a.find(ctx, prefix)
 	if errors.Is(err, store.ErrNotFound) || prefix == "" {
 		return "", sessionNotFound(fmt.Errorf("no session and no run begins with %q: %w", prefix, store.ErrNotFound))
 	}
@@ -304,16 +304,16 @@ func (p *cli) agentsForCompletion(c *cobra.Command, args []string) []trajectory.
 	if len(args) == 0 {
 		return nil
 	}
-	desk, err := p.openReadOnly(contextOf(c))
+	a, err := p.openReadOnly(contextOf(c))
 	if err != nil {
 		return nil
 	}
-	defer desk.close() //nolint:errcheck // it only read
-	id, err := desk.findTrajectory(contextOf(c), args[0])
+	defer a.close() //nolint:errcheck // it only read
+	id, err := a.findTrajectory(contextOf(c), args[0])
 	if err != nil {
 		return nil
 	}
-	agents, err := desk.Agents(contextOf(c), id)
+	agents, err := a.Agents(contextOf(c), id)
 	if err != nil {
 		return nil
 	}

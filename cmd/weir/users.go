@@ -66,8 +66,8 @@ func (p *cli) showUserStateCommand() *cobra.Command {
 			if len(args) > 0 {
 				user = args[0]
 			}
-			return p.withRecord(c.Context(), func(ctx context.Context, desk *application) error {
-				list, err := desk.UserState(ctx, user)
+			return p.withRecord(c.Context(), func(ctx context.Context, a *application) error {
+				list, err := a.UserState(ctx, user)
 				if err == nil {
 					p.printUserState(list, asJSON)
 				}
@@ -80,13 +80,13 @@ func (p *cli) showUserStateCommand() *cobra.Command {
 }
 
 // withRecord calls fn with the record opened, for commands that execute no nodes.
-func (p *cli) withRecord(ctx context.Context, fn func(ctx context.Context, desk *application) error) error {
-	desk, err := p.openReadOnly(ctx)
+func (p *cli) withRecord(ctx context.Context, fn func(ctx context.Context, a *application) error) error {
+	a, err := p.openReadOnly(ctx)
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // what it wrote is durable
-	return fn(ctx, desk)
+	defer a.close() //nolint:errcheck // what it wrote is durable
+	return fn(ctx, a)
 }
 
 func (p *cli) printUserState(list []store.UserValue, asJSON bool) {
@@ -138,8 +138,8 @@ and reducer. A run that is in progress combines what it writes with the value th
 			if err != nil {
 				return err
 			}
-			return p.withRecord(c.Context(), func(ctx context.Context, desk *application) error {
-				return desk.SetUserState(ctx, f, args[0], values, p.userName())
+			return p.withRecord(c.Context(), func(ctx context.Context, a *application) error {
+				return a.SetUserState(ctx, f, args[0], values, p.userName())
 			})
 		},
 	}
@@ -158,8 +158,8 @@ func (p *cli) resetUserStateCommand() *cobra.Command {
 			if len(args) == 0 || (len(args) == 1) != all || name == "" {
 				return usagef("expected USER KEY... --flow-name NAME, or USER --all --flow-name NAME")
 			}
-			return p.withRecord(c.Context(), func(ctx context.Context, desk *application) error {
-				return desk.ResetUserState(ctx, name, args[0], args[1:], p.userName())
+			return p.withRecord(c.Context(), func(ctx context.Context, a *application) error {
+				return a.ResetUserState(ctx, name, args[0], args[1:], p.userName())
 			})
 		},
 	}

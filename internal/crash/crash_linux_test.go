@@ -220,10 +220,10 @@ type point struct {
 // plan makes n points: four of five, as long as there are steps, kill once and
 // are spread evenly over all steps of all scenarios; the others kill two or
 // three times, by a fixed seed. Scenarios that leave does not want are left out.
-func plan(calm []*trial, n int, leave func(scenario) bool) []point {
+func plan(undisturbed []*trial, n int, leave func(scenario) bool) []point {
 	var all []point
 	var ways []int
-	for s, j := range calm {
+	for s, j := range undisturbed {
 		if leave(j.scenario) {
 			continue
 		}
@@ -241,7 +241,7 @@ func plan(calm []*trial, n int, leave func(scenario) bool) []point {
 		r := rand.New(rand.NewPCG(uint64(i), 1))
 		p := point{scenario: ways[r.IntN(len(ways))]}
 		for range 2 + r.IntN(2) {
-			p.kills = append(p.kills, 1+r.IntN(calm[p.scenario].seen))
+			p.kills = append(p.kills, 1+r.IntN(undisturbed[p.scenario].seen))
 		}
 		out = append(out, p)
 	}
@@ -272,13 +272,13 @@ func parsePoint(s string) (point, error) {
 
 func TestRunSurvivesKillAtEveryWrite(t *testing.T) {
 	r := newHarness(t)
-	calm := r.baselines(t)
-	c := &campaign{rig: r, baselines: calm, signal: syscall.SIGKILL, begin: time.Now(), table: make([]row, len(calm))}
+	undisturbed := r.baselines(t)
+	c := &campaign{rig: r, baselines: undisturbed, signal: syscall.SIGKILL, begin: time.Now(), table: make([]row, len(undisturbed))}
 	n := *points
 	if testing.Short() {
 		n = min(n, shortPoints)
 	}
-	list := plan(calm, n, func(way scenario) bool { return *of != "" && *of != way.name })
+	list := plan(undisturbed, n, func(way scenario) bool { return *of != "" && *of != way.name })
 	if *only != "" {
 		p, err := parsePoint(*only)
 		if err != nil {

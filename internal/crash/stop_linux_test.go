@@ -21,14 +21,14 @@ func TestRunContinuesAfterStopAtAnyWrite(t *testing.T) {
 		t.Skip("-crash.point is about kills")
 	}
 	r := newHarness(t)
-	calm := r.baselines(t)
+	undisturbed := r.baselines(t)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		c := &campaign{rig: r, baselines: calm, signal: signal, begin: time.Now(), table: make([]row, len(calm))}
+		c := &campaign{rig: r, baselines: undisturbed, signal: signal, begin: time.Now(), table: make([]row, len(undisturbed))}
 		n := *stops
 		if testing.Short() {
-			n = len(calm)
+			n = len(undisturbed)
 		}
-		c.run(t, plan(calm, n, func(way scenario) bool { // Ctrl-C in a chat cancels the turn
+		c.run(t, plan(undisturbed, n, func(way scenario) bool { // Ctrl-C in a chat cancels the turn
 			return signal == syscall.SIGINT && len(way.messages) > 0
 		}))
 		t.Logf("%v: %s", signal, c)
@@ -102,8 +102,8 @@ func TestFullDiskLeavesRunResumable(t *testing.T) {
 		t.Skip("mounting a small disk needs root")
 	}
 	r := newHarness(t)
-	calm := r.baselines(t, "each")
-	each := calm[len(calm)-1]
+	undisturbed := r.baselines(t, "each")
+	each := undisturbed[len(undisturbed)-1]
 	full := 0
 	for i := range 16 {
 		j := r.newTrial(each.scenario, fmt.Sprintf("full%d", i))

@@ -247,7 +247,7 @@ func checkIntegrity(ctx context.Context, path string) error {
 }
 
 // check holds a finished journey against the undisturbed one.
-func (j *trial) check(tb testing.TB, calm *trial) error {
+func (j *trial) check(tb testing.TB, undisturbed *trial) error {
 	tb.Helper()
 	r, err := j.readRecord(tb)
 	if err != nil {
@@ -263,8 +263,8 @@ func (j *trial) check(tb testing.TB, calm *trial) error {
 	if j.scenario.forkFrom != "" {
 		errs = append(errs, j.checkParentUnchanged(tb))
 	}
-	if calm != nil {
-		errs = append(errs, j.checkOutputs(r, calm))
+	if undisturbed != nil {
+		errs = append(errs, j.checkOutputs(r, undisturbed))
 	}
 	j.known = r
 	return errors.Join(errs...)
@@ -362,7 +362,7 @@ func (j *trial) checkNoRepeats(r *record) error {
 func (j *trial) checkCarefulEffects(r *record) error {
 	for _, key := range j.scenario.careful {
 		path := key[:strings.LastIndex(key, "/request#")]
-		asks, told := 0, 0
+		asks, answered := 0, 0
 		for _, a := range r.asks {
 			if a.Key == key {
 				asks++
@@ -370,27 +370,27 @@ func (j *trial) checkCarefulEffects(r *record) error {
 		}
 		for id, n := range r.answered {
 			if strings.HasPrefix(id, path+":effect.") {
-				told += n
+				answered += n
 			}
 		}
-		if asks == 0 || asks > 1+told {
-			return fmt.Errorf("%s was asked for %d times, and a person has said %d times to do it again", key, asks, told)
+		if asks == 0 || asks > 1+answered {
+			return fmt.Errorf("%s was asked for %d times, and a person has said %d times to do it again", key, asks, answered)
 		}
 	}
 	return nil
 }
 
 // checkOutputs checks that the run gave what the undisturbed one did.
-func (j *trial) checkOutputs(r *record, calm *trial) error {
+func (j *trial) checkOutputs(r *record, undisturbed *trial) error {
 	if len(j.scenario.messages) > 0 {
-		return j.checkSession(r, calm)
+		return j.checkSession(r, undisturbed)
 	}
-	if string(j.last.Outputs) != string(calm.last.Outputs) {
-		return fmt.Errorf("the outputs are %s, undisturbed they are %s", j.last.Outputs, calm.last.Outputs)
+	if string(j.last.Outputs) != string(undisturbed.last.Outputs) {
+		return fmt.Errorf("the outputs are %s, undisturbed they are %s", j.last.Outputs, undisturbed.last.Outputs)
 	}
 	for what, sets := range map[string][2]map[string]int{
-		"nodes":   {r.completed, calm.known.completed},
-		"effects": {r.done, calm.known.done},
+		"nodes":   {r.completed, undisturbed.known.completed},
+		"effects": {r.done, undisturbed.known.done},
 	} {
 		got, want := slices.Sorted(maps.Keys(sets[0])), slices.Sorted(maps.Keys(sets[1]))
 		if !slices.Equal(got, want) {

@@ -231,10 +231,10 @@ func (t *sessionRecord) times(id, text string) int {
 
 // checkSession checks that the rounds of the undisturbed session did here what they
 // did there, as far as the same was said.
-func (j *trial) checkSession(r *record, calm *trial) error {
+func (j *trial) checkSession(r *record, undisturbed *trial) error {
 	for what, sets := range map[string][2]map[string]int{
-		"nodes":   {r.completed, calm.known.completed},
-		"effects": {r.done, calm.known.done},
+		"nodes":   {r.completed, undisturbed.known.completed},
+		"effects": {r.done, undisturbed.known.done},
 	} {
 		got, want := slices.Sorted(maps.Keys(sets[0])), slices.Sorted(maps.Keys(sets[1]))
 		if slices.Equal(j.lines, j.scenario.messages) && !slices.Equal(got, want) {

@@ -19,9 +19,9 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// deskFlow is a conversation with parallel calls, a failing tool, an answer by a
+// airlineFlow is a conversation with parallel calls, a failing tool, an answer by a
 // schema that has to be repaired, and a person who continues.
-const deskFlow = `
+const airlineFlow = `
 weir: 1
 name: desk
 context: {model: MODEL, system: You work at the desk of an airline.}
@@ -39,8 +39,8 @@ nodes:
 outputs: {bags: "{{ sum.value }}", text: "{{ last.text }}"}
 `
 
-// deskTurns are what the model says.
-func deskTurns() []llmtest.Turn {
+// airlineTurns are what the model says.
+func airlineTurns() []llmtest.Turn {
 	bag := func(id, number string) convo.Call {
 		return convo.Call{ID: id, Name: "bag", Arguments: `{"number":"` + number + `"}`}
 	}
@@ -60,7 +60,7 @@ func deskTurns() []llmtest.Turn {
 // requests: all but native blocks, whose they are, and reported tokens.
 func TestFlowGivesSameHistoryOnEveryAPI(t *testing.T) {
 	t.Parallel()
-	wires := []struct {
+	apis := []struct {
 		name, model string
 		provider    func(s *llmtest.Server) llm.Provider
 	}{
@@ -78,11 +78,11 @@ func TestFlowGivesSameHistoryOnEveryAPI(t *testing.T) {
 		}},
 	}
 	var histories []string
-	for _, w := range wires {
-		s := llmtest.New(t, deskTurns()...)
-		got := runDesk(t, w.provider(s), w.model)
-		if n := len(s.Requests()); n != len(deskTurns()) {
-			t.Errorf("%s: %d requests, want %d", w.name, n, len(deskTurns()))
+	for _, w := range apis {
+		s := llmtest.New(t, airlineTurns()...)
+		got := runAirline(t, w.provider(s), w.model)
+		if n := len(s.Requests()); n != len(airlineTurns()) {
+			t.Errorf("%s: %d requests, want %d", w.name, n, len(airlineTurns()))
 		}
 		histories = append(histories, got)
 	}
@@ -102,15 +102,15 @@ tool of bag "EZE1 is in Ezeiza"
 assistant "Still in Córdoba."
 outputs [{bags map[bags:2]} {text Still in Córdoba.}]
 `, "\n")
-	for i, w := range wires {
+	for i, w := range apis {
 		if histories[i] != want {
 			t.Errorf("by %s the history is\n%s\nwant\n%s", w.name, histories[i], want)
 		}
 	}
 }
 
-// runDesk runs the flow and returns its history and outputs.
-func runDesk(t *testing.T, p llm.Provider, model string) string {
+// runAirline runs the flow and returns its history and outputs.
+func runAirline(t *testing.T, p llm.Provider, model string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -134,7 +134,7 @@ func runDesk(t *testing.T, p llm.Provider, model string) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = w.Close(context.WithoutCancel(ctx)) }()
-	f, err := w.Parse("desk.yaml", []byte(strings.Replace(deskFlow, "MODEL", "vendor/"+model, 1)))
+	f, err := w.Parse("desk.yaml", []byte(strings.Replace(airlineFlow, "MODEL", "vendor/"+model, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}

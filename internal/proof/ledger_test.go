@@ -161,15 +161,15 @@ func hostileSession(t *testing.T, seed uint64, messages int) bill {
 	var s *weir.Session
 	var spent engine.Usage
 	for i := range messages {
-		wire := hostileAPIs[deal.r.IntN(len(hostileAPIs))]
+		api := hostileAPIs[deal.r.IntN(len(hostileAPIs))]
 		history, budget := "", ""
-		if wire.server {
+		if api.server {
 			history = ", history: server"
 		}
 		if seed%2 == 0 {
 			budget = "budget: {maxCalls: 1000}"
 		}
-		f, err := d.w.Parse("ledger.yaml", fmt.Appendf(nil, ledgerFlow, wire.model, history, budget))
+		f, err := d.w.Parse("ledger.yaml", fmt.Appendf(nil, ledgerFlow, api.model, history, budget))
 		if err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 			return bill{}
@@ -192,7 +192,7 @@ func hostileSession(t *testing.T, seed uint64, messages int) bill {
 		// What a model wrote may be too large for any window; that is refused before it is sent.
 		failed := state.Error != nil && state.Error.Code != engine.CodeModelContextLength
 		if problems := d.server.TakeProblems(); len(problems) > 0 || failed {
-			t.Errorf("seed %d, message %d at %s: %v; a request breaks rules of its API: %q", seed, i, wire.model, state.Error, problems)
+			t.Errorf("seed %d, message %d at %s: %v; a request breaks rules of its API: %q", seed, i, api.model, state.Error, problems)
 			return deal.bill
 		}
 	}

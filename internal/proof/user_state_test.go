@@ -62,7 +62,7 @@ func TestKilledProcessesLoseAndRepeatNoStateOfTheirUser(t *testing.T) {
 	if values[0].Value != total || int64(len(heard)) != total || values[2].Value != longest || values[0].Version != total {
 		t.Errorf("after %d rounds the user has %+v", total, values)
 	}
-	checkForksLeaveUserState(t, w, values)
+	checkForksKeepUserState(t, w, values)
 	if _, err := w.DeleteUser(t.Context(), "u", store.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -71,9 +71,9 @@ func TestKilledProcessesLoseAndRepeatNoStateOfTheirUser(t *testing.T) {
 	}
 }
 
-// checkForksLeaveUserState forks a round to its end and deletes a session: both leave the
+// checkForksKeepUserState forks a round to its end and deletes a session: both leave the
 // state of the user.
-func checkForksLeaveUserState(t *testing.T, w *weir.Weir, before []store.UserValue) {
+func checkForksKeepUserState(t *testing.T, w *weir.Weir, before []store.UserValue) {
 	t.Helper()
 	run, _, err := w.Fork(t.Context(), before[0].Run, weir.ForkOptions{From: "count"})
 	if err != nil {

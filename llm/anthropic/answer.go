@@ -10,7 +10,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // answerBuilder collects a response while its chunks are passed on. If the vendor pauses a turn, several streams form
@@ -77,10 +77,10 @@ func (a *answerBuilder) beginBlock(raw json.RawMessage) (*blockBuilder, error) {
 	b := &blockBuilder{}
 	var p blockFields
 	if err := json.Unmarshal(raw, &b.fields); err != nil {
-		return nil, wire.UnreadableAnswer(name, err)
+		return nil, vendorapi.UnreadableAnswer(name, err)
 	}
 	if err := json.Unmarshal(raw, &p); err != nil || p.Type == "" {
-		return nil, wire.UnreadableAnswer(name, errors.New("a content block has no type"))
+		return nil, vendorapi.UnreadableAnswer(name, errors.New("a content block has no type"))
 	}
 	b.kind = p.Type
 	a.blocks = append(a.blocks, b)
@@ -93,7 +93,7 @@ func (a *answerBuilder) beginBlock(raw json.RawMessage) (*blockBuilder, error) {
 		b.text.WriteString(p.Thinking)
 	case "tool_use":
 		if p.Name == "" {
-			return nil, wire.UnreadableAnswer(name, errors.New("a tool call has no name"))
+			return nil, vendorapi.UnreadableAnswer(name, errors.New("a tool call has no name"))
 		}
 		if p.ID == "" {
 			p.ID = a.callID(len(a.blocks))
@@ -114,7 +114,7 @@ func (a *answerBuilder) completeCalls() []convo.Call {
 			continue
 		}
 		b.call.Arguments = b.input.String()
-		if whole := string(b.fields["input"]); b.call.Arguments == "" && wire.IsSet(b.fields["input"]) {
+		if whole := string(b.fields["input"]); b.call.Arguments == "" && vendorapi.IsSet(b.fields["input"]) {
 			b.call.Arguments = whole
 		}
 		if strings.TrimSpace(b.call.Arguments) == "" {
@@ -172,7 +172,7 @@ func (a *answerBuilder) raw() []json.RawMessage {
 func (b *blockBuilder) raw() json.RawMessage {
 	fields := make(map[string]any, len(b.fields)+1)
 	for k, v := range b.fields {
-		if wire.IsSet(v) {
+		if vendorapi.IsSet(v) {
 			fields[k] = v
 		}
 	}

@@ -26,7 +26,7 @@ func setCacheMarks(params *messagesRequest, h *historyBuilder, req *llm.Request)
 	}
 	for _, b := range []*block{stable, last} {
 		if b != nil {
-			b.wire.Cache = ephemeral
+			b.encoded.Cache = ephemeral
 		}
 	}
 }
@@ -45,4 +45,4 @@ func (h *historyBuilder) blocks(yield func(*block) bool) {
 }
 
 // canMark reports whether a block may have a mark. Thinking blocks may not, and raw blocks are not changed.
-func canMark(b *block) bool { return b.wire.raw == nil }
+func canMark(b *block) bool { return b.encoded.raw == nil }

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/llm/llmtest"
 )
 
-// lacks are what Anthropic's wire does not have.
+// lacks lists what Anthropic's API does not have.
 func lacks() []llmtest.Ability {
 	return []llmtest.Ability{llmtest.Idempotency, llmtest.Sessions, llmtest.Empty, llmtest.Separate, llmtest.Verbatim}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // fault is an error that a server reported.
@@ -16,20 +16,20 @@ type fault struct{ Type, Message string }
 // parseFault reads {"type": "error", "error": {"type", "message"}} and the forms that gateways use instead. Anything
 // else becomes the message.
 func parseFault(body []byte) fault {
-	raw, plain := wire.FindError(body)
+	raw, plain := vendorapi.FindError(body)
 	if raw == nil {
 		return fault{Message: plain}
 	}
 	var f struct{ Type, Message json.RawMessage }
 	if json.Unmarshal(raw, &f) != nil {
-		return fault{Message: wire.ScalarText(raw)}
+		return fault{Message: vendorapi.ScalarText(raw)}
 	}
-	return fault{Type: wire.ScalarText(f.Type), Message: wire.ScalarText(f.Message)}
+	return fault{Type: vendorapi.ScalarText(f.Type), Message: vendorapi.ScalarText(f.Message)}
 }
 
 // classify returns the error for a status (0 inside a stream) and the server's fault.
 func (p *Provider) classify(status int, f fault) *llm.Error {
-	code, retry := wire.CodeOfStatus(status)
+	code, retry := vendorapi.CodeOfStatus(status)
 	if status == 0 || status == http.StatusBadRequest {
 		if c, r, ok := codeOfType(f.Type); ok {
 			code, retry = c, r

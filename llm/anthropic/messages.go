@@ -8,7 +8,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // Texts that are sent where the API requires content and the history has none.
@@ -24,7 +24,7 @@ const (
 
 // block is one content block and the index of its message, -1 for none.
 type block struct {
-	wire         contentBlock
+	encoded      contentBlock
 	messageIndex int
 	fields       blockFields // only Type and the fields needed here, if the block is sent unchanged
 }
@@ -149,10 +149,10 @@ func (h *historyBuilder) result(m *convo.Message, i int) error {
 		t.blocks = append(t.blocks, parts...)
 	} else {
 		for _, b := range parts {
-			r.Content = append(r.Content, b.wire)
+			r.Content = append(r.Content, b.encoded)
 		}
 	}
-	t.results = append(t.results, block{wire: r, messageIndex: i, fields: blockFields{Type: r.Type}})
+	t.results = append(t.results, block{encoded: r, messageIndex: i, fields: blockFields{Type: r.Type}})
 	return nil
 }
 
@@ -175,10 +175,10 @@ func (h *historyBuilder) answer(m *convo.Message, i int) []block {
 			out = append(out, h.call(calls[0], i))
 			calls = calls[1:]
 		case b.Type == "text" && isBlank(b.Text):
-		case b.Type == "text" && !wire.IsSet(b.Citations):
+		case b.Type == "text" && !vendorapi.IsSet(b.Citations):
 			out = append(out, textBlock(b.Text, i))
 		default:
-			out = append(out, block{wire: contentBlock{raw: raw[n]}, messageIndex: i, fields: b})
+			out = append(out, block{encoded: contentBlock{raw: raw[n]}, messageIndex: i, fields: b})
 		}
 	}
 	// The last block of an answer must not be thinking.
@@ -194,7 +194,7 @@ func (h *historyBuilder) call(c convo.Call, i int) block {
 		h.called = append(h.called, c.Name)
 	}
 	return block{
-		wire:         contentBlock{Type: "tool_use", ID: c.ID, Name: c.Name, Input: json.RawMessage(c.Arguments)},
+		encoded:      contentBlock{Type: "tool_use", ID: c.ID, Name: c.Name, Input: json.RawMessage(c.Arguments)},
 		messageIndex: i, fields: blockFields{Type: "tool_use"},
 	}
 }
@@ -206,8 +206,8 @@ func (h *historyBuilder) end(prefill bool) {
 		return
 	}
 	at := len(last.blocks) - 1
-	if b := last.blocks[at]; prefill && b.wire.Type == "text" {
-		last.blocks[at] = textBlock(strings.TrimRightFunc(b.wire.Text, unicode.IsSpace), b.messageIndex)
+	if b := last.blocks[at]; prefill && b.encoded.Type == "text" {
+		last.blocks[at] = textBlock(strings.TrimRightFunc(b.encoded.Text, unicode.IsSpace), b.messageIndex)
 		return
 	}
 	h.addBlocks(roleUser, textBlock(continueText, -1))
@@ -234,5 +234,5 @@ func textBlocks(s string, of int) []block {
 }
 
 func textBlock(s string, of int) block {
-	return block{wire: contentBlock{Type: "text", Text: s}, messageIndex: of, fields: blockFields{Type: "text", Text: s}}
+	return block{encoded: contentBlock{Type: "text", Text: s}, messageIndex: of, fields: blockFields{Type: "text", Text: s}}
 }

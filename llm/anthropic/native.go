@@ -8,7 +8,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // native is the content of Message.Native: all blocks of an answer in order, and which provider, host and model
@@ -40,7 +40,7 @@ func isRedundant(blocks []blockFields) bool {
 		switch {
 		case b.Type == "tool_use":
 			called = true
-		case b.Type != "text", called, wire.IsSet(b.Citations):
+		case b.Type != "text", called, vendorapi.IsSet(b.Citations):
 			return false
 		}
 	}

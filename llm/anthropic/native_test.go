@@ -56,7 +56,7 @@ func TestInterleavedThoughtComesBackInItsOrder(t *testing.T) {
 		for _, problem := range llmtest.CheckAnthropic(body) {
 			t.Errorf("%s: %s", problem, body)
 		}
-		var w wire
+		var w sentRequest
 		if err := json.Unmarshal(body, &w); err != nil {
 			t.Fatal(err)
 		}

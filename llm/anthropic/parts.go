@@ -23,9 +23,9 @@ func (p *Provider) parts(parts []convo.Part, of int) ([]block, error) {
 		case part.URL == "" && len(part.Data) == 0:
 			return nil, p.errors.InvalidRequest("the part %q has neither data nor an address", part.Name)
 		case part.Kind == "image":
-			b.wire, err = p.image(part)
+			b.encoded, err = p.image(part)
 		case part.Kind == "file":
-			b.wire, err = p.document(part)
+			b.encoded, err = p.document(part)
 		default:
 			return nil, p.errors.InvalidRequest("a part has the unknown kind %q", part.Kind)
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // name is the provider name in native blocks.
@@ -58,10 +58,10 @@ type Provider struct {
 	noKey   bool
 	marks   bool
 	invalid error
-	errors  wire.ErrorFormatter
+	errors  vendorapi.ErrorFormatter
 	address string // address of the messages endpoint
 	models  string // address of the list of models
-	server  wire.Endpoint
+	server  vendorapi.Endpoint
 }
 
 // KeepsHistory implements llm.HistoryKeeper.
@@ -69,12 +69,12 @@ func (p *Provider) KeepsHistory() bool { return false }
 
 // New returns a provider. If the options are invalid, every Generate fails with model_invalid_request.
 func New(o Options) *Provider {
-	p := &Provider{noKey: o.APIKey == "", marks: !o.NoCache, errors: wire.ErrorFormatter{Name: name, Scrub: wire.Scrubber(o.APIKey)}}
+	p := &Provider{noKey: o.APIKey == "", marks: !o.NoCache, errors: vendorapi.ErrorFormatter{Name: name, Scrub: vendorapi.Scrubber(o.APIKey)}}
 	base := o.BaseURL
 	if base == "" {
 		base = "https://" + vendorHost
 	}
-	u, err := wire.Address(base)
+	u, err := vendorapi.Address(base)
 	if err != nil {
 		p.invalid = err
 		return p
@@ -82,7 +82,7 @@ func New(o Options) *Provider {
 	p.host, p.vendor = u.Host, u.Hostname() == vendorHost
 	u.Path, u.RawPath = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1"), ""
 	p.address, p.models = u.JoinPath(path).String(), u.JoinPath("v1/models").String()
-	p.server = wire.Endpoint{Client: wire.Client(o.HTTPClient), Refused: p.errorOfResponse, Fault: p.faultIn, Sign: func(h http.Header) {
+	p.server = vendorapi.Endpoint{Client: vendorapi.Client(o.HTTPClient), Refused: p.errorOfResponse, Fault: p.faultIn, Sign: func(h http.Header) {
 		h.Set("Anthropic-Version", apiVersion)
 		if o.APIKey != "" {
 			h.Set("X-Api-Key", o.APIKey)
@@ -135,7 +135,7 @@ func (p *Provider) Body(req *llm.Request) ([]byte, error) {
 }
 
 func (p *Provider) encode(params *messagesRequest) ([]byte, error) {
-	body, err := wire.Encode(params)
+	body, err := vendorapi.Encode(params)
 	if err != nil {
 		return nil, p.errors.InvalidRequest("%v", err)
 	}

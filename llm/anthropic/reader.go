@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // event has the fields of a stream event that Weir reads.
@@ -65,7 +65,7 @@ func newReader(p *Provider, a *answerBuilder) *reader {
 func (r *reader) Event(data []byte) (bool, error) {
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
-		return false, wire.UnreadableAnswer(name, err)
+		return false, vendorapi.UnreadableAnswer(name, err)
 	}
 	switch {
 	case e.Type == "message_start" && e.Message != nil:
@@ -126,7 +126,7 @@ func (r *reader) close(index int) {
 func (r *reader) appendDelta(e *event) error {
 	b := r.open[e.Index]
 	if b == nil {
-		return wire.UnreadableAnswer(name, errors.New("a delta for a content block that was not started"))
+		return vendorapi.UnreadableAnswer(name, errors.New("a delta for a content block that was not started"))
 	}
 	d := e.Delta
 	switch {
@@ -140,7 +140,7 @@ func (r *reader) appendDelta(e *event) error {
 		b.signature += d.Signature
 	case d.Type == "input_json_delta":
 		b.input.WriteString(d.JSON)
-	case d.Type == "citations_delta" && wire.IsSet(d.Citation):
+	case d.Type == "citations_delta" && vendorapi.IsSet(d.Citation):
 		b.citations = append(b.citations, d.Citation)
 	}
 	return nil
@@ -192,7 +192,7 @@ func (r *reader) End(_ bool, err error) error {
 // completeAnswer completes the answer, which is whole if the vendor has sent a stop reason.
 func (r *reader) completeAnswer() error {
 	if r.answer.stop == "" {
-		return wire.StreamCut(name)
+		return vendorapi.StreamCut(name)
 	}
 	r.addUsage()
 	return nil
@@ -209,7 +209,7 @@ func (r *reader) addUsage() {
 func (r *reader) Object(data []byte) error {
 	var m message
 	if err := json.Unmarshal(data, &m); err != nil {
-		return wire.UnreadableAnswer(name, err)
+		return vendorapi.UnreadableAnswer(name, err)
 	}
 	if err := r.begin(&m); err != nil {
 		return err

@@ -43,7 +43,7 @@ func (p *Provider) params(req *llm.Request) (*messagesRequest, error) {
 	for _, t := range h.turns {
 		m := apiMessage{Role: t.role}
 		for _, b := range t.all() {
-			m.Content = append(m.Content, b.wire)
+			m.Content = append(m.Content, b.encoded)
 		}
 		params.Messages = append(params.Messages, m)
 	}

@@ -18,8 +18,8 @@ const (
 	opus   = "claude-opus-4-8"
 )
 
-// wire is what the tests read of a body.
-type wire struct {
+// sentRequest holds the members of a request's body that the tests check.
+type sentRequest struct {
 	MaxTokens   int      `json:"max_tokens"`
 	Stream      bool     `json:"stream"`
 	Temperature *float64 `json:"temperature"`
@@ -51,7 +51,7 @@ type content struct {
 }
 
 // built is the body of a request, which must break no rule.
-func built(t *testing.T, req *llm.Request) wire {
+func built(t *testing.T, req *llm.Request) sentRequest {
 	t.Helper()
 	body, err := anthropic.New(anthropic.Options{BaseURL: "http://127.0.0.1:1"}).Body(req)
 	if err != nil {
@@ -60,7 +60,7 @@ func built(t *testing.T, req *llm.Request) wire {
 	for _, problem := range llmtest.CheckAnthropic(body) {
 		t.Errorf("the body breaks a rule: %s\n%s", problem, body)
 	}
-	var w wire
+	var w sentRequest
 	if err := json.Unmarshal(body, &w); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func built(t *testing.T, req *llm.Request) wire {
 }
 
 // shape is messages in short: "user: text hi; result a" for each.
-func (w wire) shape() string {
+func (w sentRequest) shape() string {
 	var out []string
 	for _, m := range w.Messages {
 		var blocks []string
@@ -108,7 +108,7 @@ func ask(model string, messages ...convo.Message) *llm.Request {
 	return &llm.Request{Model: model, Messages: messages, Tools: []llm.Tool{{Name: "ping"}}}
 }
 
-func TestAnyHistoryIsOneTheWireTakes(t *testing.T) {
+func TestEveryHistoryBecomesAValidRequest(t *testing.T) {
 	t.Parallel()
 	system := convo.Message{Role: convo.System, Text: "Be brief."}
 	opening := "user: (The conversation begins here.)"

@@ -82,7 +82,7 @@ func TestTheLimitIsAlwaysSent(t *testing.T) {
 }
 
 // marked are the places of the marks of a body.
-func (w wire) marked() string {
+func (w sentRequest) marked() string {
 	var out []string
 	for _, t := range w.Tools {
 		if t.Mark != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // maxPauses is the maximum number of continuations of one turn.
@@ -56,7 +56,7 @@ func (p *Provider) faultIn(data []byte) *llm.Error {
 		Type  string          `json:"type"`
 		Error json.RawMessage `json:"error"`
 	}
-	if json.Unmarshal(data, &top) == nil && (top.Type == "error" || wire.IsSet(top.Error)) {
+	if json.Unmarshal(data, &top) == nil && (top.Type == "error" || vendorapi.IsSet(top.Error)) {
 		return p.classify(0, parseFault(data))
 	}
 	return nil // also for invalid JSON, which the reader reports
@@ -65,6 +65,6 @@ func (p *Provider) faultIn(data []byte) *llm.Error {
 // errorOfResponse converts an unsuccessful answer to an error.
 func (p *Provider) errorOfResponse(status int, header http.Header, body []byte) *llm.Error {
 	e := p.classify(status, parseFault(body))
-	wire.AddRetryAdvice(e, header)
+	vendorapi.AddRetryAdvice(e, header)
 	return e
 }

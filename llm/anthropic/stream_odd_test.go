@@ -200,14 +200,14 @@ func TestToolCallsOfManyServersAreUnderstood(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			told := 0
+			received := 0
 			for _, k := range chunks {
 				if k.Call != nil {
-					told++
+					received++
 				}
 			}
-			if !slices.Equal(res.Message.Calls, c.want) || res.Stop != c.stop || told < len(c.want) {
-				t.Errorf("calls %+v, stop %q, %d announced", res.Message.Calls, res.Stop, told)
+			if !slices.Equal(res.Message.Calls, c.want) || res.Stop != c.stop || received < len(c.want) {
+				t.Errorf("calls %+v, stop %q, %d announced", res.Message.Calls, res.Stop, received)
 			}
 		})
 	}

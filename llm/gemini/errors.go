@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/internal/httpcall"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // fault is an error that a server reported: a google.rpc.Status under "error", or another form that gateways use.
@@ -34,7 +34,7 @@ func parseFault(body []byte) fault {
 	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
 		raw = list[0]
 	}
-	found, plain := wire.FindError(raw)
+	found, plain := vendorapi.FindError(raw)
 	if found == nil {
 		return fault{Message: plain}
 	}
@@ -53,13 +53,13 @@ func decodeFault(raw json.RawMessage) fault {
 		}
 	}
 	if json.Unmarshal(raw, &f) != nil {
-		return fault{Message: wire.ScalarText(raw)}
+		return fault{Message: vendorapi.ScalarText(raw)}
 	}
-	out := fault{Message: wire.ScalarText(f.Message), StatusName: wire.ScalarText(f.Status)}
-	if n, err := strconv.Atoi(wire.ScalarText(f.Code)); err == nil {
+	out := fault{Message: vendorapi.ScalarText(f.Message), StatusName: vendorapi.ScalarText(f.Status)}
+	if n, err := strconv.Atoi(vendorapi.ScalarText(f.Code)); err == nil {
 		out.Code = n
 	} else if out.StatusName == "" {
-		out.StatusName = wire.ScalarText(f.Code) // the Interactions API has names for codes
+		out.StatusName = vendorapi.ScalarText(f.Code) // the Interactions API has names for codes
 	}
 	for _, d := range f.Details {
 		out.Reason = cmp.Or(out.Reason, d.Reason)
@@ -78,7 +78,7 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 	if status == 0 && f.Code >= 400 && f.Code < 600 {
 		status = f.Code
 	}
-	code, retry := wire.CodeOfStatus(status)
+	code, retry := vendorapi.CodeOfStatus(status)
 	if c, r, ok := codeOfStatusName(f.StatusName); ok && (status == 0 || status == http.StatusBadRequest || status == http.StatusTooManyRequests) {
 		code, retry = c, r
 	}

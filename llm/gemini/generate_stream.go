@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // generateReader reads the chunks of a GenerateContent answer.
@@ -77,7 +77,7 @@ func (r *generateReader) Object(data []byte) error {
 func (r *generateReader) Event(data []byte) (bool, error) {
 	var g generateChunk
 	if err := json.Unmarshal(data, &g); err != nil {
-		return false, wire.UnreadableAnswer(name, err)
+		return false, vendorapi.UnreadableAnswer(name, err)
 	}
 	a := r.answer
 	a.id, a.model = cmp.Or(g.ResponseID, a.id), cmp.Or(g.ModelVersion, a.model)
@@ -112,7 +112,7 @@ func (r *generateReader) part(part generatedPart) error {
 	switch {
 	case part.Call != nil:
 		if part.Call.Name == "" {
-			return wire.UnreadableAnswer(name, fmt.Errorf("a tool call has no name"))
+			return vendorapi.UnreadableAnswer(name, fmt.Errorf("a tool call has no name"))
 		}
 		c := a.addCall(part.Call.ID, part.Call.Name, string(part.Call.Args))
 		a.addPart(nativePart{
@@ -146,7 +146,7 @@ func (r *generateReader) End(_ bool, err error) error {
 		if err != nil {
 			return err
 		}
-		return wire.StreamCut(name)
+		return vendorapi.StreamCut(name)
 	}
 	stop, ok := stopReason(r.finish)
 	if ok {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // interactionReader reads the events of an interaction.
@@ -84,7 +84,7 @@ type interactionObject struct {
 func (r *interactionReader) Event(data []byte) (bool, error) {
 	var e interactionEvent
 	if err := json.Unmarshal(data, &e); err != nil {
-		return false, wire.UnreadableAnswer(name, err)
+		return false, vendorapi.UnreadableAnswer(name, err)
 	}
 	switch e.Type {
 	case "interaction.created":
@@ -101,7 +101,7 @@ func (r *interactionReader) Event(data []byte) (bool, error) {
 		}
 	case "interaction.completed":
 		if e.Interaction == nil {
-			return false, wire.UnreadableAnswer(name, fmt.Errorf("the event of a completed interaction has no interaction"))
+			return false, vendorapi.UnreadableAnswer(name, fmt.Errorf("the event of a completed interaction has no interaction"))
 		}
 		return true, r.complete(e.Interaction)
 	}
@@ -115,10 +115,10 @@ func (r *interactionReader) Object(data []byte) error {
 	}
 	var i interactionObject
 	if err := json.Unmarshal(data, &i); err != nil {
-		return wire.UnreadableAnswer(name, err)
+		return vendorapi.UnreadableAnswer(name, err)
 	}
 	if i.Status == "" {
-		return wire.StreamCut(name)
+		return vendorapi.StreamCut(name)
 	}
 	return r.complete(&i)
 }
@@ -128,7 +128,7 @@ func (r *interactionReader) End(_ bool, err error) error {
 	if err != nil {
 		return err
 	}
-	return wire.StreamCut(name)
+	return vendorapi.StreamCut(name)
 }
 
 func (r *interactionReader) at(index int) *step {
@@ -147,7 +147,7 @@ func (r *interactionReader) start(index int, from *interactionStep) {
 		for _, c := range from.Content {
 			r.addText(s, c.Text)
 		}
-		r.blocked = r.blocked || wire.IsSet(from.Error)
+		r.blocked = r.blocked || vendorapi.IsSet(from.Error)
 	case "thought":
 		s.signature = from.Signature
 		for _, c := range from.Summary {
@@ -209,12 +209,12 @@ func (r *interactionReader) complete(i *interactionObject) error {
 		}
 		return r.p.classify(0, fault{Message: "the interaction failed"})
 	default:
-		return wire.UnreadableAnswer(name, fmt.Errorf("the interaction ended as %q", i.Status))
+		return vendorapi.UnreadableAnswer(name, fmt.Errorf("the interaction ended as %q", i.Status))
 	}
 	for n := range i.Steps {
 		if r.steps[n] == nil {
 			r.start(n, &i.Steps[n])
-		} else if wire.IsSet(i.Steps[n].Error) {
+		} else if vendorapi.IsSet(i.Steps[n].Error) {
 			r.blocked = true
 		}
 	}
@@ -246,7 +246,7 @@ func (r *interactionReader) completeAnswer() error {
 				continue
 			}
 			if s.name == "" {
-				return wire.UnreadableAnswer(name, fmt.Errorf("a tool call has no name"))
+				return vendorapi.UnreadableAnswer(name, fmt.Errorf("a tool call has no name"))
 			}
 			c := a.newCall(s.id, s.name, n)
 			c.Arguments = cmp.Or(strings.TrimSpace(args), "{}")

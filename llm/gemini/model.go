@@ -41,9 +41,9 @@ func (p *Provider) thinking(req *llm.Request) (*thinkingConfig, error) {
 	if !ok {
 		return nil, p.errors.InvalidRequest("the reasoning %q is invalid: use none, minimal, low, medium, high or a number of tokens", req.Reasoning)
 	}
-	told := req.Reasoning != "none"
+	include := req.Reasoning != "none"
 	if !isBeforeGemini3(req.Model) {
-		return &thinkingConfig{Level: level, IncludeThoughts: told}, nil
+		return &thinkingConfig{Level: level, IncludeThoughts: include}, nil
 	}
 	var budget int32
 	switch req.Reasoning {
@@ -58,7 +58,7 @@ func (p *Provider) thinking(req *llm.Request) (*thinkingConfig, error) {
 	default:
 		budget = budgetHigh
 	}
-	return &thinkingConfig{Budget: &budget, IncludeThoughts: told}, nil
+	return &thinkingConfig{Budget: &budget, IncludeThoughts: include}, nil
 }
 
 // tokens returns a reasoning that is a budget; -1 leaves it to the model.

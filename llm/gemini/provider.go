@@ -16,7 +16,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // name is the provider name in native blocks.
@@ -79,20 +79,20 @@ type Provider struct {
 	vendor  bool // the host is Google's own
 	noKey   bool
 	invalid error
-	errors  wire.ErrorFormatter
+	errors  vendorapi.ErrorFormatter
 	base    *url.URL // includes the version
-	server  wire.Endpoint
+	server  vendorapi.Endpoint
 }
 
 // New returns a provider. If the options are invalid (the address is not a URL), every Generate fails with
 // model_invalid_request.
 func New(o Options) *Provider {
-	p := &Provider{noKey: o.APIKey == "", errors: wire.ErrorFormatter{Name: name, Scrub: wire.Scrubber(o.APIKey)}}
+	p := &Provider{noKey: o.APIKey == "", errors: vendorapi.ErrorFormatter{Name: name, Scrub: vendorapi.Scrubber(o.APIKey)}}
 	base := o.BaseURL
 	if base == "" {
 		base = "https://" + vendorHost
 	}
-	u, err := wire.Address(base)
+	u, err := vendorapi.Address(base)
 	if err != nil {
 		p.invalid = err
 		return p
@@ -104,7 +104,7 @@ func New(o Options) *Provider {
 	}
 	u.Path, u.RawPath, u.RawQuery, u.Fragment = path, "", "", ""
 	p.base = u
-	p.server = wire.Endpoint{Client: wire.Client(o.HTTPClient), Refused: p.errorOfResponse, Fault: p.faultIn, Sign: func(h http.Header) {
+	p.server = vendorapi.Endpoint{Client: vendorapi.Client(o.HTTPClient), Refused: p.errorOfResponse, Fault: p.faultIn, Sign: func(h http.Header) {
 		if o.APIKey != "" {
 			h.Set("X-Goog-Api-Key", o.APIKey)
 		}
@@ -139,7 +139,7 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 	}
 	a := newAnswerBuilder(sent, names.Emit(emit))
 	address, header := p.generateAddress(sent.Model), http.Header{}
-	var r wire.AnswerReader = &generateReader{p: p, answer: a}
+	var r vendorapi.AnswerReader = &generateReader{p: p, answer: a}
 	if usesInteractions(sent) {
 		r = &interactionReader{p: p, answer: a, steps: map[int]*step{}, keep: sent.KeepSession}
 		address = p.base.JoinPath("interactions").String()
@@ -183,7 +183,7 @@ func (p *Provider) body(req *llm.Request) ([]byte, error) {
 	body, err := write(req)
 	if err == nil {
 		var data []byte
-		if data, err = wire.Encode(body); err == nil {
+		if data, err = vendorapi.Encode(body); err == nil {
 			return data, nil
 		}
 	}

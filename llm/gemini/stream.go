@@ -6,7 +6,7 @@ import (
 
 	"github.com/weir-run/weir/internal/httpcall"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // asList decodes a list of objects that would be events in a stream.
@@ -15,7 +15,7 @@ func asList(data []byte) ([]json.RawMessage, bool) {
 	return list, json.Unmarshal(data, &list) == nil
 }
 
-func (p *Provider) readList(list []json.RawMessage, r wire.AnswerReader) error {
+func (p *Provider) readList(list []json.RawMessage, r vendorapi.AnswerReader) error {
 	for _, data := range list {
 		if fault := p.faultIn(data); fault != nil {
 			return fault
@@ -34,7 +34,7 @@ func (p *Provider) faultIn(data []byte) *llm.Error {
 		// A failed interaction has its errors among its fields.
 		Object string `json:"object"`
 	}
-	if json.Unmarshal(data, &top) == nil && top.Object != "interaction" && wire.IsSet(top.Error) {
+	if json.Unmarshal(data, &top) == nil && top.Object != "interaction" && vendorapi.IsSet(top.Error) {
 		return p.classify(0, decodeFault(top.Error))
 	}
 	return nil // also for invalid JSON, which the reader reports

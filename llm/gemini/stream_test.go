@@ -98,14 +98,14 @@ func oddities() []oddity {
 }
 
 // streamed is what the pieces make.
-func streamed(chunks []llm.Chunk) (text, thought string, told []convo.Call) {
+func streamed(chunks []llm.Chunk) (text, thought string, received []convo.Call) {
 	for _, k := range chunks {
 		text, thought = text+k.Text, thought+k.Reasoning
 		if k.Call != nil {
-			told = append(told, *k.Call)
+			received = append(received, *k.Call)
 		}
 	}
-	return text, thought, told
+	return text, thought, received
 }
 
 func TestAnswersOfManyKindsAreUnderstood(t *testing.T) {
@@ -117,7 +117,7 @@ func TestAnswersOfManyKindsAreUnderstood(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, thought, told := streamed(chunks)
+			text, thought, received := streamed(chunks)
 			if res.Message.Text != c.text || text != c.text || res.Message.Reasoning != c.thought || thought != c.thought {
 				t.Errorf("text %q, streamed %q; reasoning %q, streamed %q", res.Message.Text, text, res.Message.Reasoning, thought)
 			}
@@ -125,8 +125,8 @@ func TestAnswersOfManyKindsAreUnderstood(t *testing.T) {
 			for _, k := range c.calls {
 				names = append(names, convo.Call{ID: k.ID, Name: k.Name})
 			}
-			if !slices.Equal(res.Message.Calls, c.calls) || !slices.Equal(told, names) {
-				t.Errorf("calls %+v, announced %+v", res.Message.Calls, told)
+			if !slices.Equal(res.Message.Calls, c.calls) || !slices.Equal(received, names) {
+				t.Errorf("calls %+v, announced %+v", res.Message.Calls, received)
 			}
 			if want := c.stop; res.Stop != want && (want != "" || res.Stop != "end") || res.Usage != c.usage || (res.Message.Native != nil) != c.native {
 				t.Errorf("stop %q, usage %+v, native %s", res.Stop, res.Usage, res.Message.Native)

@@ -31,14 +31,14 @@ func testUsage(t *testing.T, x *conformanceTest) {
 	if h.Usage != want {
 		t.Errorf("the usage is %+v, want %+v", h.Usage, want)
 	}
-	var told []llm.Usage
+	var received []llm.Usage
 	for _, c := range h.chunks {
 		if c.Usage != nil {
-			told = append(told, *c.Usage)
+			received = append(received, *c.Usage)
 		}
 	}
-	if !slices.Equal(told, []llm.Usage{want}) {
-		t.Errorf("the stream told the usage %+v, want once %+v", told, want)
+	if !slices.Equal(received, []llm.Usage{want}) {
+		t.Errorf("the stream told the usage %+v, want once %+v", received, want)
 	}
 }
 
@@ -170,15 +170,15 @@ func testParallel(t *testing.T, x *conformanceTest) {
 	req.Tools = []llm.Tool{weather(), {Name: "tide"}}
 	h := x.ask(t, req)
 	x.sameCalls(t, h.Message.Calls, calls)
-	var told []convo.Call
+	var received []convo.Call
 	for _, c := range h.chunks {
 		if c.Call != nil {
-			told = append(told, convo.Call{ID: c.Call.ID, Name: c.Call.Name})
+			received = append(received, convo.Call{ID: c.Call.ID, Name: c.Call.Name})
 		}
 	}
 	want := []convo.Call{{ID: "call_b", Name: "weather"}, {ID: "call_a", Name: "weather"}, {ID: "call_c", Name: "tide"}}
-	if !slices.Equal(told, want) {
-		t.Errorf("the stream told of %+v", told)
+	if !slices.Equal(received, want) {
+		t.Errorf("the stream told of %+v", received)
 	}
 	next := &llm.Request{Messages: after(req, h, "b", "a", "c"), Tools: req.Tools}
 	x.ask(t, next)

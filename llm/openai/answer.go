@@ -10,7 +10,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // answerBuilder collects a response while its chunks are passed on.
@@ -89,7 +89,7 @@ func (a *answerBuilder) complete() (*llm.Response, error) {
 			continue
 		}
 		if c.Name == "" {
-			return nil, wire.UnreadableAnswer(name, fmt.Errorf("a tool call has no name"))
+			return nil, vendorapi.UnreadableAnswer(name, fmt.Errorf("a tool call has no name"))
 		}
 		calls = append(calls, *c)
 	}

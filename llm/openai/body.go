@@ -2,7 +2,7 @@ package openai
 
 import (
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // Body returns the body that Generate would send for req, without sending it. Errors are those of Generate before it
@@ -24,7 +24,7 @@ func (p *Provider) body(req *llm.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := wire.Encode(body)
+	data, err := vendorapi.Encode(body)
 	if err != nil {
 		return nil, p.errors.InvalidRequest("%v", err)
 	}

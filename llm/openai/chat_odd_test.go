@@ -168,17 +168,17 @@ func wantSaid(t *testing.T, res *llm.Response, chunks []llm.Chunk, said, thought
 // wantCalls checks the calls, as announced and as a whole.
 func wantCalls(t *testing.T, res *llm.Response, chunks []llm.Chunk, want []convo.Call) {
 	t.Helper()
-	var told, names []convo.Call
+	var received, names []convo.Call
 	for _, k := range chunks {
 		if k.Call != nil {
-			told = append(told, *k.Call)
+			received = append(received, *k.Call)
 		}
 	}
 	for _, c := range want {
 		names = append(names, convo.Call{ID: c.ID, Name: c.Name})
 	}
-	if !slices.Equal(res.Message.Calls, want) || !slices.Equal(told, names) {
-		t.Errorf("calls %+v, announced %+v; want %+v", res.Message.Calls, told, want)
+	if !slices.Equal(res.Message.Calls, want) || !slices.Equal(received, names) {
+		t.Errorf("calls %+v, announced %+v; want %+v", res.Message.Calls, received, want)
 	}
 }
 

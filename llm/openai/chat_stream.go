@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 func (p *Provider) chatReader(req *llm.Request, a *answerBuilder) *chatReader {
@@ -104,7 +104,7 @@ type chatReader struct {
 func (r *chatReader) Event(data []byte) (bool, error) {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
-		return false, wire.UnreadableAnswer(name, err)
+		return false, vendorapi.UnreadableAnswer(name, err)
 	}
 	a := r.answer
 	a.id, a.model = cmp.Or(c.ID, a.id), cmp.Or(c.Model, a.model)
@@ -162,7 +162,7 @@ func (r *chatReader) addCallDelta(d callDelta, position int) {
 	}
 	c.ID = cmp.Or(c.ID, d.ID)
 	c.Name = cmp.Or(c.Name, d.Function.Name)
-	c.Arguments += wire.ScalarText(d.Function.Arguments)
+	c.Arguments += vendorapi.ScalarText(d.Function.Arguments)
 	r.answer.announce(c, len(r.answer.calls)-1)
 }
 
@@ -190,7 +190,7 @@ func (r *chatReader) End(marked bool, err error) error {
 	case err != nil:
 		return err
 	case a.stop == "" && !marked:
-		return wire.StreamCut(name)
+		return vendorapi.StreamCut(name)
 	case a.stop == "":
 		a.stop = llm.StopEnd
 	}

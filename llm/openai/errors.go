@@ -7,7 +7,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // fault is an error that a server reported, in any of the supported forms.
@@ -21,7 +21,7 @@ type fault struct {
 // parseFault reads {"error": {...}}, {"error": "text"}, {"message": "text"} and {"detail": ...}. Anything else
 // becomes the message.
 func parseFault(body []byte) fault {
-	raw, plain := wire.FindError(body)
+	raw, plain := vendorapi.FindError(body)
 	if raw == nil {
 		return fault{Message: plain}
 	}
@@ -33,9 +33,9 @@ func decodeFault(raw json.RawMessage) fault {
 		Message, Type, Code, Param json.RawMessage
 	}
 	if json.Unmarshal(raw, &f) != nil {
-		return fault{Message: wire.ScalarText(raw)}
+		return fault{Message: vendorapi.ScalarText(raw)}
 	}
-	return fault{Message: wire.ScalarText(f.Message), Type: wire.ScalarText(f.Type), Code: wire.ScalarText(f.Code), Param: wire.ScalarText(f.Param)}
+	return fault{Message: vendorapi.ScalarText(f.Message), Type: vendorapi.ScalarText(f.Type), Code: vendorapi.ScalarText(f.Code), Param: vendorapi.ScalarText(f.Param)}
 }
 
 // classify returns the error for a status (0 inside a stream) and the server's fault.
@@ -43,7 +43,7 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 	if n, err := strconv.Atoi(f.Code); err == nil && status == 0 && n >= 400 && n < 600 {
 		status = n // gateways report errors inside a stream this way
 	}
-	code, retry := wire.CodeOfStatus(status)
+	code, retry := vendorapi.CodeOfStatus(status)
 	if status == 0 && (f.Type == "invalid_request_error" || f.Code == "invalid_request_error") {
 		code, retry = engine.CodeModelRequest, false
 	}

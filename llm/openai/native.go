@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/convo"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // native is the content of Message.Native: blocks of an answer that only the server that made them can read, and
@@ -66,7 +66,7 @@ func (i item) thoughts() string {
 }
 
 func (i item) call() convo.Call {
-	return convo.Call{ID: i.CallID, Name: i.Name, Arguments: wire.ScalarText(i.Arguments)}
+	return convo.Call{ID: i.CallID, Name: i.Name, Arguments: vendorapi.ScalarText(i.Arguments)}
 }
 
 // keep encodes items as native blocks. It returns nil if the server would refuse them: reasoning without its

@@ -10,7 +10,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // The APIs that a Provider supports.
@@ -57,10 +57,10 @@ type Provider struct {
 	summary string
 	noKey   bool
 	invalid error
-	errors  wire.ErrorFormatter
+	errors  vendorapi.ErrorFormatter
 	address string // address to which requests are posted
 	models  string // address of the list of models
-	server  wire.Endpoint
+	server  vendorapi.Endpoint
 }
 
 // KeepsHistory implements llm.HistoryKeeper: the Responses API stores conversations.
@@ -69,12 +69,12 @@ func (p *Provider) KeepsHistory() bool { return p.api == Responses }
 // New returns a provider. If the options are invalid (an address that is not a URL, an unknown API), every Generate
 // fails with model_invalid_request.
 func New(o Options) *Provider {
-	p := &Provider{api: o.API, summary: o.Summary, noKey: o.APIKey == "", errors: wire.ErrorFormatter{Name: name, Scrub: wire.Scrubber(o.APIKey)}}
+	p := &Provider{api: o.API, summary: o.Summary, noKey: o.APIKey == "", errors: vendorapi.ErrorFormatter{Name: name, Scrub: vendorapi.Scrubber(o.APIKey)}}
 	base := o.BaseURL
 	if base == "" {
 		base = "https://" + vendorHost + "/v1"
 	}
-	u, err := wire.Address(base)
+	u, err := vendorapi.Address(base)
 	if err != nil {
 		p.invalid = err
 		return p
@@ -95,7 +95,7 @@ func New(o Options) *Provider {
 		path = "chat/completions"
 	}
 	p.address, p.models = u.JoinPath(path).String(), u.JoinPath("models").String()
-	p.server = wire.Endpoint{Client: wire.Client(o.HTTPClient), Refused: p.errorOfResponse, Fault: p.faultIn, Sign: func(h http.Header) {
+	p.server = vendorapi.Endpoint{Client: vendorapi.Client(o.HTTPClient), Refused: p.errorOfResponse, Fault: p.faultIn, Sign: func(h http.Header) {
 		for name, value := range map[string]string{
 			"Authorization": "Bearer " + o.APIKey, "OpenAI-Organization": o.Organization, "OpenAI-Project": o.Project,
 		} {
@@ -134,7 +134,7 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 		return nil, p.errors.Failure(ctx, err)
 	}
 	a := newAnswerBuilder(sent, names.Emit(emit))
-	var r wire.AnswerReader = p.chatReader(sent, a)
+	var r vendorapi.AnswerReader = p.chatReader(sent, a)
 	if p.api == Responses {
 		r = p.responsesReader(sent, a)
 	}

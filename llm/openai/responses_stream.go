@@ -10,7 +10,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 func (p *Provider) responsesReader(req *llm.Request, a *answerBuilder) *responsesReader {
@@ -50,7 +50,7 @@ type responsesEvent struct {
 func (r *responsesReader) Event(data []byte) (bool, error) {
 	var e responsesEvent
 	if err := json.Unmarshal(data, &e); err != nil {
-		return false, wire.UnreadableAnswer(name, err)
+		return false, vendorapi.UnreadableAnswer(name, err)
 	}
 	switch e.Type {
 	case "response.output_text.delta":
@@ -85,7 +85,7 @@ func (r *responsesReader) reason(e responsesEvent) {
 func (r *responsesReader) added(e responsesEvent) error {
 	var i item
 	if err := json.Unmarshal(e.Item, &i); err != nil {
-		return wire.UnreadableAnswer(name, err)
+		return vendorapi.UnreadableAnswer(name, err)
 	}
 	if i.Type != "function_call" || r.calls[e.OutputIndex] != nil {
 		return nil
@@ -101,7 +101,7 @@ func (r *responsesReader) End(_ bool, err error) error {
 	if err != nil {
 		return err
 	}
-	return wire.StreamCut(name)
+	return vendorapi.StreamCut(name)
 }
 
 // response has the fields of a finished response that Weir reads.
@@ -130,7 +130,7 @@ type response struct {
 func (r *responsesReader) Object(data []byte) error {
 	var res response
 	if err := json.Unmarshal(data, &res); err != nil {
-		return wire.UnreadableAnswer(name, err)
+		return vendorapi.UnreadableAnswer(name, err)
 	}
 	a := r.answer
 	a.id, a.model = res.ID, cmp.Or(res.Model, a.model)
@@ -149,7 +149,7 @@ func (r *responsesReader) Object(data []byte) error {
 	case "failed":
 		return r.p.classify(0, decodeFault(res.Error))
 	default:
-		return wire.UnreadableAnswer(name, fmt.Errorf("the response ended as %q", res.Status))
+		return vendorapi.UnreadableAnswer(name, fmt.Errorf("the response ended as %q", res.Status))
 	}
 	return r.completeAnswer(&res)
 }
@@ -169,7 +169,7 @@ func (r *responsesReader) completeAnswer(res *response) error {
 	for n, data := range raw {
 		var i item
 		if err := json.Unmarshal(data, &i); err != nil {
-			return wire.UnreadableAnswer(name, err)
+			return vendorapi.UnreadableAnswer(name, err)
 		}
 		switch i.Type {
 		case "message":
@@ -183,7 +183,7 @@ func (r *responsesReader) completeAnswer(res *response) error {
 	}
 	rest, ok := strings.CutPrefix(text.String(), r.answer.text.String())
 	if !ok {
-		return wire.UnreadableAnswer(name, fmt.Errorf("the text of the finished response differs from the streamed text"))
+		return vendorapi.UnreadableAnswer(name, fmt.Errorf("the text of the finished response differs from the streamed text"))
 	}
 	if !r.thought {
 		r.answer.addReasoning(joined(thoughts))

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // faultIn returns the error inside a successful answer, if there is one: {"error": ...}, or the Responses API's event
@@ -19,7 +19,7 @@ func (p *Provider) faultIn(data []byte) *llm.Error {
 	}
 	said := json.Unmarshal(data, &top) == nil && top.Object != "response"
 	switch {
-	case said && wire.IsSet(top.Error):
+	case said && vendorapi.IsSet(top.Error):
 		return p.classify(0, decodeFault(top.Error))
 	case said && top.Type == "error":
 		f := decodeFault(data)
@@ -32,6 +32,6 @@ func (p *Provider) faultIn(data []byte) *llm.Error {
 // errorOfResponse converts an unsuccessful answer to an error.
 func (p *Provider) errorOfResponse(status int, header http.Header, body []byte) *llm.Error {
 	e := p.classify(status, parseFault(body))
-	wire.AddRetryAdvice(e, header)
+	vendorapi.AddRetryAdvice(e, header)
 	return e
 }

@@ -50,8 +50,8 @@ func (w *agentWorker) callTool(name string, t *queuedTask, insist bool) error {
 	}
 	note := entryNote(name, "tool", t.tool.Name, r.Metadata)
 	head := fmt.Sprintf("The tool %s was called with %s.", t.tool.Name, t.arguments)
-	if told := w.addResult(name, head, r.Text, r.Failed, note); told != nil || err != nil {
-		return firstError(told, err)
+	if addErr := w.addResult(name, head, r.Text, r.Failed, note); addErr != nil || err != nil {
+		return firstError(addErr, err)
 	}
 	if r.Failed && insist { // a person refused it
 		return permanentError(engine.CodeToolFailed, "%s", r.Text)
@@ -81,8 +81,8 @@ func (w *agentWorker) runChild(name string, t *queuedTask, insist bool) error {
 	if r.Status == engine.Cancelled || spent {
 		return r.Error
 	}
-	if told := w.addResult(name, head, errorText(r.Error), true, note); told != nil {
-		return told
+	if addErr := w.addResult(name, head, errorText(r.Error), true, note); addErr != nil {
+		return addErr
 	}
 	if !insist {
 		return nil

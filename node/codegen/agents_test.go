@@ -63,7 +63,7 @@ func TestAgentMistakesAreRetried(t *testing.T) {
 		name, say string
 		more      []string
 		steps     []string
-		told      string
+		want      string
 	}{
 		{"an empty answer", "", nil, []string{"3 code_generation 1 failed"}, "no code"},
 		{"a program in Python 2", "```python\nprint 'hello'\n```", nil, []string{"3 code_generation 1 success", "4 code_validation 1 failed"}, "line 1"},
@@ -104,8 +104,8 @@ func TestAgentMistakesAreRetried(t *testing.T) {
 			completes(t, r)
 			equal(t, "steps", steps(r), append(append(append([]string{}, start...), c.steps...), second...))
 			equal(t, "the state", r.State, map[string]any{"amount": 1250.0})
-			if text := sent(r.Requests[len(r.Requests)-2]); !strings.Contains(text, c.told) {
-				t.Errorf("the second generation is not told %q: %s", c.told, text)
+			if text := sent(r.Requests[len(r.Requests)-2]); !strings.Contains(text, c.want) {
+				t.Errorf("the second generation is not told %q: %s", c.want, text)
 			}
 		})
 	}

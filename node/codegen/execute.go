@@ -43,7 +43,7 @@ const (
 // its result, so that the following request depends on it even in a later attempt. An error
 // of the sandbox always fails the effect. The known output of a failed execution is
 // returned with the error.
-func (j *Job) execute(ctx *node.Ctx, purpose, code string, mend bool) (*Execution, error) {
+func (j *Job) execute(ctx *node.Ctx, purpose, code string, repair bool) (*Execution, error) {
 	v, err := ctx.Do(node.Effect{
 		Uses: j.use(), Name: purpose, Request: []any{j.Language, j.Executor, code}, Unknown: node.UnknownRetry, ReadOnly: true,
 		Do: func(c context.Context, key string) (node.Outcome, error) {
@@ -55,7 +55,7 @@ func (j *Job) execute(ctx *node.Ctx, purpose, code string, mend bool) (*Executio
 				return node.Outcome{Value: r.value()}, nil
 			case !errors.As(err, &failed):
 				return node.Outcome{}, err
-			case mend && c.Err() == nil && isCodeFault(failed.Code):
+			case repair && c.Err() == nil && isCodeFault(failed.Code):
 				r.Failure = failed.Failure()
 				return node.Outcome{Value: r.value()}, nil
 			}

@@ -164,8 +164,8 @@ func (k *codeWriting) saveCandidate(r *Execution) error {
 
 // hasRunValues reports whether the code has a value of this run among its literals.
 func (k *codeWriting) hasRunValues(code string) bool {
-	told := slices.Concat([]string{k.task()}, k.Branches, fileNames(k.Files))
-	c := newRunValues(told, k.state, k.inputs, k.insights)
+	inPrompt := slices.Concat([]string{k.task()}, k.Branches, fileNames(k.Files))
+	c := newRunValues(inPrompt, k.state, k.inputs, k.insights)
 	return slices.ContainsFunc(literalsOf(code), c.contains)
 }
 

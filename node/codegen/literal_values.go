@@ -26,9 +26,9 @@ type runValues struct {
 }
 
 // newRunValues are the values of a run, told what is no value.
-func newRunValues(told []string, values ...engine.Value) *runValues {
+func newRunValues(inPrompt []string, values ...engine.Value) *runValues {
 	c := &runValues{}
-	for _, t := range told {
+	for _, t := range inPrompt {
 		c.taskWords = append(c.taskWords, plainText(t))
 	}
 	for _, v := range values {
@@ -86,11 +86,11 @@ func (c *runValues) contains(literal string) bool {
 // containsWords reports whether two words that follow each other in a literal do so in
 // a value, one of them a word that the task does not have.
 func (c *runValues) containsWords(literal string) bool {
-	told := wordsOf(strings.Join(c.taskWords, " "))
+	inPrompt := wordsOf(strings.Join(c.taskWords, " "))
 	words := wordsOf(literal)
 	for i := range max(len(words)-1, 0) {
 		pair := words[i : i+2]
-		own := slices.ContainsFunc(pair, func(w string) bool { return letters(w) >= minValueLetters && !slices.Contains(told, w) })
+		own := slices.ContainsFunc(pair, func(w string) bool { return letters(w) >= minValueLetters && !slices.Contains(inPrompt, w) })
 		if own && slices.ContainsFunc(c.texts, func(t string) bool {
 			return strings.Contains(" "+strings.Join(wordsOf(t), " ")+" ", " "+pair[0]+" "+pair[1]+" ")
 		}) {

@@ -54,7 +54,7 @@ func queueType(capacity int) weir.Type {
 
 // drawScript is what the model says, what is run because of it, and what the model gets
 // of its calls.
-func drawScript(names [][]string, capacity int) (script []weirtest.Turn, want []any, told []string) {
+func drawScript(names [][]string, capacity int) (script []weirtest.Turn, want []any, results []string) {
 	want = []any{}
 	for turn, list := range names {
 		var m convo.Message
@@ -63,17 +63,17 @@ func drawScript(names [][]string, capacity int) (script []weirtest.Turn, want []
 			m.Calls = append(m.Calls, convo.Call{Name: name, Arguments: args})
 			switch {
 			case name != "add":
-				told = append(told, "slow")
+				results = append(results, "slow")
 			case len(want) < capacity:
 				want = append(want, args)
-				told = append(told, fmt.Sprintf("number %d", len(want)))
+				results = append(results, fmt.Sprintf("number %d", len(want)))
 			default:
-				told = append(told, fmt.Sprintf("the queue is full: its capacity is %d entries, %[1]d are waiting, and 1 more do not fit", capacity))
+				results = append(results, fmt.Sprintf("the queue is full: its capacity is %d entries, %[1]d are waiting, and 1 more do not fit", capacity))
 			}
 		}
 		script = append(script, weirtest.Turn{Message: m}, weirtest.Says("done")[0])
 	}
-	return script, want, told
+	return script, want, results
 }
 
 // Calls of one answer end in any order, some wait for a person so that the node is
@@ -90,7 +90,7 @@ func TestOrderedToolCallsKeepTheModelsOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		capacity := rapid.IntRange(1, 6).Draw(rt, "capacity")
 		names := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]string{"add", "slow", "asks"}), 1, 8), 2, 2).Draw(rt, "calls")
-		script, want, told := drawScript(names, capacity)
+		script, want, results := drawScript(names, capacity)
 		r := weirtest.Node(t, queueType(capacity), weirtest.Case{
 			In: map[string]any{"message": "Go."}, Script: script, Answers: map[string]any{"node": "approve"},
 			Tools: []*tool.Tool{{Name: "slow", Call: yields}, {Name: "asks", Approve: tool.ApproveAlways, Call: yields}},
@@ -104,8 +104,8 @@ func TestOrderedToolCallsKeepTheModelsOrder(t *testing.T) {
 				got = append(got, m.Text)
 			}
 		}
-		if !reflect.DeepEqual(got, told) {
-			rt.Fatalf("the model was told %q, expected %q", got, told)
+		if !reflect.DeepEqual(got, results) {
+			rt.Fatalf("the model was told %q, expected %q", got, results)
 		}
 	})
 }

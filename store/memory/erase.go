@@ -140,7 +140,7 @@ func (s *Store) deleteTrees(ctx context.Context, e store.DeleteOptions, user str
 		}
 	}
 	var out store.DeleteResult
-	memories, trails := s.deleteMemories(f, user, doomed, e.DryRun), s.deleteTrajectories(f, user, doomed, e.DryRun)
+	memories, trajectories := s.deleteMemories(f, user, doomed, e.DryRun), s.deleteTrajectories(f, user, doomed, e.DryRun)
 	learned := s.deleteLearned(f, user, doomed, e.DryRun)
 	values := s.deleteUserState(user, func(run string) bool { r := s.runs[run]; return r != nil && doomed[f.treeOf[r]] }, e.DryRun)
 	if e.DryRun {
@@ -151,7 +151,7 @@ func (s *Store) deleteTrees(ctx context.Context, e store.DeleteOptions, user str
 		}
 		out = s.removeTrees(f, doomed)
 	}
-	out.Forks, out.Memories, out.Trajectories, out.Learned, out.UserValues = forks, memories, trails, learned, values
+	out.Forks, out.Memories, out.Trajectories, out.Learned, out.UserValues = forks, memories, trajectories, learned, values
 	return out, nil
 }
 

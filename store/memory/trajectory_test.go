@@ -89,7 +89,7 @@ func TestDeletingOwnersDeletesTrajectories(t *testing.T) {
 					t.Errorf("deleted %d trajectories, %v, want %d (dry: %v)", out.Trajectories, err, len(x.gone), dry)
 				}
 				want := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return !dry && slices.Contains(x.gone, s) })
-				if left := whose(t, s); !slices.Equal(left, want) {
+				if left := owners(t, s); !slices.Equal(left, want) {
 					t.Errorf("left are %v, want %v (dry: %v)", left, want, dry)
 				}
 			}
@@ -124,8 +124,8 @@ func remembered(t *testing.T, at time.Time) *memory.Store {
 	return s
 }
 
-// whose are the sessions of which there are trajectories, with their users.
-func whose(t *testing.T, s *memory.Store) (out []string) {
+// owners are the sessions of which there are trajectories, with their users.
+func owners(t *testing.T, s *memory.Store) (out []string) {
 	t.Helper()
 	keys, err := s.Trajectories().Rounds(t.Context(), trajectory.Filter{})
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(crashVariable) != "" {
-		if err := appendForEver(crashFile); err != nil {
+		if err := appendUntilStopped(crashFile); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -34,9 +34,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// appendForEver continues a conversation and prints the number of each
+// appendUntilStopped continues a conversation and prints the number of each
 // commit once it is acknowledged.
-func appendForEver(path string) error {
+func appendUntilStopped(path string) error {
 	ctx := context.Background()
 	s, err := Open(ctx, path, Options{})
 	if err != nil {

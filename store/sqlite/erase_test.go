@@ -23,9 +23,9 @@ func canary(who, kind string, n int) string {
 	return strings.Repeat(who+"-canary-"+kind+" ", n)
 }
 
-// leaveTraces has a user say something of every kind that a store keeps, in small
+// addTraces has a user say something of every kind that a store keeps, in small
 // and in large.
-func leaveTraces(t *testing.T, s *Store, who string) {
+func addTraces(t *testing.T, s *Store, who string) {
 	t.Helper()
 	ctx := t.Context()
 	must := func(err error) {
@@ -87,8 +87,8 @@ func leaveTraces(t *testing.T, s *Store, who string) {
 	}
 	_, err := s.Enqueue(ctx, store.QueuedMessage{ID: who + "-canary-waiting", Session: session, Value: canary(who, "waiting", 900), At: time.UnixMilli(1)})
 	must(err)
-	leaveTrails(t, s, who, "session", "alone")
-	leaveMemory(t, s, who)
+	addTrajectories(t, s, who, "session", "alone")
+	addMemory(t, s, who)
 	must(s.Create(ctx, store.NewRun{ID: who + "-canary-child", Parent: who + "-canary-run-0", User: who + "-canary-user", At: time.UnixMilli(1)}))
 	must(s.Create(ctx, store.NewRun{ID: who + "-canary-fork", User: "somebody else", At: time.UnixMilli(1), Base: &store.Base{Run: who + "-canary-run-1", Seq: 1}}))
 	must(s.Create(ctx, store.NewRun{ID: who + "-canary-alone", User: who + "-canary-user", Origin: who + "-canary-origin", At: time.UnixMilli(1)}))
@@ -147,8 +147,8 @@ func erasesBob(t *testing.T, erase func(ctx context.Context, s *Store) error) {
 	t.Helper()
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
 	other := openAt(t, s.path, Options{}) // another process keeps the log
-	leaveTraces(t, s, "alice")
-	leaveTraces(t, s, "bob")
+	addTraces(t, s, "alice")
+	addTraces(t, s, "bob")
 	if n := traces(t, s, "bob-canary"); n["-wal"] < 100 {
 		t.Fatalf("the test leaves few traces: %v", n)
 	}
@@ -171,12 +171,12 @@ func erasesBob(t *testing.T, erase func(ctx context.Context, s *Store) error) {
 	if ms, err := other.SessionMessages(t.Context(), "alice-canary-session", 0, 9); err != nil || len(ms) != 3 {
 		t.Errorf("%d messages are left to the other (%v)", len(ms), err)
 	}
-	leaveTraces(t, other, "carol")
-	leaveTraces(t, s, "bob")
+	addTraces(t, other, "carol")
+	addTraces(t, s, "bob")
 }
 
-// leaveAccess leaves a token and a request of a user of leaveTraces.
-func leaveAccess(t *testing.T, s *Store, who string) {
+// addAccess leaves a token and a request of a user of addTraces.
+func addAccess(t *testing.T, s *Store, who string) {
 	t.Helper()
 	user := who + "-canary-user"
 	err := s.PutToken(t.Context(), store.Token{ID: who + "-canary-token", Hash: []byte(who + "-canary-hash"), User: user, Name: who + "-canary-name", Scopes: []string{"read"}, Created: time.UnixMilli(1)})
@@ -190,8 +190,8 @@ func leaveAccess(t *testing.T, s *Store, who string) {
 
 func TestDeletionRemovesRowsFromEveryTable(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
-	leaveTraces(t, s, "bob")
-	leaveAccess(t, s, "bob")
+	addTraces(t, s, "bob")
+	addAccess(t, s, "bob")
 	if _, err := s.DeleteUser(t.Context(), "bob-canary-user", store.DeleteOptions{Now: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
@@ -270,8 +270,8 @@ func defersCompaction(t *testing.T, erase func(ctx context.Context, s *Store) (s
 	if done, err := s.Compact(t.Context()); done || err != nil {
 		t.Errorf("a new database was compacted: %t %v", done, err)
 	}
-	leaveTraces(t, s, "alice")
-	leaveTraces(t, s, "bob")
+	addTraces(t, s, "alice")
+	addTraces(t, s, "bob")
 	gone, err := erase(t.Context(), s)
 	if err != nil || !gone.Traces || gone.Sessions != 1 {
 		t.Fatalf("deleted %+v, %v", gone, err)
@@ -299,9 +299,9 @@ func TestDeferredDeletionWritesInProportionToWhatItDeletes(t *testing.T) {
 	written := func(others int) int64 {
 		s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
 		for i := range others {
-			leaveTraces(t, s, fmt.Sprint("other", i))
+			addTraces(t, s, fmt.Sprint("other", i))
 		}
-		leaveTraces(t, s, "bob")
+		addTraces(t, s, "bob")
 		var busy, log, moved int
 		if err := s.conn.QueryRowContext(t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved); err != nil || busy != 0 {
 			t.Fatal(busy, err)

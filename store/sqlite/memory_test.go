@@ -12,14 +12,14 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// leaveMemory has a session without a user remember things,
+// addMemory has a session without a user remember things,
 // replace and forget some.
-func leaveMemory(t *testing.T, s *Store, who string) {
+func addMemory(t *testing.T, s *Store, who string) {
 	t.Helper()
-	leaveMemoryOf(t, s, who, memory.Scope{Namespace: who + "-canary-space", Session: who + "-canary-session"})
+	addMemoryOf(t, s, who, memory.Scope{Namespace: who + "-canary-space", Session: who + "-canary-session"})
 }
 
-func leaveMemoryOf(t *testing.T, s *Store, who string, scope memory.Scope) {
+func addMemoryOf(t *testing.T, s *Store, who string, scope memory.Scope) {
 	t.Helper()
 	for n := range 12 {
 		w := memory.Write{
@@ -40,10 +40,10 @@ func leaveMemoryOf(t *testing.T, s *Store, who string, scope memory.Scope) {
 
 func TestDeletingAUserDeletesOnlyTheirMemory(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
-	leaveTraces(t, s, "bob")
-	leaveMemoryOf(t, s, "bob", memory.Scope{Namespace: "shop", User: "bob-canary-user"})
-	leaveMemoryOf(t, s, "bob", memory.Scope{Namespace: "desk", User: "bob-canary-user"})
-	leaveMemoryOf(t, s, "alice", memory.Scope{Namespace: "desk", User: "alice"})
+	addTraces(t, s, "bob")
+	addMemoryOf(t, s, "bob", memory.Scope{Namespace: "shop", User: "bob-canary-user"})
+	addMemoryOf(t, s, "bob", memory.Scope{Namespace: "desk", User: "bob-canary-user"})
+	addMemoryOf(t, s, "alice", memory.Scope{Namespace: "desk", User: "alice"})
 	remembers(t, s, memory.Write{
 		Scope: memory.Scope{Namespace: "desk", User: "alice"}, Kind: memory.Fact, Text: "learned from another", Now: time.UnixMilli(1),
 		Source: memory.Source{Run: "bob-canary-run-0", Session: "bob-canary-session", Round: 1},

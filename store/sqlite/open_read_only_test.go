@@ -121,7 +121,7 @@ func TestOpenReadOnlyReadsUnwritableDatabases(t *testing.T) {
 			t.Run(f.name+", "+l.name, func(t *testing.T) {
 				dir, shut := f.make(t)
 				path := filepath.Join(dir, "weir.db")
-				leave(t, path, l)
+				prepareDatabase(t, path, l)
 				shut()
 				before := snapshot(t, dir)
 				s, err := OpenReadOnly(t.Context(), path, Options{})
@@ -140,9 +140,9 @@ func TestOpenReadOnlyReadsUnwritableDatabases(t *testing.T) {
 	}
 }
 
-// leave makes a database with the run r of 3 commits, the last of which may be in its
+// prepareDatabase makes a database with the run r of 3 commits, the last of which may be in its
 // log alone.
-func leave(t *testing.T, path string, l left) {
+func prepareDatabase(t *testing.T, path string, l left) {
 	t.Helper()
 	writing := path
 	if len(l.keep) > 0 {
@@ -248,7 +248,7 @@ func readsAll(t *testing.T, s *Store, l left) {
 func TestOpenReadOnlyNamesUnreadableDatabase(t *testing.T) {
 	needUser(t)
 	path := filepath.Join(t.TempDir(), "weir.db")
-	leave(t, path, left{})
+	prepareDatabase(t, path, left{})
 	chmod(t, path, 0)
 	_, err := OpenReadOnly(t.Context(), path, Options{})
 	if !errors.Is(err, fs.ErrPermission) {

@@ -195,7 +195,7 @@ func TestLateCommitOfAnotherProcessIsRefused(t *testing.T) {
 func TestDeletionReportsTracesLeftByReaders(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{BusyTimeout: 50 * time.Millisecond})
 	other := openAt(t, s.path, Options{})
-	leaveTraces(t, s, "bob")
+	addTraces(t, s, "bob")
 	rows, err := other.reader.QueryContext(t.Context(), "SELECT id FROM run_commit")
 	if err != nil {
 		t.Fatal(err)

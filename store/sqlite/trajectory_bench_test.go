@@ -44,7 +44,7 @@ func BenchmarkTrajectory(b *testing.B) {
 	}{
 		{"sqlite", func(b *testing.B) (trajectory.Storage, func()) {
 			b.Helper()
-			s := trailed(b)
+			s := openWithTrajectories(b)
 			return tables.New(s.Trajectories()), func() {
 				if _, err := s.conn.ExecContext(b.Context(), "PRAGMA synchronous = FULL"); err != nil {
 					b.Fatal(err)
@@ -105,7 +105,7 @@ func openRound(b *testing.B, s trajectory.Storage, round int) (got, want int, er
 func BenchmarkTrajectorySize(b *testing.B) {
 	const rounds = 500
 	for b.Loop() {
-		s := trailed(b)
+		s := openWithTrajectories(b)
 		if err := s.vacuum(b.Context()); err != nil {
 			b.Fatal(err)
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-run/weir/trajectory/trajectorytest"
 )
 
-// spoken is a round whose texts are all somebody's canaries, in small or in large.
-func spoken(t *testing.T, k trajectory.Key, who string, size int) trajectory.Record {
+// testRecord is a round whose texts are all somebody's canaries, in small or in large.
+func testRecord(t *testing.T, k trajectory.Key, who string, size int) trajectory.Record {
 	t.Helper()
 	r := trajectorytest.Sample(t, k, 1)
 	r.Agent = canary(who, "agent", size)
@@ -35,15 +35,15 @@ func spoken(t *testing.T, k trajectory.Key, who string, size int) trajectory.Rec
 	return r
 }
 
-// leaveTrails stores trajectories: two rounds of each session.
-func leaveTrails(t *testing.T, s *Store, who string, sessions ...string) {
+// addTrajectories stores trajectories: two rounds of each session.
+func addTrajectories(t *testing.T, s *Store, who string, sessions ...string) {
 	t.Helper()
 	in := tables.New(s.Trajectories())
 	for _, session := range sessions {
 		for sub := range 2 {
 			k := trajectory.Key{User: who + "-canary-user", Session: who + "-canary-" + session, Round: 1, Sub: sub}
 			for _, size := range []int{500, 40, 1} { // each takes the room of the one before
-				if err := in.Save(t.Context(), spoken(t, k, who, size)); err != nil {
+				if err := in.Save(t.Context(), testRecord(t, k, who, size)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -51,8 +51,8 @@ func leaveTrails(t *testing.T, s *Store, who string, sessions ...string) {
 	}
 }
 
-// trailsOf lists the rounds of a user.
-func trailsOf(t *testing.T, s *Store, user string) (out []string) {
+// trajectoriesOf lists the rounds of a user.
+func trajectoriesOf(t *testing.T, s *Store, user string) (out []string) {
 	t.Helper()
 	keys, err := s.Trajectories().Rounds(t.Context(), trajectory.Filter{User: &user})
 	if err != nil {
@@ -88,23 +88,23 @@ func TestDeletingOwnersDeletesTrajectories(t *testing.T) {
 		}, all[:4]},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := trailed(t)
-			leaveTraces(t, s, "alice")
-			leaveTraces(t, s, "bob")
-			leaveTrails(t, s, "bob", "elsewhere") // where no process has started a session
+			s := openWithTrajectories(t)
+			addTraces(t, s, "alice")
+			addTraces(t, s, "bob")
+			addTrajectories(t, s, "bob", "elsewhere") // where no process has started a session
 			// What was forked from the session and goes with it is not what is tested.
 			if _, err := s.DeleteRun(t.Context(), "bob-canary-fork", later); err != nil {
 				t.Fatal(err)
 			}
 			gone, err := x.erase(t.Context(), s, store.DeleteOptions{Now: later.Now, DryRun: true})
-			if err != nil || gone.Trajectories != len(all)-len(x.left) || !slices.Equal(trailsOf(t, s, "bob-canary-user"), all) {
-				t.Errorf("it would delete %+v, %v, and there are %v", gone, err, trailsOf(t, s, "bob-canary-user"))
+			if err != nil || gone.Trajectories != len(all)-len(x.left) || !slices.Equal(trajectoriesOf(t, s, "bob-canary-user"), all) {
+				t.Errorf("it would delete %+v, %v, and there are %v", gone, err, trajectoriesOf(t, s, "bob-canary-user"))
 			}
 			gone, err = x.erase(t.Context(), s, later)
-			if err != nil || gone.Trajectories != len(all)-len(x.left) || !slices.Equal(trailsOf(t, s, "bob-canary-user"), x.left) {
-				t.Errorf("deleted %+v, %v, and there are %v", gone, err, trailsOf(t, s, "bob-canary-user"))
+			if err != nil || gone.Trajectories != len(all)-len(x.left) || !slices.Equal(trajectoriesOf(t, s, "bob-canary-user"), x.left) {
+				t.Errorf("deleted %+v, %v, and there are %v", gone, err, trajectoriesOf(t, s, "bob-canary-user"))
 			}
-			if got := trailsOf(t, s, "alice-canary-user"); len(got) != 4 {
+			if got := trajectoriesOf(t, s, "alice-canary-user"); len(got) != 4 {
 				t.Errorf("of the other's there are %v", got)
 			}
 		})
@@ -112,7 +112,7 @@ func TestDeletingOwnersDeletesTrajectories(t *testing.T) {
 }
 
 func TestDeletingARunKeepsTrajectoryOfSameNamedSession(t *testing.T) {
-	s := trailed(t)
+	s := openWithTrajectories(t)
 	ctx := t.Context()
 	at := time.UnixMilli(1)
 	k := trajectory.Key{User: "ann", Session: "same", Round: 1}
@@ -124,21 +124,21 @@ func TestDeletingARunKeepsTrajectoryOfSameNamedSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone, err := s.DeleteRun(ctx, "same", store.DeleteOptions{Now: time.Now()})
-	if err != nil || gone.Runs != 1 || gone.Trajectories != 0 || len(trailsOf(t, s, "ann")) != 1 {
+	if err != nil || gone.Runs != 1 || gone.Trajectories != 0 || len(trajectoriesOf(t, s, "ann")) != 1 {
 		t.Errorf("deleted %+v, %v", gone, err)
 	}
 }
 
 func TestTrajectoriesOfLiveProcessesAreKept(t *testing.T) {
-	s := trailed(t)
-	leaveTraces(t, s, "bob")
+	s := openWithTrajectories(t)
+	addTraces(t, s, "bob")
 	if _, err := s.Acquire(t.Context(), "bob-canary-child", "me", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.DeleteUser(t.Context(), "bob-canary-user", store.DeleteOptions{Now: time.Now()}); !errors.Is(err, store.ErrOwned) {
 		t.Errorf("got %v", err)
 	}
-	if got := trailsOf(t, s, "bob-canary-user"); len(got) != 4 {
+	if got := trajectoriesOf(t, s, "bob-canary-user"); len(got) != 4 {
 		t.Errorf("there are %v", got)
 	}
 }
@@ -157,8 +157,8 @@ func TestDeletingATrajectoryLeavesNoBytesInTheFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
 			other := openAt(t, s.path, Options{}) // another process keeps the log
-			leaveTrails(t, s, "alice", "session", "elsewhere")
-			leaveTrails(t, s, "bob", "session", "elsewhere")
+			addTrajectories(t, s, "alice", "session", "elsewhere")
+			addTrajectories(t, s, "bob", "session", "elsewhere")
 			if n := traces(t, s, "bob-canary"); n["-wal"] < 100 {
 				t.Fatalf("the test leaves few traces: %v", n)
 			}
@@ -173,17 +173,17 @@ func TestDeletingATrajectoryLeavesNoBytesInTheFiles(t *testing.T) {
 			}
 			in := tables.New(other.Trajectories())
 			k := trajectory.Key{User: "alice-canary-user", Session: "alice-canary-session", Round: 1}
-			if r, err := in.Load(t.Context(), k); err != nil || !reflect.DeepEqual(r, spoken(t, k, "alice", 1)) {
+			if r, err := in.Load(t.Context(), k); err != nil || !reflect.DeepEqual(r, testRecord(t, k, "alice", 1)) {
 				t.Errorf("the other's is not as it was: %v", err)
 			}
-			leaveTrails(t, other, "bob", "session")
+			addTrajectories(t, other, "bob", "session")
 		})
 	}
 }
 
 func TestTrajectoryDeletionReportsBackups(t *testing.T) {
-	s := trailed(t)
-	leaveTrails(t, s, "bob", "session", "elsewhere")
+	s := openWithTrajectories(t)
+	addTrajectories(t, s, "bob", "session", "elsewhere")
 	copied := s.path + ".v1.backup"
 	if err := os.WriteFile(copied, nil, 0o600); err != nil {
 		t.Fatal(err)

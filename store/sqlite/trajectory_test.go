@@ -20,8 +20,8 @@ import (
 	"github.com/weir-run/weir/trajectory/trajectorytest"
 )
 
-// trailed is an empty store that does not wait for the disk.
-func trailed(tb testing.TB) *Store {
+// openWithTrajectories is an empty store that does not wait for the disk.
+func openWithTrajectories(tb testing.TB) *Store {
 	tb.Helper()
 	s := openAt(tb, filepath.Join(tb.TempDir(), "weir.db"), Options{})
 	if _, err := s.conn.ExecContext(tb.Context(), "PRAGMA synchronous = OFF"); err != nil {
@@ -33,11 +33,11 @@ func trailed(tb testing.TB) *Store {
 func TestTrajectoriesAreStoredInTables(t *testing.T) {
 	trajectorytest.Run(t, func(t *testing.T) trajectory.Storage {
 		t.Helper()
-		return tables.New(trailed(t).Trajectories())
+		return tables.New(openWithTrajectories(t).Trajectories())
 	})
 	trajectorytest.RunTables(t, func(t *testing.T) tables.Tables {
 		t.Helper()
-		var h tables.Provider = trailed(t)
+		var h tables.Provider = openWithTrajectories(t)
 		return h.Trajectories()
 	})
 }
@@ -48,12 +48,12 @@ func TestTrajectoriesAreStoredInFilesAndTables(t *testing.T) {
 	}
 	trajectorytest.Run(t, func(t *testing.T) trajectory.Storage {
 		t.Helper()
-		return trajectory.Mirrored{First: files.New(t.TempDir(), files.Options{NoSync: true}), Second: tables.New(trailed(t).Trajectories())}
+		return trajectory.Mirrored{First: files.New(t.TempDir(), files.Options{NoSync: true}), Second: tables.New(openWithTrajectories(t).Trajectories())}
 	})
 }
 
-// trailTables are the tables of trajectories in a file.
-func trailTables(t *testing.T, s *Store) []string {
+// tablesOfTrajectories are the tables of trajectories in a file.
+func tablesOfTrajectories(t *testing.T, s *Store) []string {
 	t.Helper()
 	names, err := s.queryTexts(t.Context(), "list tables", "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'trajectory%' ORDER BY name")
 	if err != nil {
@@ -64,7 +64,7 @@ func trailTables(t *testing.T, s *Store) []string {
 
 func TestTrajectoryTablesAreCreatedOnFirstUse(t *testing.T) {
 	ctx := t.Context()
-	s := trailed(t)
+	s := openWithTrajectories(t)
 	other := openAt(t, s.path, Options{})
 	k := trajectory.Key{User: "ann", Session: "s", Round: 1}
 	in := s.Trajectories()
@@ -87,7 +87,7 @@ func TestTrajectoryTablesAreCreatedOnFirstUse(t *testing.T) {
 	if err := in.Replace(ctx, rows); err == nil {
 		t.Error("an edge was stored twice")
 	}
-	if names := trailTables(t, s); len(names) > 0 {
+	if names := tablesOfTrajectories(t, s); len(names) > 0 {
 		t.Errorf("there are %v", names)
 	}
 	if err := tables.New(in).Save(ctx, bad); err != nil {
@@ -97,7 +97,7 @@ func TestTrajectoryTablesAreCreatedOnFirstUse(t *testing.T) {
 	for name := range trajectoryTables() { // order: they are sorted
 		want = append(want, name)
 	}
-	if names := trailTables(t, s); len(names) != 12 || !slices.Equal(names, slices.Sorted(slices.Values(want))) {
+	if names := tablesOfTrajectories(t, s); len(names) != 12 || !slices.Equal(names, slices.Sorted(slices.Values(want))) {
 		t.Errorf("there are %v", names)
 	}
 	if keys, err := other.Trajectories().Rounds(ctx, trajectory.Filter{}); err != nil || len(keys) != 1 {
@@ -140,7 +140,7 @@ func TestConcurrentTrajectoryTableCreation(t *testing.T) {
 }
 
 func TestCloseLeavesNoLogFile(t *testing.T) {
-	s := trailed(t)
+	s := openWithTrajectories(t)
 	in := tables.New(s.Trajectories())
 	k := trajectory.Key{User: "ann", Session: "s", Round: 1}
 	for range 2 {
@@ -157,7 +157,7 @@ func TestCloseLeavesNoLogFile(t *testing.T) {
 func TestTrajectoriesFailAfterClose(t *testing.T) {
 	ctx := t.Context()
 	for _, stored := range []bool{false, true} {
-		s := trailed(t)
+		s := openWithTrajectories(t)
 		in := s.Trajectories()
 		rows, err := tables.RowsOf(trajectorytest.Sample(t, trajectory.Key{Session: "s", Round: 1}, 0))
 		if err != nil {
@@ -216,9 +216,9 @@ func byIndex(t *testing.T, s *Store, query string, args ...any) {
 func allFilters(k trajectory.Key) (out []trajectory.Filter) {
 	for bits := range 15 {
 		f := trajectory.Filter{User: &k.User, Session: &k.Session, Round: &k.Round, Sub: &k.Sub}
-		for i, leave := range []func(){func() { f.User = nil }, func() { f.Session = nil }, func() { f.Round = nil }, func() { f.Sub = nil }} {
+		for i, prepareDatabase := range []func(){func() { f.User = nil }, func() { f.Session = nil }, func() { f.Round = nil }, func() { f.Sub = nil }} {
 			if bits&(1<<i) != 0 {
-				leave()
+				prepareDatabase()
 			}
 		}
 		out = append(out, f)
@@ -227,7 +227,7 @@ func allFilters(k trajectory.Key) (out []trajectory.Filter) {
 }
 
 func TestRowsOfTrajectoriesAreFoundByIndexes(t *testing.T) {
-	s := trailed(t)
+	s := openWithTrajectories(t)
 	k := trajectory.Key{User: "ann", Session: "s", Round: 1}
 	if err := tables.New(s.Trajectories()).Save(t.Context(), trajectorytest.Sample(t, k, 1)); err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestConversationsGoFromFilesToSQLiteAndBackUnchanged(t *testing.T) {
 	}
 	root, second := t.TempDir(), t.TempDir()
 	quick := files.Options{NoSync: true}
-	one, rows, two := files.New(root, quick), tables.New(trailed(t).Trajectories()), files.New(second, quick)
+	one, rows, two := files.New(root, quick), tables.New(openWithTrajectories(t).Trajectories()), files.New(second, quick)
 	for _, c := range all {
 		trajectorytest.Record(t, one, c.ID, c.Messages, nil)
 	}
@@ -331,7 +331,7 @@ func holds(t *testing.T, s trajectory.Storage, all []trajectory.Record) {
 func TestFilesAndSQLiteRestoreEachOther(t *testing.T) {
 	ctx := t.Context()
 	root := t.TempDir()
-	inFiles, inTables := files.New(root, files.Options{NoSync: true}), tables.New(trailed(t).Trajectories())
+	inFiles, inTables := files.New(root, files.Options{NoSync: true}), tables.New(openWithTrajectories(t).Trajectories())
 	both := trajectory.Mirrored{First: inFiles, Second: inTables}
 	var all []trajectory.Record
 	for i := range 6 {

@@ -96,16 +96,16 @@ func FlowName(server, name string) string { return "mcp:" + server + "/" + name 
 // is longer than 64 bytes, or the server's name has characters that models cannot use, it
 // is shortened and sanitised and ends in a digest of the whole.
 func ModelName(server, name string) string {
-	wire := "mcp__" + server + "__" + name
-	if tool.ValidName(wire) {
-		return wire
+	fullName := "mcp__" + server + "__" + name
+	if tool.ValidName(fullName) {
+		return fullName
 	}
-	sum := sha256.Sum256([]byte(wire))
+	sum := sha256.Sum256([]byte(fullName))
 	clean := strings.Map(func(r rune) rune {
 		if tool.ValidName(string(r)) {
 			return r
 		}
 		return '_'
-	}, wire)
+	}, fullName)
 	return clean[:min(len(clean), 55)] + "_" + hex.EncodeToString(sum[:4])
 }

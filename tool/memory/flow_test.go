@@ -46,19 +46,19 @@ func (obedient) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk))
 			asked = i
 		}
 	}
-	var told []string
+	var done []string
 	for _, m := range req.Messages[asked+1:] {
 		if m.Role == convo.Tool {
-			told = append(told, m.Text)
+			done = append(done, m.Text)
 		}
 	}
 	orders := strings.Split(strings.TrimSpace(req.Messages[asked].Text), "\n")
-	if len(told) == len(orders) {
-		return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: strings.Join(told, "\n")}}, nil
+	if len(done) == len(orders) {
+		return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: strings.Join(done, "\n")}}, nil
 	}
-	name, arguments, _ := strings.Cut(orders[len(told)], " ")
+	name, arguments, _ := strings.Cut(orders[len(done)], " ")
 	return &llm.Response{Message: convo.Message{Role: convo.Assistant, Calls: []convo.Call{
-		{ID: fmt.Sprint("c", len(told)), Name: name, Arguments: arguments},
+		{ID: fmt.Sprint("c", len(done)), Name: name, Arguments: arguments},
 	}}}, nil
 }
 
@@ -92,20 +92,20 @@ func (f *failing) Append(ctx context.Context, appends []store.Append) []error {
 // many is more commits than these tests make.
 const many = 1 << 20
 
-// desk is a Weir over a file, with its store.
-type desk struct {
+// testWeir is a Weir over a file, with its store.
+type testWeir struct {
 	*weir.Weir
 	*weir.Flow
 	store *failing
 }
 
-func openDesk(t *testing.T, file string, left int, change func([]*tool.Tool)) desk {
+func openWeir(t *testing.T, file string, left int, change func([]*tool.Tool)) testWeir {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), file, sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return deskOver(t, s, left, change)
+	return weirOver(t, s, left, change)
 }
 
 // lasting is a store in memory that outlives the process it is closed by.
@@ -113,7 +113,7 @@ type lasting struct{ *memstore.Store }
 
 func (lasting) Close() error { return nil }
 
-func deskOver(t *testing.T, s keeper, left int, change func([]*tool.Tool)) desk {
+func weirOver(t *testing.T, s keeper, left int, change func([]*tool.Tool)) testWeir {
 	t.Helper()
 	clock := sync.OnceValue(time.Now)() // every write of an episode has a time of its own
 	var mu sync.Mutex
@@ -129,7 +129,7 @@ func deskOver(t *testing.T, s keeper, left int, change func([]*tool.Tool)) desk 
 	if change != nil {
 		change(tools)
 	}
-	d := desk{store: &failing{keeper: s, left: left}}
+	d := testWeir{store: &failing{keeper: s, left: left}}
 	d.Weir, err = weir.Open(weir.Options{Store: d.store, Tools: tools, Providers: map[string]weir.Provider{"obedient": obedient{}}})
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func deskOver(t *testing.T, s keeper, left int, change func([]*tool.Tool)) desk 
 }
 
 // say sends a message to a user's session of that thread, and returns the answer.
-func (d desk) say(t *testing.T, user, thread, message string) string {
+func (d testWeir) say(t *testing.T, user, thread, message string) string {
 	t.Helper()
 	s, err := d.Weir.Session(t.Context(), d.Flow, weir.SessionOptions{User: user, Thread: thread})
 	if err != nil {
@@ -159,7 +159,7 @@ func (d desk) say(t *testing.T, user, thread, message string) string {
 	return fmt.Sprint(r.Outputs[0].Value)
 }
 
-func (d desk) close(t *testing.T) {
+func (d testWeir) close(t *testing.T) {
 	t.Helper()
 	if err := d.Close(context.WithoutCancel(t.Context())); err != nil {
 		t.Error(err)
@@ -178,11 +178,11 @@ func has(t *testing.T, said string, parts ...string) {
 
 func TestWhatOneSessionWritesTheNextOfTheUserReadsAndNobodyElse(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "weir.db")
-	d := openDesk(t, file, many, nil)
+	d := openWeir(t, file, many, nil)
 	has(t, d.say(t, "ada", "one", `memoryWrite {"kind": "fact", "key": "diet", "text": "vegetarian, 喜欢豆腐"}`), "Remembered as")
 	d.close(t)
 
-	d = openDesk(t, file, many, nil)
+	d = openWeir(t, file, many, nil)
 	defer d.close(t)
 	has(t, d.say(t, "ada", "two", `memoryRead {"query": "豆腐 or meat?"}`), "vegetarian")
 	has(t, d.say(t, "ada", "two", "identifyUser {}"), `{"user":"ada"}`, "vegetarian")
@@ -207,7 +207,7 @@ func TestWhatOneSessionWritesTheNextOfTheUserReadsAndNobodyElse(t *testing.T) {
 }
 
 func TestRunWithoutUserOrSessionHasNoMemory(t *testing.T) {
-	d := openDesk(t, filepath.Join(t.TempDir(), "weir.db"), many, nil)
+	d := openWeir(t, filepath.Join(t.TempDir(), "weir.db"), many, nil)
 	defer d.close(t)
 	run, err := d.Start(t.Context(), d.Flow, weir.Start{Inputs: map[string]any{"message": `memoryWrite {"kind": "fact", "text": "x"}`}})
 	if err != nil {
@@ -244,11 +244,11 @@ func TestCrashAtAnyCommitStoresMemoryOnce(t *testing.T) {
 	for done := false; !done; died++ {
 		file, kept := filepath.Join(t.TempDir(), "weir.db"), lasting{memstore.New()}
 		calls := &counting{}
-		process := func(left int) desk {
+		process := func(left int) testWeir {
 			if died%4 == 3 { // these take their time
-				return openDesk(t, file, left, calls.wrap)
+				return openWeir(t, file, left, calls.wrap)
 			}
-			return deskOver(t, kept, left, calls.wrap)
+			return weirOver(t, kept, left, calls.wrap)
 		}
 		done = dies(t, process(died+1), orders)
 		second := process(many)
@@ -274,7 +274,7 @@ func TestCrashAtAnyCommitStoresMemoryOnce(t *testing.T) {
 
 // dies starts the run "run" in a process that may die, and reports whether it did
 // not.
-func dies(t *testing.T, d desk, orders string) bool {
+func dies(t *testing.T, d testWeir, orders string) bool {
 	t.Helper()
 	run, err := d.Start(t.Context(), d.Flow, weir.Start{ID: "run", User: "ada", Inputs: map[string]any{"message": orders}})
 	if err == nil {
@@ -288,7 +288,7 @@ func dies(t *testing.T, d desk, orders string) bool {
 
 // resumed has another process continue the run, and returns its answer; no person
 // may be asked anything.
-func resumed(t *testing.T, d desk) string {
+func resumed(t *testing.T, d testWeir) string {
 	t.Helper()
 	run, err := d.Resume(t.Context(), "run")
 	if err != nil {
@@ -335,7 +335,7 @@ func (c *counting) repeated() (n int) {
 }
 
 func TestAgentsOfOneUserRememberAtOnce(t *testing.T) {
-	d := openDesk(t, filepath.Join(t.TempDir(), "weir.db"), many, nil)
+	d := openWeir(t, filepath.Join(t.TempDir(), "weir.db"), many, nil)
 	defer d.close(t)
 	const writers = 8
 	var wg sync.WaitGroup

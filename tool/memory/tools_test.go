@@ -161,11 +161,11 @@ func TestClaimedIdentityGivesNoAccess(t *testing.T) {
 
 func TestWithoutUserAndSessionNothingIsRemembered(t *testing.T) {
 	b := newBench(t, Options{})
-	nobody := tool.Caller{Run: "r", Flow: "desk"}
-	wants(t, b.call(nobody, Identify, ``), "The user is not known", "!failed")
-	wants(t, b.call(nobody, Read, `{}`), "failed: ", "no user")
-	wants(t, b.call(nobody, Write, `{"kind": "fact", "text": "x"}`), "failed: ", "no user")
-	wants(t, b.call(nobody, Forget, `{"id": "x"}`), "failed: ", "no user")
+	anonymous := tool.Caller{Run: "r", Flow: "desk"}
+	wants(t, b.call(anonymous, Identify, ``), "The user is not known", "!failed")
+	wants(t, b.call(anonymous, Read, `{}`), "failed: ", "no user")
+	wants(t, b.call(anonymous, Write, `{"kind": "fact", "text": "x"}`), "failed: ", "no user")
+	wants(t, b.call(anonymous, Forget, `{"id": "x"}`), "failed: ", "no user")
 }
 
 func TestANamespaceIsTheFlowsNameUnlessItIsSet(t *testing.T) {

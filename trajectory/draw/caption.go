@@ -166,7 +166,7 @@ func (c *caption) addAction(n trajectory.Node, add func(class, sign, s string, l
 	if sub, ok := n.Attributes["sub"]; ok {
 		notes = append(notes, fmt.Sprintf("sub-agent %v", sub))
 	}
-	noted := add("note", "", strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), ", "), 1)
+	hasNote := add("note", "", strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), ", "), 1)
 	arguments, result := text(n, trajectory.AttrArguments), ""
 	for _, k := range []string{trajectory.AttrResult, "outputs"} {
 		if v, ok := n.Attributes[k]; ok && result == "" {
@@ -177,7 +177,7 @@ func (c *caption) addAction(n trajectory.Node, add func(class, sign, s string, l
 	said = add("text", "", text(n, trajectory.AttrText), 1) || said
 	said = add("text", "", n.Description, 1) || said
 	said = add("result", "\u2192 ", fields(result), 1) || said
-	if !said && !noted {
+	if !said && !hasNote {
 		add("text", "", summary(n), 1)
 	}
 }

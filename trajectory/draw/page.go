@@ -217,20 +217,20 @@ func (d *drawing) lineBeside(p *panel, s segment, line *path) float64 {
 }
 
 // splitBridges sorts bridges by round: the first one into each, and those out of it.
-func splitBridges(rounds []round, bridges []trajectory.Edge) (arrivals []trajectory.Edge, leaves [][]trajectory.Edge) {
+func splitBridges(rounds []round, bridges []trajectory.Edge) (arrivals []trajectory.Edge, departures [][]trajectory.Edge) {
 	home := map[trajectory.ID]int{}
 	for i, r := range rounds {
 		for _, n := range r.nodes {
 			home[n.ID] = i
 		}
 	}
-	arrivals, leaves = make([]trajectory.Edge, len(rounds)), make([][]trajectory.Edge, len(rounds))
+	arrivals, departures = make([]trajectory.Edge, len(rounds)), make([][]trajectory.Edge, len(rounds))
 	for _, e := range bridges {
 		from, to := home[e.Source], home[e.Target]
 		if arrivals[to].Target == "" {
 			arrivals[to] = e
 		}
-		leaves[from] = append(leaves[from], e)
+		departures[from] = append(departures[from], e)
 	}
-	return arrivals, leaves
+	return arrivals, departures
 }

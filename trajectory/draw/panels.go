@@ -99,7 +99,7 @@ func layOutHeaders(shelf []*block, wide float64) float64 {
 
 // newPanels lays out a round, in several panels if it is long; leaves are the bridges out of it, and arrival is one
 // into it.
-func newPanels(r round, m activity, leaves []trajectory.Edge, arrival trajectory.Edge) []*panel {
+func newPanels(r round, m activity, departures []trajectory.Edge, arrival trajectory.Edge) []*panel {
 	f := toBlocks(r, m)
 	f.sizeCards()
 	pieces := f.splitPanels()
@@ -124,7 +124,7 @@ func newPanels(r round, m activity, leaves []trajectory.Edge, arrival trajectory
 	}
 	f.assignConnectors(panels, of, at)
 	f.connectArrival(panels, of, at, arrival)
-	f.connectLeaves(panels[len(panels)-1], of, at, leaves)
+	f.connectLeaves(panels[len(panels)-1], of, at, departures)
 	f.sizeCards()
 	for _, p := range panels {
 		p.layOut()

@@ -19,21 +19,21 @@ import (
 // hand makes a session by hand: a round after the other.
 type hand struct {
 	t       *testing.T
-	book    *trajectory.RecorderPool
+	pool    *trajectory.RecorderPool
 	r       *trajectory.Recorder
 	records []trajectory.Record
 }
 
 func byHand(t *testing.T) *hand {
 	t.Helper()
-	return &hand{t: t, book: trajectory.NewRecorderPool(nil, nil)}
+	return &hand{t: t, pool: trajectory.NewRecorderPool(nil, nil)}
 }
 
 // round begins a round; the one before is kept.
 func (h *hand) round(number int) {
 	h.t.Helper()
 	h.keep()
-	r, release, err := h.book.Open(h.t.Context(), trajectory.Key{Session: "late-suppliers", Round: number})
+	r, release, err := h.pool.Open(h.t.Context(), trajectory.Key{Session: "late-suppliers", Round: number})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -24,9 +24,9 @@ func SVG(g *trajectory.Graph) []byte {
 	rounds, bridges := split(g)
 	m := findActivity(g)
 	var panels []*panel
-	arrivals, leaves := splitBridges(rounds, bridges)
+	arrivals, departures := splitBridges(rounds, bridges)
 	for i, r := range rounds {
-		panels = append(panels, newPanels(r, m, leaves[i], arrivals[i])...)
+		panels = append(panels, newPanels(r, m, departures[i], arrivals[i])...)
 	}
 	p := arrange(panels)
 	d := &drawing{}

@@ -194,7 +194,7 @@ func TestLinksAreNotFollowedByADeletion(t *testing.T) {
 		if n != 0 {
 			t.Errorf("of %s %d rounds were deleted", user, n)
 		}
-		if told := err != nil; told != (user == "ann" || user == "dora") {
+		if failed := err != nil; failed != (user == "ann" || user == "dora") {
 			t.Errorf("the folder of %s: got %v", user, err)
 		}
 	}

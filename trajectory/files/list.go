@@ -70,28 +70,28 @@ func rounds(dir string) ([]trajectory.Key, error) {
 		return nil, err
 	}
 	var keys []trajectory.Key
-	var whose *trajectory.Key
+	var owner *trajectory.Key
 	var damaged error
 	for _, name := range names {
 		round, sub, meta, ok := parseName(name)
 		if !ok || !meta {
 			continue
 		}
-		if whose == nil {
+		if owner == nil {
 			switch k, err := keyIn(filepath.Join(dir, name)); {
 			case err != nil:
 				damaged = errors.Join(damaged, err)
 			case in(k, dir):
-				whose = &k
+				owner = &k
 			}
 		}
 		keys = append(keys, trajectory.Key{Round: round, Sub: sub})
 	}
-	if whose == nil {
+	if owner == nil {
 		return nil, damaged
 	}
 	for i := range keys {
-		keys[i].User, keys[i].Session = whose.User, whose.Session
+		keys[i].User, keys[i].Session = owner.User, owner.Session
 	}
 	return keys, nil
 }

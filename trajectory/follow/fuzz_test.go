@@ -131,9 +131,9 @@ func (s strangers) event() engine.Event {
 // heard has a follower read events, in commits of some, and returns what is wrong
 // with what it made.
 func heard(ctx context.Context, f *flow.Flow, types flow.Catalogue, events []engine.Event, per int) error {
-	book := trajectory.NewRecorderPool(nil, nil)
+	pool := trajectory.NewRecorderPool(nil, nil)
 	fo, err := follow.New(ctx, follow.Options{
-		Flow: f, Run: "r", Types: types, Recorders: book, Key: trajectory.Key{Session: "s", Round: 1},
+		Flow: f, Run: "r", Types: types, Recorders: pool, Key: trajectory.Key{Session: "s", Round: 1},
 		Agents: follow.NewAgents(follow.AgentsOf(f, nil)), Describe: func(tool string) string { return tool },
 	})
 	if err != nil {
@@ -158,7 +158,7 @@ func heard(ctx context.Context, f *flow.Flow, types flow.Catalogue, events []eng
 	if err := fo.Close(ctx); err != nil {
 		return err
 	}
-	if n := book.OpenCount(); n > 0 {
+	if n := pool.OpenCount(); n > 0 {
 		return fmt.Errorf("%d recorders are held", n)
 	}
 	return nil

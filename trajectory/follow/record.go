@@ -158,16 +158,16 @@ func (f *Follower) addMessages(at time.Time, w *nodeWork, s *agentRecorder, mess
 	if after == nil && s == f.main {
 		after = f.nextPredecessors(w)
 	}
-	told, err := s.recorder.AddMessages(trajectory.MessageOptions{By: f.attribution(w.path, ""), At: at, After: after, Attributes: w.attributes}, messages...)
+	added, err := s.recorder.AddMessages(trajectory.MessageOptions{By: f.attribution(w.path, ""), At: at, After: after, Attributes: w.attributes}, messages...)
 	if s == f.main {
-		w.ends = told.Ends
+		w.ends = added.Ends
 	} else {
-		w.agentEnds = told.Ends
+		w.agentEnds = added.Ends
 	}
 	if err != nil {
 		return err
 	}
-	w.calls = append(w.calls, told.Calls...)
+	w.calls = append(w.calls, added.Calls...)
 	for i, call := range w.calls {
 		result, ended := w.tools[i+1]
 		if !ended || w.declared[i+1] {

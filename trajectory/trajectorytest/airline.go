@@ -85,10 +85,10 @@ func Rounds(messages []convo.Message) [][]convo.Message {
 func Record(t *testing.T, s trajectory.Storage, session string, messages []convo.Message, check func(*trajectory.Recorder)) {
 	t.Helper()
 	at := time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
-	book := trajectory.NewRecorderPool(s, nil)
+	pool := trajectory.NewRecorderPool(s, nil)
 	for i, said := range Rounds(messages) {
 		k := trajectory.Key{User: "customer", Session: session, Round: i + 1}
-		r, release, err := book.Open(t.Context(), k)
+		r, release, err := pool.Open(t.Context(), k)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -237,8 +237,8 @@ func numbersContinue(t *testing.T, s trajectory.Storage) {
 		save(t, s, r)
 	}
 	c := &countingStorage{Storage: s}
-	book := trajectory.NewRecorderPool(c, nil)
-	r, release, err := book.Open(t.Context(), key("ann", "s1", rounds+1, 0))
+	pool := trajectory.NewRecorderPool(c, nil)
+	r, release, err := pool.Open(t.Context(), key("ann", "s1", rounds+1, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func numbersContinue(t *testing.T, s trajectory.Storage) {
 	if c.looks > 2 || c.loads > 3 {
 		t.Errorf("to open it took %d looks and %d loads", c.looks, c.loads)
 	}
-	r, release, err = book.Open(t.Context(), key("ann", "s1", 7, 0))
+	r, release, err = pool.Open(t.Context(), key("ann", "s1", 7, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

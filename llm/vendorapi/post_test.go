@@ -1,4 +1,4 @@
-package wire_test
+package vendorapi_test
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 
 	"github.com/weir-run/weir/internal/httpcall"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // heard records what a reader is given.
@@ -66,9 +66,9 @@ func (a *answers) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: a.status, Header: a.header, Body: io.NopCloser(a.body), Request: req}, nil
 }
 
-func (a *answers) endpoint() *wire.Endpoint {
-	return &wire.Endpoint{
-		Client: wire.Client(&http.Client{Transport: a}),
+func (a *answers) endpoint() *vendorapi.Endpoint {
+	return &vendorapi.Endpoint{
+		Client: vendorapi.Client(&http.Client{Transport: a}),
 		Sign:   func(h http.Header) { h.Set("X-Key", key) },
 		Refused: func(status int, header http.Header, body []byte) *llm.Error {
 			return &llm.Error{Code: "refused", Status: status, RetryAfter: httpcall.RetryAfter(header), Message: string(body)}
@@ -273,11 +273,11 @@ func TestARedirectIsARefusal(t *testing.T) {
 
 func TestRequestBodyIsSentUnchanged(t *testing.T) {
 	t.Parallel()
-	body, err := wire.Encode(map[string]any{"a": "<b> & é", "n": json.Number("9007199254740993"), "r": json.RawMessage(`{"b": "<", "a":1e2}`)})
+	body, err := vendorapi.Encode(map[string]any{"a": "<b> & é", "n": json.Number("9007199254740993"), "r": json.RawMessage(`{"b": "<", "a":1e2}`)})
 	if want := `{"a":"<b> & é","n":9007199254740993,"r":{"b":"<","a":1e2}}`; err != nil || string(body) != want {
 		t.Errorf("%s, %v, want %s", body, err, want)
 	}
-	if _, err := wire.Encode(func() {}); err == nil {
+	if _, err := vendorapi.Encode(func() {}); err == nil {
 		t.Error("a function was written")
 	}
 }

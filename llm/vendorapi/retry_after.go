@@ -1,4 +1,4 @@
-package wire
+package vendorapi
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package wire
+package vendorapi
 
 import (
 	"context"
@@ -116,9 +116,9 @@ func mayHaveReachedServer(err error) bool {
 
 // scrubbed returns the text of e without the key and within the length limit.
 func (s ErrorFormatter) scrubbed(e *llm.Error) *llm.Error {
-	told := *e
-	told.Message = s.truncate(e.Message, maxError)
-	return &told
+	short := *e
+	short.Message = s.truncate(e.Message, maxError)
+	return &short
 }
 
 // CodeOfStatus returns the code for an answer's status, 0 inside a stream, and whether a retry may succeed.

@@ -1,4 +1,4 @@
-package wire_test
+package vendorapi_test
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
-func speaker() wire.ErrorFormatter {
-	return wire.ErrorFormatter{Name: "acme", Scrub: wire.Scrubber(key)}
+func speaker() vendorapi.ErrorFormatter {
+	return vendorapi.ErrorFormatter{Name: "acme", Scrub: vendorapi.Scrubber(key)}
 }
 
 func TestErrorNamesProviderRequestAndCause(t *testing.T) {
@@ -63,7 +63,7 @@ func TestFailureHasACodeOrIsTheErrorOfTheContext(t *testing.T) {
 
 func TestAnAnswerHasABound(t *testing.T) {
 	t.Parallel()
-	n, err := io.Copy(io.Discard, wire.LimitBody(t.Context(), io.NopCloser(endless{})))
+	n, err := io.Copy(io.Discard, vendorapi.LimitBody(t.Context(), io.NopCloser(endless{})))
 	if n != 128<<20 || err == nil {
 		t.Errorf("%d bytes were read, then %v", n, err)
 	}
@@ -78,12 +78,12 @@ func (endless) Read(to []byte) (int, error) { return len(to), nil }
 func TestAClientIsNotChangedAndFollowsWhatItSays(t *testing.T) {
 	t.Parallel()
 	given := &http.Client{}
-	if c := wire.Client(given); given.CheckRedirect != nil || c.CheckRedirect == nil {
+	if c := vendorapi.Client(given); given.CheckRedirect != nil || c.CheckRedirect == nil {
 		t.Errorf("the client that was given is changed, or its copy follows redirects")
 	}
 	stop := errors.New("stop")
 	given.CheckRedirect = func(*http.Request, []*http.Request) error { return stop }
-	if err := wire.Client(given).CheckRedirect(nil, nil); !errors.Is(err, stop) {
+	if err := vendorapi.Client(given).CheckRedirect(nil, nil); !errors.Is(err, stop) {
 		t.Errorf("a client's own rule became %v", err)
 	}
 }

@@ -1,7 +1,7 @@
-// Package wire is shared by the providers of vendors with JSON APIs over HTTP. It sends a request, reads the
+// Package vendorapi is shared by the providers of vendors with JSON APIs over HTTP. It sends a request, reads the
 // server-sent events of the answer, reads error responses and the wait that they request, and reports failures
 // without the API key. It must not know any vendor or the format of any request or answer. It does not retry.
-package wire
+package vendorapi
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package wire_test
+package vendorapi_test
 
 import (
 	"encoding/base64"
@@ -10,14 +10,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 const key = "sk-proj-Ab12Cd34/Ef56+Gh78=Ij90"
 
 func TestSecretIsRemovedFromTextAndTheRestStays(t *testing.T) {
 	t.Parallel()
-	scrub := wire.Scrubber(key)
+	scrub := vendorapi.Scrubber(key)
 	for text, want := range map[string]string{
 		"":                                 "",
 		"Nothing of it: 100% \\n sk-other": "Nothing of it: 100% \\n sk-other",
@@ -45,7 +45,7 @@ func TestAShortKeyIsTakenOutWholeAndAVeryShortOneIsNoSecret(t *testing.T) {
 		{"abc", "abc", "abc"},
 		{"", "any", "any"},
 	} {
-		if got := wire.Scrubber(c.key)(c.text); got != c.want {
+		if got := vendorapi.Scrubber(c.key)(c.text); got != c.want {
 			t.Errorf("%q without %q is %q, want %q", c.text, c.key, got, c.want)
 		}
 	}
@@ -68,7 +68,7 @@ func TestNoPieceOfAnyKeyIsLeft(t *testing.T) {
 		whole := before + form + after
 		from := rapid.IntRange(0, len(whole)).Draw(t, "from")
 		text := whole[from:rapid.IntRange(from, len(whole)).Draw(t, "to")]
-		scrub := wire.Scrubber(key)
+		scrub := vendorapi.Scrubber(key)
 		got := scrub(text)
 		for i := range len(key) - 7 {
 			if piece := key[i : i+8]; strings.Contains(got, piece) {
@@ -87,7 +87,7 @@ func TestNoPieceOfAnyKeyIsLeft(t *testing.T) {
 func FuzzScrubber(f *testing.F) {
 	f.Add("The key " + key + " and %73k%2Dproj-Ab12 \\u0073k-proj-Ab12")
 	f.Fuzz(func(t *testing.T, text string) {
-		got := wire.Scrubber(key)(text)
+		got := vendorapi.Scrubber(key)(text)
 		for i := range len(key) - 7 {
 			if strings.Contains(got, key[i:i+8]) {
 				t.Fatalf("a piece is left of %q: %q", text, got)
