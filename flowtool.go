@@ -8,14 +8,16 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/tool"
 )
 
 // FlowTool is a flow that models may call as a tool. A call is a run of its own,
 // with its own history. Its inputs are the arguments, and the model gets its
 // outputs. The run's id follows from the call's key, so that a call that
-// is repeated after a crash continues the run that it started. A flow that asks a
-// person something cannot be answered and is cancelled.
+// is repeated after a crash continues the run that it started. A flow that a model calls
+// cannot ask a person anything; it is cancelled. A node of type tool runs the flow as a node of
+// type flow does, with isolation: fresh, and the questions are those of the caller.
 type FlowTool struct {
 	// Name is what the model calls; "" is the flow's name.
 	Name string
@@ -61,7 +63,8 @@ func (w *Weir) flowTools(list []FlowTool) ([]*Tool, error) {
 		t.Timeout = -1 // the flow's nodes have their own
 		// A repeated call joins the run that the first began.
 		t.ReadOnly, t.Origin = true, "flow:"+ft.Flow.Fingerprint()
-		t.Approve, t.MaxOutput = ft.Approve, ft.MaxOutput
+		t.Approve, t.MaxOutput, t.Flow = ft.Approve, ft.MaxOutput, ft.Flow.Fingerprint()
+		w.toolFlows[t.Name] = ft
 		out = append(out, t)
 	}
 	return out, nil
@@ -135,6 +138,18 @@ func (w *Weir) callFlow(f *Flow, model string) func(context.Context, tool.Call, 
 		}
 		return "", fmt.Errorf("the flow %s ended %s (run %s)", f.Name, r.Status, r.Run)
 	}
+}
+
+// flowOfTool returns the program of a flow that is offered as a tool, and its model. The flow
+// is stored, so that any process can continue a run of it.
+func (w *Weir) flowOfTool(ctx context.Context, name string) (*runner.Program, string, error) {
+	t := w.tools.Get(name)
+	if t == nil || w.toolFlows[t.Name].Flow == nil {
+		return nil, "", fmt.Errorf("the tool %s is no flow", name)
+	}
+	ft := w.toolFlows[t.Name]
+	p, err := w.program(ctx, ft.Flow)
+	return p, ft.Model, err
 }
 
 // outputText is the result of a flow for a model: a single text as it

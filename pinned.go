@@ -32,10 +32,10 @@ func (w *Weir) checkBranchTools(f *Flow) error {
 	for _, used := range f.Dependencies() {
 		for _, b := range runner.BranchTools(&used.Graph) {
 			for _, name := range b.Names {
-				if t := w.tools.Get(name); t != nil && !t.ReadOnly {
+				if what := w.toolActs(name); what != "" {
 					problems = append(problems, flow.Problem{
 						Pos: b.Node.Pos, Code: engine.CodeRaceEffect,
-						Message: fmt.Sprintf("the tool %s, which a branch of %s names, is not read-only; what it changes stays changed if another branch wins", name, b.Node.ID),
+						Message: fmt.Sprintf("the tool %s, which a branch of %s names, %s; what it changes stays changed if another branch wins", name, b.Node.ID, what),
 						Hint:    "use only read-only tools in branches, or set " + flow.AllowEffects + ": true",
 					})
 				}
@@ -46,4 +46,21 @@ func (w *Weir) checkBranchTools(f *Flow) error {
 		return &flow.Invalid{Problems: problems}
 	}
 	return nil
+}
+
+// toolActs says why calls of a tool may change something outside the run; "" if they cannot.
+func (w *Weir) toolActs(name string) string {
+	t := w.tools.Get(name)
+	switch {
+	case t == nil:
+		return ""
+	case t.Flow != "":
+		if path := flow.ActsOutside(w.toolFlows[t.Name].Flow, w.catalogue); path != "" {
+			return "runs a flow whose node " + path + " may act outside the run"
+		}
+		return ""
+	case !t.ReadOnly:
+		return "is not read-only"
+	}
+	return ""
 }

@@ -148,7 +148,8 @@ type Weir struct {
 	tools       *tool.Set
 	logger      *slog.Logger
 	models      *llm.Catalogue
-	customTypes map[string]bool // node types beside the built-in ones
+	customTypes map[string]bool     // node types beside the built-in ones
+	toolFlows   map[string]FlowTool // flows that are offered as tools, by the tool's name
 	sessions    *session.Manager
 	// providers are the names of those that are configured; replays, that one answers for
 	// all.
@@ -193,6 +194,7 @@ func Open(o Options) (*Weir, error) {
 		o.Secrets = func(name string) (string, bool) { return os.LookupEnv("WEIR_SECRET_" + name) }
 	}
 	w := &Weir{store: store.Complete(o.Store), catalogue: c, logger: o.Logger, models: o.Models, customTypes: make(map[string]bool), programs: make(map[string]*runner.Program), recordedPrograms: make(map[string]*runner.Program)}
+	w.toolFlows = make(map[string]FlowTool, len(o.Flows))
 	w.secret, w.replays, w.providers = o.Secrets, o.Replay != nil, make(map[string]bool, len(o.Providers))
 	for name := range o.Providers {
 		w.providers[name] = true
@@ -222,6 +224,9 @@ func Open(o Options) (*Weir, error) {
 	}
 	w.trajectories, ro.Trajectories = w.newTrajectories(o.Trajectories)
 	ro.Flow, ro.RecordedProgram = w.programByFingerprint, w.recordedProgramOf
+	if len(w.toolFlows) > 0 {
+		ro.ToolFlow = w.flowOfTool
+	}
 	ro.Specs = func(ctx context.Context, digest string) (*flow.Specs, error) {
 		return history.StoredSpecs(ctx, o.Store, digest)
 	}

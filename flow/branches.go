@@ -103,7 +103,7 @@ func (s *scope) checkBranchEffects(it *nodeDraft) {
 	}
 	for i := range it.node.Branches {
 		b := &it.node.Branches[i]
-		if path := s.actsOutside(&b.Graph, nil); path != "" {
+		if path := actsOutside(s.l.cat, &b.Graph, nil); path != "" {
 			s.l.reportAt(it.val.get("with").get(branchesKey).get(b.Name), CodeRaceEffect,
 				fmt.Sprintf("the node %s of the branch %s may change something outside the run, which stays changed if another branch of %s wins", path, b.Name, it.node.ID),
 				"move the node behind "+it.node.ID+", or set "+AllowEffects+": true")
@@ -111,15 +111,17 @@ func (s *scope) checkBranchEffects(it *nodeDraft) {
 	}
 }
 
-// actsOutside returns the path of a node of the graph, or of the flows that its nodes run,
-// that may change something outside the run; "" if there is none.
-func (s *scope) actsOutside(g *Graph, seen []*Flow) string {
+// ActsOutside returns the path of a node of the flow, or of the flows that it runs, that may
+// change something outside the run; "" if there is none.
+func ActsOutside(f *Flow, types Catalogue) string { return actsOutside(types, &f.Graph, nil) }
+
+func actsOutside(types Catalogue, g *Graph, seen []*Flow) string {
 	for _, n := range g.Nodes {
-		if sp := s.l.cat.Lookup(n.Type); sp != nil && sp.actsOutside(n.With) {
+		if sp := types.Lookup(n.Type); sp != nil && sp.actsOutside(n.With) {
 			return n.ID
 		}
 		if n.Body != nil {
-			if inner := s.actsOutside(n.Body, seen); inner != "" {
+			if inner := actsOutside(types, n.Body, seen); inner != "" {
 				return n.ID + "/" + inner
 			}
 		}
@@ -127,7 +129,7 @@ func (s *scope) actsOutside(g *Graph, seen []*Flow) string {
 			if slices.Contains(seen, used) {
 				continue
 			}
-			if inner := s.actsOutside(&used.Graph, append(seen, used)); inner != "" {
+			if inner := actsOutside(types, &used.Graph, append(seen, used)); inner != "" {
 				return n.ID + ">" + inner
 			}
 		}

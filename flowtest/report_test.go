@@ -228,6 +228,11 @@ tests:
     tools: {look: {approve: always, result: seen}, find: nothing}
     answers: {ask: approve}
     expect: {questions: [{kind: approval}], toolCalls: [look]}
+  - name: a tool asks a person
+    script: [{calls: look}, Done.]
+    tools: {look: {asks: {who: Who?, where: {prompt: Where?, schema: {type: object, properties: {row: {type: integer}}}}}, result: seen}, find: nothing}
+    answers: {"ask:input.1.1.1#1": Ada, ask: {row: 2}}
+    expect: {questions: [{kind: input}, {kind: input}], toolCalls: [look], messages: {$subset: [{tool: seen}]}}
 `)
 	fails(t, flowtest.Failed, flow, `
 tests:

@@ -30,6 +30,7 @@ type toolResult struct {
 	when *flow.FileValue // the required arguments; nil matches any
 	text string
 	fail bool
+	asks []tool.Question // that a person answers before the result
 }
 
 // toolMocks reads `tools`.
@@ -62,7 +63,7 @@ func (r *fileReader) toolMock(m *toolMock, d *flow.FileValue) {
 	described := d.IsObject() && (d.Get("results") != nil || d.Get("description") != nil || d.Get("parameters") != nil ||
 		d.Get("approve") != nil || d.Get("ends") != nil || d.Get("readOnly") != nil)
 	if described {
-		r.object(d, "a tool", "description", "parameters", "approve", "ends", "readOnly", "result", "error", "results")
+		r.object(d, "a tool", "description", "parameters", "approve", "ends", "readOnly", "result", "error", "asks", "results")
 		m.spec.Description = r.text(d.Get("description"), "description")
 		m.spec.EndsTurn = r.flag(d.Get("ends"), "ends")
 		m.spec.Approve = tool.Approval(r.text(d.Get("approve"), "approve"))
@@ -96,9 +97,9 @@ func (r *fileReader) toolResult(d *flow.FileValue, checked bool) toolResult {
 		return toolResult{text: textOf(d.Value())}
 	}
 	if !checked {
-		r.object(d, "the result of a tool", "result", "error", "when")
+		r.object(d, "the result of a tool", "result", "error", "when", "asks")
 	}
-	out := toolResult{when: d.Get("when")}
+	out := toolResult{when: d.Get("when"), asks: r.toolQuestions(d.Get("asks"))}
 	if out.when != nil {
 		r.checkExpected(out.when)
 	}
@@ -109,6 +110,33 @@ func (r *fileReader) toolResult(d *flow.FileValue, checked bool) toolResult {
 		out.text = textOf(d.Get("result").Value())
 	default:
 		r.reportAt(d, "the result of a tool has result or error")
+	}
+	return out
+}
+
+// toolQuestions reads the questions of a tool to a person: {NAME: {prompt, schema}}, or {NAME: PROMPT}.
+func (r *fileReader) toolQuestions(d *flow.FileValue) []tool.Question {
+	if d == nil {
+		return nil
+	}
+	var out []tool.Question
+	for _, e := range d.Entries() {
+		q := tool.Question{Name: e.Key}
+		if e.Value.IsObject() {
+			r.object(e.Value, "a question of a tool", "prompt", "schema")
+			q.Prompt = r.text(e.Value.Get("prompt"), "prompt")
+			if form := e.Value.Get("schema"); form != nil {
+				if q.Schema, _ = form.Value().(map[string]any); q.Schema == nil {
+					r.reportAt(form, "schema must be a JSON Schema, an object; got %s", show(form))
+				}
+			}
+		} else {
+			q.Prompt = r.text(e.Value, e.Key)
+		}
+		out = append(out, q)
+	}
+	if err := (&tool.InputRequired{Questions: out}).Check(); err != nil {
+		r.reportAt(d, "asks: %v", err)
 	}
 	return out
 }
@@ -152,6 +180,9 @@ func (m *toolMock) tool(b *toolRecorder) *weir.Tool {
 	var mu sync.Mutex
 	used := make([]bool, len(m.results))
 	t.Call = func(_ context.Context, c tool.Call) (string, error) {
+		if c.Input != nil { // the call that asked was recorded
+			return m.resultAfter(c.Input)
+		}
 		var arguments any = c.Arguments
 		if v, err := engine.ParseValue([]byte(c.Arguments)); err == nil {
 			arguments = v
@@ -164,12 +195,28 @@ func (m *toolMock) tool(b *toolRecorder) *weir.Tool {
 			return "", err
 		}
 		used[i] = true
-		if m.results[i].fail {
-			return "", errors.New(m.results[i].text)
+		if asks := m.results[i].asks; asks != nil {
+			return "", &tool.InputRequired{State: strconv.Itoa(i), Questions: asks}
 		}
-		return m.results[i].text, nil
+		return m.results[i].outcome()
 	}
 	return &t
+}
+
+// resultAfter returns the result of a call that a person has given its input for.
+func (m *toolMock) resultAfter(in *tool.Input) (string, error) {
+	i, err := strconv.Atoi(in.State)
+	if err != nil || i < 0 || i >= len(m.results) {
+		return "", fmt.Errorf("the test has no result for tool %s after the answers", m.spec.Name)
+	}
+	return m.results[i].outcome()
+}
+
+func (t *toolResult) outcome() (string, error) {
+	if t.fail {
+		return "", errors.New(t.text)
+	}
+	return t.text, nil
 }
 
 // pick returns the result of a call: the first unused one that matches the arguments, otherwise the last one that

@@ -17,7 +17,10 @@ type Children interface {
 type Child struct {
 	// Flow is the reference in the node's settings; the flow itself is pinned by the flow
 	// of the run.
-	Flow          string
+	Flow string
+	// Tool is the name of the tool whose flow is run instead of Flow. The run pins its
+	// definition, as that of every tool.
+	Tool          string
 	Inputs, State engine.Values
 	// Isolation is "fresh" (an empty main context), "fork" (the child sees the history of
 	// the node's context and writes to its own) or "share" (messages added to the child's

@@ -161,8 +161,8 @@ type Effect struct {
 	// Index is the ordinal for parallel effects, from 1: their position in the request,
 	// never their order of arrival. 0 takes the next ordinal.
 	Index int
-	// Try repeats the newest effect of the name by other means, from 2: the key is
-	// run/path/name#ordinal.try. 0 and 1 take the next ordinal.
+	// Try repeats the effect of the Index, or else the newest effect of the name, by other
+	// means, from 2: the key is run/path/name#ordinal.try. 0 and 1 take the next ordinal.
 	Try int
 	// Request identifies the request; its digest is compared on re-entry.
 	Request engine.Value

@@ -3,6 +3,8 @@ package node
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/weir-run/weir/convo"
@@ -31,6 +33,9 @@ type DirectResult struct {
 // CallTool calls a tool as the effect "tool". If the tool requires it, a person approves the
 // call before the effect starts, and again after the tool or the arguments have changed.
 //
+// A tool that is a flow runs as a child run, whose questions surface and whose failure is the
+// error. It is no effect.
+//
 // The errors are: tool_refused for a call that a person refused; tool_error for an error
 // that the tool reports; effect_outcome_unknown as the policy of the tool says (see
 // tool.Tool.UnknownPolicy). The node's `retry` repeats a call only if the tool is read-only
@@ -38,7 +43,11 @@ type DirectResult struct {
 func (c *Ctx) CallTool(d DirectCall) (DirectResult, error) {
 	h, own := c.LLMHost().(toolHost), &directCall{} //nolint:forcetypeassert // LLMHostAs returns one
 	h.byNode, h.direct = true, own
-	r, err := h.ToolCall(max(d.Index, 1), d.Tool, convo.Call{Name: d.Tool.Name, Arguments: d.Arguments})
+	call := convo.Call{Name: d.Tool.Name, Arguments: d.Arguments}
+	if d.Tool.Flow != "" {
+		return c.callFlowTool(h, max(d.Index, 1), d.Tool, call)
+	}
+	r, err := h.ToolCall(max(d.Index, 1), d.Tool, call)
 	if err != nil {
 		return DirectResult{}, err
 	}
@@ -46,6 +55,49 @@ func (c *Ctx) CallTool(d DirectCall) (DirectResult, error) {
 		return DirectResult{}, &engine.Error{Code: engine.CodeToolRefused, Message: r.Text, Permanent: true, NoRetry: true}
 	}
 	return DirectResult{Text: r.Text, Value: own.value, Approval: r.Metadata}, nil
+}
+
+// callFlowTool runs the flow of a tool as a child run, once it is approved.
+func (c *Ctx) callFlowTool(h toolHost, index int, t *tool.Tool, call convo.Call) (DirectResult, error) {
+	approved := h.gate.check(index, t, call, true)
+	if approved.err != nil {
+		return DirectResult{}, approved.err
+	}
+	if approved.refusal != "" {
+		return DirectResult{}, &engine.Error{Code: engine.CodeToolRefused, Message: approved.refusal, Permanent: true, NoRetry: true}
+	}
+	v, err := engine.ParseValue([]byte(call.Arguments))
+	arguments, ok := v.(map[string]any)
+	if err != nil || !ok {
+		return DirectResult{}, &engine.Error{Code: engine.CodeInput, Permanent: true, Message: "the arguments of tool " + t.Name + " are no object"}
+	}
+	child := Child{Tool: t.DisplayName(), Isolation: "fresh"}
+	for _, name := range slices.Sorted(maps.Keys(arguments)) {
+		child.Inputs = append(child.Inputs, engine.Named{Name: name, Value: arguments[name]})
+	}
+	r, err := c.Child(fmt.Sprintf("tool%d", index), child)
+	if err != nil {
+		return DirectResult{}, err
+	}
+	c.Meta("run", r.Run)
+	if r.Error != nil {
+		return DirectResult{}, r.Error
+	}
+	text, value, err := flowResult(r.Outputs)
+	return DirectResult{Text: tool.Cut(tool.Clean(text), t.OutputLimit()), Value: value, Approval: approved.note}, err
+}
+
+// flowResult returns the outputs of a flow: a single text as it is, without a value, and
+// anything else as an object and its JSON.
+func flowResult(outputs engine.Values) (string, engine.Value, error) {
+	if len(outputs) == 1 {
+		if s, ok := outputs[0].Value.(string); ok {
+			return s, nil, nil
+		}
+	}
+	v := outputs.Map()
+	b, err := engine.AppendValue(nil, v)
+	return string(b), v, err
 }
 
 // directCall is the part of a DirectCall that is not a model's call.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/tool"
 )
@@ -59,41 +60,81 @@ func unknownPolicy(t *tool.Tool) UnknownPolicy {
 	return UnknownAsk
 }
 
-// call makes a call that requires no approval, or has it.
+// call makes a call that requires no approval, or has it. A tool that requires input is
+// called again with a person's answers, as an effect of its own.
 func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
+	var given *tool.Input
+	for round := 1; ; round++ {
+		v, err := h.effect(index, round, t, call, given)
+		if err != nil {
+			return llm.ToolResult{}, err
+		}
+		need, err := readRequiredInput(v)
+		if err != nil {
+			return llm.ToolResult{}, fmt.Errorf("read the questions of tool %s: %w", t.Name, err)
+		}
+		if need == nil {
+			return h.result(t, v)
+		}
+		if given, err = h.askInput(index, round, t, call, need); err != nil {
+			return llm.ToolResult{}, err
+		}
+	}
+}
+
+// effect makes a call once, or returns its recorded result.
+func (h toolHost) effect(index, round int, t *tool.Tool, call convo.Call, given *tool.Input) (engine.Value, error) {
 	returned := &returnedValue{limit: t.OutputLimit()}
-	v, err := h.c.Do(Effect{
-		Name: h.prefix + "tool", Index: index, Request: []any{t.Name, call.Arguments}, Unknown: unknownPolicy(t), ReadOnly: t.ReadOnly,
+	request := []any{t.Name, call.Arguments}
+	if given != nil {
+		in, err := engine.Normalize(given)
+		if err != nil {
+			return nil, fmt.Errorf("the answers for tool %s: %w", t.Name, err)
+		}
+		request = append(request, in)
+	}
+	return h.c.Do(Effect{
+		Name: h.prefix + "tool", Index: index, Try: round, Request: request, Unknown: unknownPolicy(t), ReadOnly: t.ReadOnly,
 		Uses: Use{UseTool, cmp.Or(t.Alias, t.Name)},
 		Do: func(ctx context.Context, key string) (Outcome, error) {
 			made := &declaredArtifacts{}
-			c := tool.Call{Key: key, Arguments: call.Arguments, Caller: h.c.caller(), OnDeclare: made.add}
+			c := tool.Call{Key: key, Arguments: call.Arguments, Caller: h.c.caller(), OnDeclare: made.add, Input: given}
 			if h.direct != nil {
 				c.Caller.Node, c.OnValue = true, returned.set
 			}
 			text, err := t.Run(ctx, c)
+			if err != nil && ctx.Err() == nil && round <= tool.MaxInputRounds {
+				var asks map[string]any
+				if asks, err = inputRequired(t, err); err == nil {
+					return Outcome{Value: made.addTo(asks)}, nil
+				}
+			}
 			if err == nil && h.direct != nil {
 				return Outcome{Value: made.addTo(returned.addTo(map[string]any{"text": text}))}, nil
 			}
 			if err == nil {
 				return Outcome{Value: made.addTo(map[string]any{"text": text})}, nil
 			}
-			// An interrupted call has no result, whatever its error says: its outcome is unknown.
-			if ctx.Err() != nil {
-				return Outcome{}, err
-			}
-			if h.direct != nil {
-				return h.direct.failed(t, err)
-			}
-			if h.insist {
-				return Outcome{}, toolFailed(t, err.Error())
-			}
-			return Outcome{Value: made.addTo(map[string]any{"text": err.Error(), "failed": true})}, nil
+			return h.failed(ctx, t, made, err)
 		},
 	})
-	if err != nil {
-		return llm.ToolResult{}, err
+}
+
+// failed returns the outcome of a call that ended with an error.
+func (h toolHost) failed(ctx context.Context, t *tool.Tool, made *declaredArtifacts, err error) (Outcome, error) {
+	switch {
+	case ctx.Err() != nil: // an interrupted call has no result, whatever its error says: its outcome is unknown
+		return Outcome{}, err
+	case h.direct != nil:
+		return h.direct.failed(t, err)
+	case h.insist:
+		return Outcome{}, toolFailed(t, err.Error())
 	}
+	return Outcome{Value: made.addTo(map[string]any{"text": err.Error(), "failed": true})}, nil
+}
+
+// result reads the recorded result of a completed call.
+func (h toolHost) result(t *tool.Tool, v engine.Value) (llm.ToolResult, error) {
 	var answer struct {
 		Text   string `json:"text"`
 		Failed bool   `json:"failed"`

@@ -51,7 +51,7 @@ type attempt struct {
 	contexts       []convo.Context   // snapshots, as Entry.Contexts
 	accounts       []string          // the budgets that bind it
 	usage          engine.Usage      // of the run at the start of the entry
-	mainSettings   convo.Settings    // of the main context, for a node that runs a flow
+	mainSettings   convo.Settings    // of the main context, for a node that may run a flow
 	inspection     *promptInspection // set for an attempt that is only inspected
 	effects        map[string]*engine.EffectCompleted
 	startedEffects map[string]*engine.EffectStarted
@@ -104,7 +104,7 @@ func (m *machine) initAttempt(a *attempt, e engine.Entry, h *preparedNode) {
 	if bound := m.run.Accounts(e.Path); bound != nil {
 		a.accounts = m.ledger.register(bound)
 	}
-	if e.Plan.Def.Uses != nil {
+	if e.Plan.Def.Uses != nil || m.services.toolFlow != nil {
 		a.mainSettings = m.contexts[engine.MainContext].Settings
 	}
 	for _, id := range e.Contexts {

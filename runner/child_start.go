@@ -97,13 +97,9 @@ func (a *attempt) childReport(id string) *engine.ChildReported {
 // childStart returns the start of a child run. It returns the errors that prevent the start, before anything of the
 // child is stored.
 func (a *attempt) childStart(id string, c node.Child) (*engine.ChildStart, error) {
-	f := a.m.program.Flow.UsedFlow(c.Flow)
-	if f == nil {
-		return nil, &engine.Error{
-			Code: engine.CodeChildFlow, Permanent: true,
-			Message: fmt.Sprintf("the flow %q is none that this flow uses", c.Flow),
-			Hint:    "the setting `flow` of a node names it, and loading the flow finds it",
-		}
+	f, model, err := a.childFlow(c)
+	if err != nil {
+		return nil, err
 	}
 	most := a.m.services.maxDepth
 	if most <= 0 {
@@ -120,7 +116,7 @@ func (a *attempt) childStart(id string, c node.Child) (*engine.ChildStart, error
 	if err != nil {
 		return nil, &engine.Error{Code: engine.CodeInput, Permanent: true, Message: "state " + err.Error()}
 	}
-	main, err := a.childMain(f, c.Isolation)
+	main, err := a.childMain(f, c.Isolation, model)
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +124,32 @@ func (a *attempt) childStart(id string, c node.Child) (*engine.ChildStart, error
 		Run: childRunID(a.m.run.ID, id), Fingerprint: f.Fingerprint(),
 		Inputs: inputs, State: state, Isolation: c.Isolation, Main: main,
 	}, nil
+}
+
+// childFlow returns the flow of a child run, and the model that replaces the flow's.
+func (a *attempt) childFlow(c node.Child) (f *flow.Flow, model string, err error) {
+	if c.Tool == "" {
+		if f = a.m.program.Flow.UsedFlow(c.Flow); f == nil {
+			return nil, "", &engine.Error{
+				Code: engine.CodeChildFlow, Permanent: true,
+				Message: fmt.Sprintf("the flow %q is none that this flow uses", c.Flow),
+				Hint:    "the setting `flow` of a node names it, and loading the flow finds it",
+			}
+		}
+		return f, "", nil
+	}
+	use := node.Use{Kind: node.UseTool, Name: c.Tool}
+	if !a.grants().Allows(use) {
+		return nil, "", NotGranted(use)
+	}
+	if a.m.services.toolFlow == nil {
+		return nil, "", &engine.Error{Code: engine.CodeChildFlow, Permanent: true, Message: "this process offers no flow as the tool " + c.Tool}
+	}
+	p, model, err := a.m.services.toolFlow(a.ctx, c.Tool)
+	if err != nil {
+		return nil, "", &engine.Error{Code: engine.CodeChildFlow, Permanent: true, Message: fmt.Sprintf("the flow of the tool %s: %v", c.Tool, err)}
+	}
+	return p.Flow, model, nil
 }
 
 func normalValues(vs engine.Values) (engine.Values, error) {
@@ -142,9 +164,12 @@ func normalValues(vs engine.Values) (engine.Values, error) {
 	return out, nil
 }
 
-// childMain creates the child's main context. A flow that names no model uses the node's.
-func (a *attempt) childMain(f *flow.Flow, isolation string) (engine.ContextChange, error) {
+// childMain creates the child's main context. A flow that names no model uses the node's; model, if set, replaces both.
+func (a *attempt) childMain(f *flow.Flow, isolation, model string) (engine.ContextChange, error) {
 	s := SettingsOf(f)
+	if model != "" {
+		s.Provider, s.Model = SplitModel(model)
+	}
 	body := &convo.Change{Create: true, Kind: convo.Main, Settings: &s}
 	main := engine.ContextChange{ID: engine.MainContext, Create: true, Body: body}
 	if len(a.contexts) == 0 {

@@ -195,6 +195,9 @@ func (a *attempt) callEffect(e node.Effect, key string) (node.Outcome, error) {
 // effectKey returns the key of an effect. The ordinals of answers that ended an earlier attempt are skipped.
 func (a *attempt) effectKey(e node.Effect) string {
 	prefix := a.Path + "/" + e.Name + "#"
+	if e.Index > 0 && e.Try > 1 {
+		return prefix + strconv.Itoa(e.Index) + "." + strconv.Itoa(e.Try)
+	}
 	if e.Index > 0 {
 		return prefix + strconv.Itoa(e.Index)
 	}

@@ -30,6 +30,10 @@ type Options struct {
 	Poll time.Duration
 	// Flow returns the program of a sub-flow by fingerprint; it may be nil if no flow uses another.
 	Flow func(ctx context.Context, fingerprint string) (*Program, error)
+	// ToolFlow returns the program of a flow that is offered as a tool, and the model that
+	// replaces the flow's, "" for none. It may be nil if no flow is. What it returns, Flow
+	// finds in any process.
+	ToolFlow func(ctx context.Context, tool string) (p *Program, model string, err error)
 	// RecordedProgram returns a program for reading and stopping a run whose own program this process does not have:
 	// see NewRecordedProgram. nil returns none.
 	RecordedProgram func(ctx context.Context, run string) (*Program, error)
@@ -99,7 +103,7 @@ func NewLocal(o Options) *Local {
 		clock: clock{skip: o.Skip},
 	}
 	l.drain.Store(int64(o.Drain))
-	l.o.Services.maxDepth = o.MaxDepth
+	l.o.Services.maxDepth, l.o.Services.toolFlow = o.MaxDepth, o.ToolFlow
 	l.o.Services.history = func(run string) convo.Source { return &messageSource{l.store, run} }
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.workers = newWorkers(l.ctx.Done())

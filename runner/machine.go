@@ -32,7 +32,9 @@ type Services struct {
 	// It is asked before each effect that uses something outside the run.
 	Grants func(ctx context.Context, fingerprint string) (*Grants, error)
 
-	maxDepth int                           // of child runs; 0 means MaxDepth
+	maxDepth int // of child runs; 0 means MaxDepth
+	// toolFlow is Options.ToolFlow.
+	toolFlow func(ctx context.Context, tool string) (*Program, string, error)
 	history  func(run string) convo.Source // the messages of a run's contexts
 }
 

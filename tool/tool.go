@@ -58,6 +58,9 @@ type Tool struct {
 	// Origin says where the tool comes from, such as "mcp:github"; a Go function
 	// has none. It is part of Hash.
 	Origin string
+	// Flow is the fingerprint of the flow that a call runs, "" for others. A node that calls
+	// the tool without a model runs the flow as its child run instead of calling Call.
+	Flow string
 	// Call runs the tool. Arguments is the JSON text the model wrote; Key is
 	// the call's idempotency key. The text returned is data for the model and
 	// nothing else; the model gets an error as a failed result.
@@ -69,6 +72,8 @@ type Call struct {
 	Key       string
 	Arguments string
 	Caller    Caller
+	// Input is set for a call that continues one whose error was *InputRequired.
+	Input *Input
 	// OnValue, where set, receives the result as a value; tools call Return.
 	OnValue func(value any)
 	// OnDeclare, if set, is called with the data that the tool found, used or made;

@@ -36,12 +36,18 @@ func (r *remoteTool) call(ctx context.Context, call tool.Call) (string, error) {
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	conn, result, err := r.attempt(ctx, args)
+	in, err := r.inputOf(call.Input)
+	if err != nil {
+		return "", tool.NotMade(err)
+	}
+	conn, result, err := r.attempt(ctx, args, in)
 	var refused *RefusedError
 	if err != nil && (r.readOnly || isUnknownSession(err)) && conn != nil && ctx.Err() == nil && !isServerAnswer(err) {
-		conn, result, err = r.attempt(ctx, args)
+		conn, result, err = r.attempt(ctx, args, in)
 	}
 	switch {
+	case err == nil && result.NeedsInput():
+		return "", r.required(result)
 	case err == nil:
 		text, failed := textOf(result)
 		if text = r.client.secrets.Scrub(text); failed {
@@ -100,9 +106,9 @@ func (r *remoteTool) read(arguments string) (map[string]any, error) {
 	return args, nil
 }
 
-// attempt makes the call once. The connection is nil if the call was not sent; one that
-// failed without an answer is closed.
-func (r *remoteTool) attempt(ctx context.Context, args map[string]any) (*connection, *mcp.CallToolResult, error) {
+// attempt makes the call once, and again if a busy server asks for that. The connection is nil
+// if the call was not sent; one that failed without an answer is closed.
+func (r *remoteTool) attempt(ctx context.Context, args map[string]any, in input) (*connection, *mcp.CallToolResult, error) {
 	conn, err := r.client.connection(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -110,7 +116,7 @@ func (r *remoteTool) attempt(ctx context.Context, args map[string]any) (*connect
 	if err := r.verify(ctx, conn); err != nil {
 		return nil, nil, err
 	}
-	result, err := conn.session.CallTool(ctx, &mcp.CallToolParams{Name: r.name, Arguments: args})
+	result, err := r.callUntilAccepted(ctx, conn, &mcp.CallToolParams{Name: r.name, Arguments: args, InputResponses: in.responses, RequestState: in.state})
 	if err != nil && ctx.Err() == nil && !isServerAnswer(err) {
 		conn.endOnce.Do(func() { close(conn.ended) })
 		go conn.close()
@@ -147,9 +153,6 @@ func isUnknownSession(err error) bool { return errors.Is(err, mcp.ErrSessionMiss
 
 // textOf returns a result as text for the model, and whether it is a failure.
 func textOf(r *mcp.CallToolResult) (text string, failed bool) {
-	if r.NeedsInput() {
-		return "The server asked for input in the middle of the call, which is not given here.", true
-	}
 	parts := make([]string, 0, len(r.Content)+1)
 	structured := r.StructuredContent != nil
 	for _, c := range r.Content {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -52,8 +53,10 @@ func (c *Client) connect(ctx context.Context) (*connection, error) {
 	}
 	conn := &connection{link: way, ended: make(chan struct{})}
 	client := mcp.NewClient(&mcp.Implementation{Name: "weir", Version: cmp.Or(c.options.Version, "devel")}, &mcp.ClientOptions{
-		// A server may request nothing: no roots, no model, no input from people.
-		Capabilities:           &mcp.ClientCapabilities{},
+		// A server may ask people to fill in forms, by the result of a call. It may request nothing
+		// else: no roots, no model.
+		Capabilities:           &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}}},
+		ElicitationHandler:     refuseElicitation,
 		MultiRoundTrip:         &mcp.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { conn.invalidateDefinitions() },
 	})
@@ -81,6 +84,12 @@ func (c *Client) connect(ctx context.Context) (*connection, error) {
 		conn.close()
 	}()
 	return conn, nil
+}
+
+// refuseElicitation answers servers of earlier protocols, which ask in the middle of a call: a
+// person may take longer to answer than the process lives.
+func refuseElicitation(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	return nil, errors.New("nobody can be asked in the middle of a call; servers of MCP 2026-07-28 and later ask by its result")
 }
 
 // alive reports whether the session can be used.

@@ -128,10 +128,42 @@ func newServer(life context.Context) *mcp.Server {
 			r.IsError = true
 			return r, nil, nil
 		},
+		"book": book,
+		"visit": func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"m": &mcp.ElicitParams{Mode: "url", Message: "Visit.", URL: "https://example.com", ElicitationID: "1"}}}, nil, nil
+		},
+		"leak": func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{RequestState: "key-to-the-test", InputRequests: mcp.InputRequestMap{"q": seatForm()}}, nil, nil
+		},
 	} {
 		mcp.AddTool(s, &mcp.Tool{Name: name, Description: name}, h)
 	}
 	return s
+}
+
+func seatForm() *mcp.ElicitParams {
+	return &mcp.ElicitParams{Message: "Which seat? key-to-the-test", RequestedSchema: map[string]any{
+		"type": "object", "required": []any{"row"}, "properties": map[string]any{"row": map[string]any{"type": "integer"}},
+	}}
+}
+
+// book asks for a seat and a name. It is busy at first, and knows in its state how often it was called.
+func book(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+	if r.Params.RequestState == "" {
+		return &mcp.CallToolResult{RequestState: "1", InputRequests: mcp.InputRequestMap{}}, nil, nil
+	}
+	if len(r.Params.InputResponses) == 0 {
+		return &mcp.CallToolResult{RequestState: r.Params.RequestState + "2", InputRequests: mcp.InputRequestMap{
+			"seat": seatForm(),
+			"name": &mcp.ElicitParams{Mode: "form", Message: "Whose?", RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}}}},
+		}}, nil, nil
+	}
+	var got []string
+	for _, name := range []string{"seat", "name"} {
+		e, _ := r.Params.InputResponses[name].(*mcp.ElicitResult)
+		got = append(got, fmt.Sprint(name, " ", e.Action, " ", e.Content))
+	}
+	return said(r.Params.RequestState + " " + strings.Join(got, ", ")), nil, nil
 }
 
 func addEcho(s *mcp.Server, description string) {
@@ -154,11 +186,23 @@ func stdio(t *testing.T) mcptool.Server {
 	}
 }
 
-// overHTTP is a server on loopback. It refuses requests without its key.
+// overHTTP is a server on loopback with sessions, as earlier protocols have them.
 func overHTTP(t *testing.T) mcptool.Server {
 	t.Helper()
+	return serveHTTP(t, nil)
+}
+
+// overStatelessHTTP is one without sessions.
+func overStatelessHTTP(t *testing.T) mcptool.Server {
+	t.Helper()
+	return serveHTTP(t, &mcp.StreamableHTTPOptions{Stateless: true})
+}
+
+// serveHTTP is a server that refuses requests without its key.
+func serveHTTP(t *testing.T, o *mcp.StreamableHTTPOptions) mcptool.Server {
+	t.Helper()
 	s := newServer(t.Context()) // which ends before cleanups run
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, o)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer key-to-the-test" {
 			http.Error(w, "no key in "+r.Header.Get("Authorization"), http.StatusUnauthorized)

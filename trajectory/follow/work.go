@@ -73,6 +73,10 @@ func (f *Follower) effectCompleted(e *engine.EffectCompleted) {
 	}
 	w.effects++
 	name, number, _ := strings.Cut(effect, "#")
+	continued := false
+	if name == "tool" { // the call with a person's answers continues the one that asked
+		number, _, continued = strings.Cut(number, ".")
+	}
 	n, err := strconv.Atoi(number)
 	if err != nil {
 		return
@@ -91,6 +95,9 @@ func (f *Follower) effectCompleted(e *engine.EffectCompleted) {
 	case "tool":
 		var r toolResult
 		if decodeValue(e.Result, &r) == nil {
+			if continued {
+				r.Artifacts = append(w.tools[n].Artifacts, r.Artifacts...)
+			}
 			w.tools[n] = r
 		}
 		f.mayHaveChildren = true
