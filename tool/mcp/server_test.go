@@ -128,6 +128,16 @@ func newServer(life context.Context) *mcp.Server {
 			r.IsError = true
 			return r, nil, nil
 		},
+	} {
+		mcp.AddTool(s, &mcp.Tool{Name: name, Description: name}, h)
+	}
+	addAskingTools(s)
+	return s
+}
+
+// addAskingTools adds tools that require input.
+func addAskingTools(s *mcp.Server) {
+	for name, h := range map[string]handler{
 		"book": book,
 		"visit": func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"m": &mcp.ElicitParams{Mode: "url", Message: "Visit.", URL: "https://example.com", ElicitationID: "1"}}}, nil, nil
@@ -138,7 +148,6 @@ func newServer(life context.Context) *mcp.Server {
 	} {
 		mcp.AddTool(s, &mcp.Tool{Name: name, Description: name}, h)
 	}
-	return s
 }
 
 func seatForm() *mcp.ElicitParams {
