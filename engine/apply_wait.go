@@ -34,6 +34,9 @@ func (r *Run) applyWaiting(e *NodeWaiting) error {
 			continue
 		}
 		if n.ext != nil && n.ext.answers[i.ID] != nil {
+			if r.awaitAgain(n, &i) {
+				continue
+			}
 			answered = true
 			continue
 		}
@@ -50,6 +53,24 @@ func (r *Run) applyWaiting(e *NodeWaiting) error {
 		r.makeReady(n)
 	}
 	return nil
+}
+
+// awaitAgain opens the interrupt of a child run that has continued after its failure, with the report that made the run
+// continue. It reports false for an interrupt with an outcome. The child of a fork is another run and has not reported.
+func (r *Run) awaitAgain(n *nodeState, i *Interrupt) bool {
+	a := n.ext.answers[i.ID]
+	if !a.awaited() {
+		return false
+	}
+	delete(n.ext.answers, i.ID)
+	if len(n.ext.answers) == 0 {
+		n.ext.answers = nil // as in a run that is restored from a snapshot
+	}
+	r.addInterrupt(n, *i)
+	if a.Child.Run == i.Child.Run {
+		r.byID[i.ID].report = a.Child
+	}
+	return true
 }
 
 // listIfCancelled lists a node for cancellation that was suspended after the cancellation

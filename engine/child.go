@@ -235,20 +235,27 @@ func (r *Run) failedBy(id string) *nodeState {
 }
 
 // reopenByReport makes a failed run continue because the child that made it fail has
-// completed since, after a person intervened.
+// completed since, after a person intervened, or waits for people. The node is entered
+// again; it finds the outcome, or waits for the same child again.
 func (r *Run) reopenByReport(e *ChildReported) error {
 	n := r.failedBy(e.ID)
-	if n == nil || e.Status != Completed {
+	if n == nil || !e.Reopens() {
 		return invalid("%s follows the end of the run", e.Kind())
 	}
 	r.spendChild(n, n.ext.answers[e.ID].Child, e)
 	r.reopenAfterFailure(n)
-	n.ext.answers[e.ID] = &Answer{Given: true, Child: e}
+	n.ext.answers[e.ID] = &Answer{Given: e.Status.Ended(), Child: e}
 	n.ext.unhandled, n.ext.failure = false, nil
 	n.entered, n.breakPassed = true, true
+	if e.Status == Paused && n.plan.Def.Timeout.Total > 0 {
+		n.started = r.now // the time before the person intervened does not count
+	}
 	r.makeReady(n)
 	return nil
 }
+
+// Reopens reports whether the report makes a run continue that failed because of the child.
+func (e *ChildReported) Reopens() bool { return e.Status == Completed || e.Status == Paused }
 
 // CommittedUsage returns what the run has spent, plus the reservations of calls in flight.
 func (r *Run) CommittedUsage() Usage {

@@ -171,7 +171,7 @@ func (x *nodeExt) applyFact(f Event) error {
 	case *TimerFired:
 		setInMap(&x.answers, f.ID, &Answer{})
 	case *ChildReported:
-		setInMap(&x.answers, f.ID, &Answer{Given: true, Child: f})
+		setInMap(&x.answers, f.ID, &Answer{Given: f.Status.Ended(), Child: f})
 	default:
 		return invalid("%s is not a fact of a node", f.Kind())
 	}

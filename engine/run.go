@@ -135,12 +135,16 @@ type nodeExt struct {
 // Answer is the outcome of an interrupt.
 type Answer struct {
 	Value Value
-	// Given is false if the wait ended without an answer, as for a timer.
+	// Given is false if the wait ended without an answer, as for a timer, and if the child run has continued after its
+	// failure, so that the node waits for it again.
 	Given bool
 	By    string
-	// Child is the outcome of a child run, for an interrupt of that kind.
+	// Child is the newest report of a child run, for an interrupt of that kind: its outcome if Given.
 	Child *ChildReported
 }
+
+// awaited reports whether the node is to wait for its child run again.
+func (a *Answer) awaited() bool { return a.Child != nil && !a.Given }
 
 type openInterrupt struct {
 	Interrupt

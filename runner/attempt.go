@@ -345,7 +345,7 @@ func (a *attempt) Wait(name string, i engine.Interrupt) (engine.Answer, error) {
 func (a *attempt) wait(i engine.Interrupt) (engine.Answer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if ans := a.answers[i.ID]; ans != nil {
+	if ans := a.answers[i.ID]; ans != nil && (ans.Given || ans.Child == nil) {
 		return *ans, nil
 	}
 	if approval, given := a.approvals[i.Event]; given && i.Kind == engine.AwaitApproval {

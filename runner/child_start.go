@@ -32,8 +32,12 @@ func (a *attempt) Child(name string, c node.Child) (node.ChildResult, error) {
 	a.mu.Lock()
 	ordinal := a.ordinal(":" + name)
 	a.mu.Unlock()
+	id := ""
 	for attempt := 1; attempt <= a.Attempt; attempt++ {
-		id := childInterruptID(a.Path, name, ordinal, attempt)
+		id = childInterruptID(a.Path, name, ordinal, attempt)
+		if a.awaitsAgain(id) {
+			break
+		}
 		ended := a.childReport(id)
 		kept := ended != nil && (ended.Status == engine.Completed || c.KeepFailed && ended.Status == engine.Failed)
 		if ended == nil || !kept && attempt < a.Attempt {
@@ -41,13 +45,11 @@ func (a *attempt) Child(name string, c node.Child) (node.ChildResult, error) {
 		}
 		return a.childResult(c, ended)
 	}
-	start, err := a.childStart(childInterruptID(a.Path, name, ordinal, a.Attempt), c)
+	start, err := a.childStart(id, c)
 	if err != nil {
 		return node.ChildResult{}, err
 	}
-	_, err = a.wait(engine.Interrupt{
-		ID: childInterruptID(a.Path, name, ordinal, a.Attempt), Kind: engine.AwaitChild, Child: start, Due: a.deadline(),
-	})
+	_, err = a.wait(engine.Interrupt{ID: id, Kind: engine.AwaitChild, Child: start, Due: a.deadline()})
 	return node.ChildResult{}, err
 }
 
@@ -85,10 +87,18 @@ func childRunID(parent, interrupt string) string {
 	return tree + "." + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:12])
 }
 
+// awaitsAgain reports whether a child has continued after its failure, so that the node waits for it again.
+func (a *attempt) awaitsAgain(id string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ans := a.answers[id]
+	return ans != nil && ans.Child != nil && !ans.Given
+}
+
 func (a *attempt) childReport(id string) *engine.ChildReported {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if ans := a.answers[id]; ans != nil {
+	if ans := a.answers[id]; ans != nil && ans.Given {
 		return ans.Child
 	}
 	return nil

@@ -68,9 +68,11 @@ func (j *Job) CodeContext() map[string]any {
 // Sandbox of the result.
 func BuildResult(job *Job, e *Outcome) (*Result, error) {
 	r := &Result{Set: map[string]any{}, Stdout: e.Stdout, Stderr: e.Stderr}
-	line, rest, found := lastObject(e.Stdout)
+	line, rest, found, err := lastObject(e.Stdout)
+	if err != nil {
+		return r, err
+	}
 	var branch any
-	var err error
 	if found {
 		r.Stdout, r.Printed = rest, true
 		branch, err = r.applyPrinted(line)

@@ -2,7 +2,10 @@ package sandbox
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
+
+	"github.com/weir-run/weir/engine"
 )
 
 // notJSONMark is the prefix of a text that replaces a word that Python prints and JSON does
@@ -10,8 +13,9 @@ import (
 const notJSONMark = "\x00weir:not-json:"
 
 // lastObject finds the last line of stdout that is a non-empty JSON object, and returns
-// stdout without it.
-func lastObject(stdout string) (object map[string]any, rest string, found bool) {
+// stdout without it. An object that is nested too deep to be read is an error: passed over,
+// the update would be lost.
+func lastObject(stdout string) (object map[string]any, rest string, found bool, err error) {
 	end := len(stdout)
 	for end > 0 {
 		stop := end
@@ -19,13 +23,51 @@ func lastObject(stdout string) (object map[string]any, rest string, found bool) 
 			stop--
 		}
 		begin := strings.LastIndexByte(stdout[:stop], '\n') + 1
-		if object, ok := parseObject(stdout[begin:stop]); ok {
-			return object, stdout[:begin] + stdout[end:], true
+		object, ok := parseObject(stdout[begin:stop])
+		switch {
+		case ok:
+			return object, stdout[:begin] + stdout[end:], true, nil
+		case isTooDeep(stdout[begin:stop]):
+			return nil, stdout, false, &Error{
+				Code:    engine.CodeCodeValue,
+				Message: "the code printed an object that is nested deeper than " + strconv.Itoa(MaxDepth) + " lists and objects",
+				Hint:    "give every key a value that JSON has",
+			}
 		}
 		end = begin
 	}
-	return nil, stdout, false
+	return nil, stdout, false, nil
 }
+
+// isTooDeep reports whether a line is a JSON object, as far as its brackets and texts say, that has more levels than
+// encoding/json reads.
+func isTooDeep(line string) bool {
+	line = strings.TrimSpace(line)
+	if len(line) < 2*maxJSONDepth || line[0] != '{' || line[len(line)-1] != '}' {
+		return false
+	}
+	depth, deepest, inText := 0, 0, false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			if depth--; depth == 0 && i < len(line)-1 {
+				return false
+			}
+		}
+	}
+	return depth == 0 && !inText && deepest > maxJSONDepth
+}
+
+// maxJSONDepth is the number of levels that encoding/json reads.
+const maxJSONDepth = 10_000
 
 func parseObject(line string) (map[string]any, bool) {
 	line = strings.TrimSpace(line)

@@ -45,7 +45,7 @@ func (p *cli) forceCommand(op, short, long string) *cobra.Command {
 
 NODE is a path as "weir show RUN" prints it: refine#2/draft is draft in the second
 iteration of refine, review>draft is draft in the child run of review. A run that failed
-because of a child continues when the child has completed.`,
+because of a child continues when the child has completed, or asks a person.`,
 		Args:              exactArgs("RUN", "NODE"),
 		ValidArgsFunction: p.completeStuck,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -31,9 +31,9 @@ type Budgets struct {
 }
 
 // Applies reports whether a parent applies a report: a node waits for the child, or failed
-// because of it and now can continue, and the report is news.
+// because of it and can continue, and the report is news.
 func Applies(parent *engine.Run, report *engine.ChildReported) bool {
-	if !parent.AwaitsChild(report.ID) || parent.Status() == engine.Failed && report.Status != engine.Completed {
+	if !parent.AwaitsChild(report.ID) || parent.Status() == engine.Failed && !report.Reopens() {
 		return false
 	}
 	c, open := parent.OpenChild(report.ID)
