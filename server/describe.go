@@ -35,6 +35,7 @@ func (s *Server) registerRoutes() {
 	s.registerNode()
 	s.registerMe()
 	s.registerUsers()
+	s.registerReference()
 	if s.options.Page != nil {
 		s.routes.handle("GET /{$}", Public, s.options.Page.ServeHTTP)
 		s.routes.handle("GET /assets/{file}", Public, s.options.Page.ServeHTTP)

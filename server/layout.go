@@ -2,6 +2,8 @@ package server
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/weir-run/weir"
@@ -16,10 +18,26 @@ type drawnFlow struct {
 	Layout      *graph.Layout `json:"layout" doc:"Positions of nodes and lines in pixels. Equal fingerprints have equal layouts."`
 }
 
+// Folding says which bodies a drawing has.
+type Folding struct {
+	Fold bool     `query:"fold" doc:"Draw composites without their bodies"`
+	Open []string `query:"open" maxItems:"200" doc:"With fold: paths of composites whose bodies are drawn, for example refine/draft"`
+}
+
+type flowGraphInput struct {
+	Flow string `path:"flow" maxLength:"400" doc:"The name of the flow"`
+	Folding
+}
+
+type runGraphInput struct {
+	RunPath
+	Folding
+}
+
 // maxLayouts is how many layouts a server keeps.
 const maxLayouts = 100
 
-// layoutCache has the layouts of the flows that were drawn last, by fingerprint.
+// layoutCache has the layouts of the flows that were drawn last, by fingerprint and open bodies.
 type layoutCache struct {
 	sync.Mutex
 	lru.Map[string, *graph.Layout]
@@ -36,15 +54,15 @@ func (s *Server) registerLayout() {
 	}, getRunGraph)
 }
 
-func getFlowGraph(c *call, in *flowPath) (*body[drawnFlow], error) {
+func getFlowGraph(c *call, in *flowGraphInput) (*body[drawnFlow], error) {
 	f, err := c.flow(in.Flow)
 	if err != nil {
 		return nil, err
 	}
-	return bodyOf(c.draw(f.Flow)), nil
+	return bodyOf(c.draw(f.Flow, in.Folding)), nil
 }
 
-func getRunGraph(c *call, in *RunPath) (*body[drawnFlow], error) {
+func getRunGraph(c *call, in *runGraphInput) (*body[drawnFlow], error) {
 	if _, err := c.run(in.Run); err != nil {
 		return nil, err
 	}
@@ -52,20 +70,29 @@ func getRunGraph(c *call, in *RunPath) (*body[drawnFlow], error) {
 	if err != nil {
 		return nil, err
 	}
-	return bodyOf(c.draw(f)), nil
+	return bodyOf(c.draw(f, in.Folding)), nil
 }
 
 // draw returns the layout of a flow. Those of large flows take time, so the last ones are
 // kept.
-func (s *Server) draw(f *weir.Flow) drawnFlow {
+func (s *Server) draw(f *weir.Flow, o Folding) drawnFlow {
 	fingerprint := f.Fingerprint()
+	key := fingerprint
+	if o.Fold {
+		slices.Sort(o.Open)
+		key += " " + strings.Join(slices.Compact(o.Open), " ")
+	}
 	s.layouts.Lock()
-	l, ok := s.layouts.Get(fingerprint)
+	l, ok := s.layouts.Get(key)
 	s.layouts.Unlock()
 	if !ok {
-		l = graph.LayoutOf(f, s.app.Catalogue())
+		if o.Fold {
+			l = graph.FoldedLayoutOf(f, s.app.Catalogue(), o.Open)
+		} else {
+			l = graph.LayoutOf(f, s.app.Catalogue())
+		}
 		s.layouts.Lock()
-		s.layouts.Put(fingerprint, l)
+		s.layouts.Put(key, l)
 		s.layouts.Unlock()
 	}
 	return drawnFlow{f.Name, fingerprint, l}

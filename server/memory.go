@@ -29,6 +29,10 @@ type memoryRow struct {
 	Run       string    `json:"run" doc:"The run that wrote it"`
 }
 
+type forgetMemoryInput struct {
+	Item string `path:"item" minLength:"1" maxLength:"400" doc:"The id of the item"`
+}
+
 type memoryList struct {
 	Items []memoryRow `json:"items"`
 }
@@ -37,6 +41,18 @@ func (s *Server) registerMemory() {
 	register(s, operation{
 		id: "listMemory", method: http.MethodGet, path: "/v1/memory", scope: Read, tags: []string{"memory"}, summary: "List long-term memory, newest first",
 	}, listMemory)
+	register(s, operation{
+		id: "forgetMemory", method: http.MethodDelete, path: "/v1/memory/{item}", scope: Start, status: http.StatusNoContent, tags: []string{"memory"},
+		summary: "Forget an item of long-term memory with all its versions",
+	}, forgetMemory)
+}
+
+func forgetMemory(c *call, in *forgetMemoryInput) (*struct{}, error) {
+	gone, err := c.app.Store.ForgetMemories(c, memory.Filter{User: c.userOr(""), ID: in.Item})
+	if err == nil && gone.Memories == 0 {
+		return nil, notFound("memory item", in.Item)
+	}
+	return nil, err
 }
 
 func listMemory(c *call, in *listMemoryInput) (*body[memoryList], error) {

@@ -81,6 +81,9 @@ func attacks(victim, own objects) map[string]attack {
 		"GET /v1/flows/{flow}/graph":                    flow("/graph", ""),
 		"GET /v1/me":                                    {},
 		"GET /v1/memory":                                {},
+		"DELETE /v1/memory/{item}":                      {}, // TestMemoryIsForgottenByItsOwnerAlone
+		"GET /v1/errors":                                {},
+		"GET /v1/schema":                                {},
 		"GET /v1/usage":                                 {},
 		"GET /v1/models":                                {},
 		"GET /v1/models/{model}":                        {},

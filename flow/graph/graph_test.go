@@ -190,3 +190,24 @@ func checkLine(t *testing.T, seed uint64, path string) {
 		t.Errorf("seed %d: a line leads up from %v to %v", seed, y, last)
 	}
 }
+
+func TestBodiesAreFoldedUntilTheyAreOpened(t *testing.T) {
+	t.Parallel()
+	f := parse(t, loop)
+	find := func(l *graph.Layout) *graph.LayoutNode {
+		for i := range l.Nodes {
+			if l.Nodes[i].ID == "end" {
+				return &l.Nodes[i]
+			}
+		}
+		t.Fatal("the loop is not drawn")
+		return nil
+	}
+	whole, folded, opened := find(graph.LayoutOf(f, nil)), find(graph.FoldedLayoutOf(f, nil, nil)), find(graph.FoldedLayoutOf(f, nil, []string{"end"}))
+	if folded.Body != nil || folded.Folded != 2 || folded.Height >= whole.Height {
+		t.Errorf("folded: %+v", folded)
+	}
+	if opened.Body == nil || opened.Folded != 0 || opened.Height != whole.Height || len(opened.Body.Nodes) != 2 {
+		t.Errorf("opened: %+v", opened)
+	}
+}

@@ -1,6 +1,10 @@
 package graph
 
-import "github.com/weir-run/weir/flow"
+import (
+	"slices"
+
+	"github.com/weir-run/weir/flow"
+)
 
 // Layout is a drawn flow, or the body of a composite, as numbers: the layout that SVG
 // draws, for programs that draw themselves. Lengths are pixels.
@@ -28,6 +32,8 @@ type LayoutNode struct {
 	Body  *Layout `json:"body,omitempty"`
 	BodyX float64 `json:"bodyX,omitempty"`
 	BodyY float64 `json:"bodyY,omitempty"`
+	// Folded is the number of nodes, at every depth, of a body that is not drawn.
+	Folded int `json:"folded,omitempty" doc:"How many nodes the body has that is not drawn"`
 }
 
 // LayoutEdge is a line. Points begin at the node From and end at the node To.
@@ -41,7 +47,26 @@ type LayoutEdge struct {
 
 // LayoutOf computes the layout of a flow. Equal flows give equal layouts. Categories are
 // empty if c is nil.
-func LayoutOf(f *flow.Flow, c flow.Catalogue) *Layout { return layoutOf(layout(&f.Graph), c) }
+func LayoutOf(f *flow.Flow, c flow.Catalogue) *Layout {
+	return layoutOf(layout(&f.Graph, "", allOpen), c)
+}
+
+// FoldedLayoutOf is LayoutOf with the bodies of composites drawn only where their paths, such as
+// refine or refine/draft, are among open. The others are nodes without a body.
+func FoldedLayoutOf(f *flow.Flow, c flow.Catalogue, open []string) *Layout {
+	return layoutOf(layout(&f.Graph, "", func(path string) bool { return slices.Contains(open, path) }), c)
+}
+
+// countNodes is the number of nodes that a drawing of a scope has, at every depth.
+func countNodes(g *flow.Graph) int {
+	n := len(g.Nodes)
+	for _, x := range g.Nodes {
+		if x.Body != nil {
+			n += countNodes(drawnBody(x))
+		}
+	}
+	return n
+}
 
 func layoutOf(p *picture, c flow.Catalogue) *Layout {
 	out := &Layout{Width: p.w, Height: p.h, Nodes: make([]LayoutNode, 0, len(p.boxes)), Edges: make([]LayoutEdge, 0, len(p.lines))}
@@ -53,6 +78,8 @@ func layoutOf(p *picture, c flow.Catalogue) *Layout {
 		}
 		if b.inner != nil {
 			n.Body, n.BodyX, n.BodyY = layoutOf(b.inner, c), (b.w-b.inner.w)/2, clusterHead
+		} else if b.node.Body != nil {
+			n.Folded = countNodes(drawnBody(b.node))
 		}
 		out.Nodes = append(out.Nodes, n)
 	}

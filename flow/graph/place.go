@@ -39,14 +39,18 @@ type routedEdge struct {
 	points []point
 }
 
-// layout computes the layout of a scope and of the bodies in it.
-func layout(g *flow.Graph) *picture {
+// allOpen is for layouts that draw every body.
+func allOpen(string) bool { return true }
+
+// layout computes the layout of a scope and of the bodies in it that are open. The names of
+// its nodes follow prefix in the paths that open gets.
+func layout(g *flow.Graph, prefix string, open func(path string) bool) *picture {
 	inner := make([]*picture, len(g.Nodes))
 	sizes := make([]size, len(g.Nodes))
 	for i, n := range g.Nodes {
 		sizes[i] = size{max(nodeMin, float64(len(n.ID))*letterID+28, float64(len(nodeKind(n)))*letterType+28), nodeHeight}
-		if n.Body != nil {
-			inner[i] = layout(drawnBody(n))
+		if n.Body != nil && open(prefix+n.ID) {
+			inner[i] = layout(drawnBody(n), prefix+n.ID+"/", open)
 			sizes[i] = size{max(sizes[i].w, inner[i].w+2*clusterPad), inner[i].h + clusterPad + clusterHead}
 		}
 	}

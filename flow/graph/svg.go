@@ -15,7 +15,7 @@ const margin = 24
 // colour for each category of node type (none if c is nil), bodies as boxes. Data is a
 // solid line, control a dashed one with its branch, context a blue and tools a dotted one.
 func SVG(f *flow.Flow, c flow.Catalogue) []byte {
-	p := layout(&f.Graph)
+	p := layout(&f.Graph, "", allOpen)
 	d := &drawing{catalogue: c}
 	w, h := p.w+2*margin, p.h+2*margin
 	d.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s" height="%s" role="img">`+"\n",

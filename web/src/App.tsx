@@ -19,15 +19,16 @@ const Sessions = lazy(() => import('./pages/Sessions'))
 const Flows = lazy(() => import('./pages/Flows'))
 const Memory = lazy(() => import('./pages/Memory'))
 const Usage = lazy(() => import('./pages/Usage'))
+const Codes = lazy(() => import('./pages/Codes'))
 
-const nav: { id: keyof typeof t.nav & IconName; page: () => ReactNode }[] = [
+const nav: { id: keyof typeof t.nav & IconName; page: () => ReactNode; group?: boolean }[] = [
   { id: 'runs', page: () => <Runs /> },
   { id: 'inbox', page: () => <Inbox /> },
   { id: 'chat', page: () => <Chat /> },
-  { id: 'flows', page: () => <Flows /> },
+  { id: 'flows', page: () => <Flows />, group: true },
   { id: 'sessions', page: () => <Sessions /> },
   { id: 'memory', page: () => <Memory /> },
-  { id: 'usage', page: () => <Usage /> },
+  { id: 'usage', page: () => <Usage />, group: true },
 ]
 
 /** The whole page: who is signed in, the menu, and the place that the address names. */
@@ -67,7 +68,7 @@ function Shell() {
         </a>
         <nav aria-label={t.nav.main}>
           {nav.map((x) => (
-            <a key={x.id} href={href([x.id])} aria-current={place === x.id ? 'page' : undefined}>
+            <a key={x.id} href={href([x.id])} aria-current={place === x.id ? 'page' : undefined} data-group={x.group}>
               <Icon name={x.id} />
               <span className="label">{t.nav[x.id]}</span>
               {x.id === 'inbox' && waiting > 0 && <span className="badge">{waiting}</span>}
@@ -77,6 +78,7 @@ function Shell() {
         <div className="row foot">
           <SchemeButton />
           <a href="docs" className="small dim" target="_blank" rel="noreferrer">{t.nav.api}</a>
+          <a href={href(['codes'])} className="small dim">{t.nav.codes}</a>
           <span className="grow" />
           {token() && (
             <Tooltip label={t.nav.signOut}>
@@ -89,7 +91,7 @@ function Shell() {
       </div>
       <main className="main" id="content" tabIndex={-1}>
         {questions.error?.offline && <div className="banner" role="alert">{t.state.offline}. {t.state.offlineHint}</div>}
-        <Boundary key={path.join('/')}><Suspense fallback={<Loading />}>{place === 'runs' && path[1] ? <RunPage key={path[1]} id={path[1]} /> : (nav.find((x) => x.id === place) ?? nav[0]).page()}</Suspense></Boundary>
+        <Boundary key={path.join('/')}><Suspense fallback={<Loading />}>{place === 'runs' && path[1] ? <RunPage key={path[1]} id={path[1]} /> : place === 'codes' ? <Codes /> : (nav.find((x) => x.id === place) ?? nav[0]).page()}</Suspense></Boundary>
       </main>
     </div>
   )
@@ -109,7 +111,7 @@ function SchemeButton() {
 
 function Mark() {
   return (
-    <svg width="24" height="24" viewBox="0 0 24 24" aria-hidden="true">
+    <svg width="20" height="20" viewBox="0 0 24 24" aria-hidden="true">
       <path d="M2 8c3-3 5-3 8 0s5 3 8 0l4-2v4l-4 2c-3 3-5 3-8 0s-5-3-8 0z" fill="var(--run)" />
       <path d="M2 16c3-3 5-3 8 0s5 3 8 0l4-2v3l-4 2c-3 3-5 3-8 0s-5-3-8 0z" fill="var(--run)" opacity="0.45" />
     </svg>

@@ -48,3 +48,8 @@ export function clock(ms: number): string {
 export function plain(v: unknown): string {
   return typeof v === 'string' ? v : JSON.stringify(v, null, 2)
 }
+
+/** A number of things: 1 call, 2 calls. */
+export function many(n: number, thing: string): string {
+  return `${count(n)} ${thing}${n === 1 ? '' : 's'}`
+}

@@ -1,13 +1,13 @@
 import { createTheme } from '@mantine/core'
 
-/** Spacing is on a grid of 4 px, and text has two sizes: 13 for content, 12 for what goes with it. */
+/** Spacing is on a grid of 4 px, and text has two sizes: 13 for content, 12 for what goes with it. Titles of pages have 14. */
 export const theme = createTheme({
-  fontFamily: 'ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif',
+  fontFamily: 'Inter, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Liberation Sans", Arial, sans-serif',
   fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, "Liberation Mono", monospace',
-  fontSizes: { xs: '12px', sm: '13px', md: '13px', lg: '16px', xl: '20px' },
-  lineHeights: { xs: '16px', sm: '20px', md: '20px', lg: '24px', xl: '28px' },
+  fontSizes: { xs: '12px', sm: '13px', md: '13px', lg: '14px', xl: '14px' },
+  lineHeights: { xs: '16px', sm: '20px', md: '20px', lg: '20px', xl: '20px' },
   spacing: { xs: '4px', sm: '8px', md: '12px', lg: '16px', xl: '24px' },
-  headings: { fontWeight: '600', sizes: { h1: { fontSize: '16px', lineHeight: '24px' }, h2: { fontSize: '13px', lineHeight: '20px' }, h3: { fontSize: '13px', lineHeight: '20px' } } },
+  headings: { fontWeight: '600', sizes: { h1: { fontSize: '14px', lineHeight: '20px' }, h2: { fontSize: '13px', lineHeight: '20px' }, h3: { fontSize: '13px', lineHeight: '20px' } } },
   primaryColor: 'blue',
   primaryShade: 8,
   defaultRadius: 'sm',

@@ -61,3 +61,21 @@ export function useNow(running: boolean): number {
   }, [running])
   return now
 }
+
+/** A value that this browser keeps. */
+export function useKept<T>(key: string, empty: T): [T, (value: T) => void] {
+  const [value, setValue] = useState<T>(() => {
+    try {
+      return (JSON.parse(localStorage.getItem(key) ?? 'null') as T) ?? empty
+    } catch {
+      return empty
+    }
+  })
+  return [
+    value,
+    (next) => {
+      setValue(next)
+      localStorage.setItem(key, JSON.stringify(next))
+    },
+  ]
+}

@@ -4,11 +4,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { writeFlows } from './flows.mjs'
+import { writeConfig, writeFlows } from './flows.mjs'
 import { Server } from './server.mjs'
 
 const dir = mkdtempSync(`${tmpdir()}/weir-client-`)
 const web = dirname(dirname(fileURLToPath(import.meta.url)))
+writeConfig(dir, 'http://127.0.0.1:9/v1')
 const server = new Server(process.argv[2], dir, writeFlows(`${dir}/flows`))
 await server.start()
 const description = await (await fetch(server.url + 'openapi.json')).text()

@@ -3,20 +3,14 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 /** A secret that must never reach the page. */
 export const canary = 'canary-7f3a91c2e4d85b60'
 
-/** The flows of the test, and the script that is their model. */
+/** The flows of the test. Their model is the provider local of writeConfig. */
 export function writeFlows(dir) {
   mkdirSync(dir, { recursive: true })
   const files = {
-    'script.yaml': `opinion: Nothing stands out. The supplier and the goods are named.
-confirm: Thank you for your invoice. You will be paid within 14 days.
-decline: We cannot approve the invoice as it stands.
-answer: [Berth 4 is free., Until noon., At the fuel quay.]
-line: A warm welcome.
-`,
     'invoice.yaml': `weir: 1
 name: invoice-review
 description: Reads an invoice, asks a model and, above 1,000 EUR, a person.
-context: {model: script/script.yaml, system: You review invoices for a small company. You are brief.}
+context: {model: local/harbour-1, system: You review invoices for a small company. You are brief.}
 inputs: {invoice: {type: text, required: true}}
 nodes:
   read:
@@ -34,7 +28,7 @@ outputs: {decision: "{{ ask.text }}", reply: "{{ reply.value }}"}
     'talk.yaml': `weir: 1
 name: harbour
 description: Answers questions about berths.
-context: {model: script/script.yaml, system: You help sailors.}
+context: {model: local/harbour-1, system: You help sailors.}
 inputs: {message: {type: text, required: true}}
 nodes: {answer: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}}
 outputs: {answer: "{{ answer.text }}"}
@@ -42,7 +36,7 @@ outputs: {answer: "{{ answer.text }}"}
     'each.yaml': `weir: 1
 name: welcome
 description: A line of welcome for everybody on a list.
-context: {model: script/script.yaml, system: You welcome people in one short line.}
+context: {model: local/harbour-1, system: You welcome people in one short line.}
 inputs: {names: {type: list, required: true, schema: {items: {type: string}}}}
 nodes:
   welcome:
@@ -76,10 +70,18 @@ nodes:
   four: {type: userInput, after: three, with: {prompt: "How many ships?", schema: {type: integer, minimum: 0}}}
 outputs: {ships: "{{ four.value }}"}
 `,
+    'noted.yaml': `weir: 1
+name: noted
+description: Remembers a fact.
+inputs: {message: {type: text, required: true}}
+nodes:
+  note: {type: remember, with: {text: "{{ run.inputs.message }}", key: ship}}
+outputs: {id: "{{ note.id }}"}
+`,
     'large.yaml': large(2000),
   }
   for (const [name, text] of Object.entries(files)) writeFileSync(`${dir}/${name}`, text)
-  return ['invoice', 'talk', 'each', 'fails', 'slow', 'large'].map((x) => `${dir}/${x}.yaml`)
+  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'large'].map((x) => `${dir}/${x}.yaml`)
 }
 
 /** A flow of n nodes in a lattice of 50 columns. */
@@ -90,4 +92,10 @@ function large(n) {
     out += `  n${i}: {type: transform, with: {expr: "${i}"}${above >= 0 ? `, after: [n${above}${i % 50 ? `, n${above - 1}` : ''}]` : ''}}\n`
   }
   return out
+}
+
+/** The configuration of a folder in which weir runs: the model server and the prices of its model. */
+export function writeConfig(dir, url) {
+  mkdirSync(`${dir}/.weir`, { recursive: true })
+  writeFileSync(`${dir}/.weir/config.yaml`, `providers:\n  local: {baseURL: "${url}"}\nmodels:\n  - {name: local/harbour-1, window: 32000, price: {input: 2.5, cached: 0.5, output: 10}}\ntools: {memory: true}\n`)
 }

@@ -3,7 +3,8 @@ import { readFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { chromium } from 'playwright-core'
-import { canary, writeFlows } from './flows.mjs'
+import { canary, writeConfig, writeFlows } from './flows.mjs'
+import { startModel } from './model.mjs'
 import { Server } from './server.mjs'
 
 const [binary, shots] = process.argv.slice(2)
@@ -19,6 +20,8 @@ function check(ok, what) {
   console.log(`  FAILED: ${what}\n${new Error().stack.split('\n')[2]}`)
 }
 
+const model = await startModel()
+writeConfig(dir, model.url)
 const server = new Server(binary, dir, writeFlows(`${dir}/flows`))
 server.env = { OPENAI_API_KEY: canary, WEIR_SECRET_CANARY: canary }
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
@@ -57,6 +60,15 @@ async function start(flow, inputs = {}, wait = 10) {
   return r.body.run
 }
 
+/** The run when it has ended. */
+async function ended(id) {
+  for (let i = 0; ; i++) {
+    const run = await server.api('GET', `v1/runs/${id}`)
+    if (['completed', 'failed', 'cancelled'].includes(run.body.status) || i > 100) return run
+    await new Promise((done) => setTimeout(done, 100))
+  }
+}
+
 const only = process.env.ONLY
 const list = []
 const test = (name, f) => list.push([name, f])
@@ -68,12 +80,24 @@ test('the runs are listed, filtered by the address, and appear as they start', a
   const page = await open('#/runs')
   await page.getByRole('row', { name: /stranded/ }).waitFor()
   await inspect(page, 'runs')
-  await page.getByLabel('Failed only').check()
+  await page.getByRole('tab', { name: 'Failed' }).click()
   await page.waitForFunction(() => location.hash.includes('status=failed'))
   await page.getByRole('row', { name: /invoice-review/ }).waitFor({ state: 'detached' })
   await page.reload()
   await page.getByRole('row', { name: /stranded/ }).waitFor()
   check((await page.getByRole('row', { name: /invoice-review/ }).count()) === 0, 'the filter is lost by reloading')
+  page.once('dialog', (d) => d.accept('What failed'))
+  await page.getByRole('button', { name: 'Saved views' }).click()
+  await page.getByRole('menuitem', { name: 'Save this view' }).click()
+  await page.getByRole('button', { name: 'Clear filters' }).click()
+  await page.getByRole('row', { name: /invoice-review/ }).waitFor()
+  await page.getByRole('button', { name: 'Saved views' }).click()
+  await page.getByRole('menuitem', { name: 'What failed', exact: true }).click()
+  await page.getByRole('row', { name: /invoice-review/ }).waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: 'Clear filters' }).click()
+  await page.getByLabel('Find in this list').fill('approve 1250')
+  await page.getByRole('row', { name: /stranded/ }).waitFor({ state: 'detached' })
+  check((await page.getByRole('row', { name: /invoice-review/ }).count()) === 1, 'a text finds the question of a run')
   await page.getByRole('button', { name: 'Clear filters' }).click()
   const id = await start('harbour', { message: 'Is there a berth?' })
   await page.getByRole('row', { name: new RegExp(id) }).waitFor()
@@ -96,6 +120,8 @@ test('a run is started with a form, its question answered, and a node read', asy
   await page.getByText('You review invoices for a small company. You are brief.').waitFor()
   await page.getByText('none with this model in the run').waitFor()
   await inspect(page, 'call')
+  await page.getByText('local/harbour-1').first().waitFor()
+  await page.getByText(/\$0\.000/).first().waitFor()
   check(/node=opinion/.test(page.url()) && /tab=calls/.test(page.url()), `the address lacks the node: ${page.url()}`)
   await page.reload()
   await page.getByText('The digest in the journal proves this request').waitFor()
@@ -118,6 +144,16 @@ test('a failure names its cause, and texts are never HTML', async () => {
   await page.getByRole('button', { name: 'First failure' }).click()
   await page.getByRole('complementary', { name: 'stuck' }).getByText('There is no berth for a ship of this size.').first().waitFor()
   await inspect(page, 'failure')
+  await page.getByRole('button', { name: 'Try this node again' }).click()
+  await page.getByText('Attempt 2').first().waitFor()
+  await page.goto(`${server.url}#/runs/${id}?node=stuck&tab=attempts&attempt=2`)
+  await page.getByRole('region', { name: 'Attempt 2' }).getByText(/Runs/).waitFor()
+  await inspect(page, 'attempts')
+  await page.goto(`${server.url}#/runs/${id}?node=stuck`)
+  await page.getByRole('link', { name: 'failed' }).first().click()
+  await page.getByText('A fail node without a code ended the flow').waitFor()
+  await inspect(page, 'codes')
+  await page.goto(`${server.url}#/runs/${id}`)
   await page.getByRole('treeitem', { name: /first/ }).click()
   await page.getByText('<b>bold</b>').first().waitFor()
   check((await page.locator('img[src=x]').count()) === 0 && (await page.title()) !== '1', 'a text became HTML')
@@ -150,7 +186,7 @@ test('a question is answered on a phone', async () => {
   await inspect(page, 'phone-inbox')
   await card.getByRole('button', { name: 'approve' }).click()
   await card.waitFor({ state: 'detached' })
-  const run = await server.api('GET', `v1/runs/${id}`)
+  const run = await ended(id)
   check(run.body.outputs.decision === 'approve', `the answer: ${JSON.stringify(run.body.outputs)}`)
   await page.setViewportSize({ width: 360, height: 740 })
   for (const [name, hash] of [['runs', '#/runs'], ['run', `#/runs/${id}`], ['node', `#/runs/${id}?node=opinion`], ['usage', '#/usage'], ['flows', '#/flows'], ['chat', '#/chat'], ['sessions', '#/sessions']]) {
@@ -190,16 +226,83 @@ test('a run is forked from a node with another input, and compared', async () =>
   await page.context().close()
 })
 
+test('the state before and after a node is shown as a difference', async () => {
+  const id = await start('invoice-review', { invoice: '10 EUR, Rope & Co' })
+  const page = await open(`#/runs/${id}?node=read&tab=state`)
+  const panel = page.getByRole('complementary', { name: 'read' })
+  await panel.locator('.cm-merge-b', { hasText: '10' }).waitFor()
+  check((await panel.locator('.cm-merge-a .cm-line').allInnerTexts()).join('').trim() === '', 'the state was empty before')
+  await inspect(page, 'state')
+  await page.goto(`${server.url}#/runs/${id}?node=reply&tab=state`)
+  await page.getByText('The node did not change the state').waitFor()
+  await page.context().close()
+})
+
+test('composites are folded in the graph until they are opened', async () => {
+  const id = await start('welcome', { names: ['Ada', 'Grace', 'Edsger'] })
+  const page = await open(`#/runs/${id}?view=graph`)
+  await page.locator('.gnode', { hasText: /welcome.*×3/ }).waitFor()
+  check((await page.locator('.gnode').count()) === 1, 'the body is drawn before it is opened')
+  await page.getByRole('button', { name: 'Expand welcome' }).click()
+  await page.locator('.gnode', { hasText: 'card' }).waitFor()
+  check(/open=welcome/.test(page.url()), 'the address lacks what is open')
+  await page.goto(`${server.url}#/runs/${id}?view=split&node=${encodeURIComponent('welcome#2/line')}`)
+  await page.getByRole('complementary', { name: 'welcome#2/line' }).waitFor()
+  await page.locator('.gnode[data-chosen=true]').waitFor()
+  await inspect(page, 'split')
+  await page.context().close()
+})
+
+test('what is remembered is found and forgotten', async () => {
+  const { body } = await server.api('POST', 'v1/sessions', { flow: 'noted' }) // memory belongs to a user or a session
+  const sent = await server.api('POST', `v1/sessions/${body.session}/messages?wait=10`, { message: 'Ada sails a ketch.' })
+  check(sent.body.status === 'completed', JSON.stringify(sent.body))
+  const page = await open('#/memory')
+  await page.getByText('Ada sails a ketch.').waitFor()
+  await inspect(page, 'memory')
+  page.once('dialog', (d) => d.accept())
+  await page.getByRole('button', { name: 'Forget' }).click()
+  await page.getByText('Nothing is remembered').waitFor()
+  await page.context().close()
+})
+
+test('a flow that was put has versions, which are compared, promoted and rolled back', async () => {
+  const put = (text, note, tag) => fetch(`${server.url}v1/flows/greeting`, { method: 'PUT', headers: { 'Content-Type': 'application/json', ...(tag ? { 'If-Match': tag } : {}) }, body: JSON.stringify({ flow: `{weir: 1, name: greeting, nodes: {say: {type: manualInput, with: {text: ${text}}}}, outputs: {line: '{{ say.text }}'}}`, promote: !tag, note }) })
+  const first = await put('Hello', 'short')
+  await put('Good morning', 'longer', first.headers.get('ETag'))
+  const page = await open('#/flows/greeting?tab=versions')
+  await page.locator('.cm-merge-b', { hasText: 'Good morning' }).waitFor()
+  await inspect(page, 'versions')
+  await page.getByRole('button', { name: 'Promote' }).click()
+  await page.getByRole('button', { name: 'Roll back to this' }).waitFor()
+  const now = await server.api('GET', 'v1/flows/greeting')
+  check(JSON.stringify(now.body.flow).includes('Good morning'), 'the version was not promoted')
+  await page.getByRole('button', { name: 'Roll back to this' }).click()
+  await page.getByRole('button', { name: 'Promote' }).waitFor()
+  await page.context().close()
+})
+
 test('a conversation streams, and its rounds lead to their runs', async () => {
   const page = await open('#/chat')
-  await page.getByRole('button', { name: 'New conversation' }).click()
+  await page.getByRole('article').filter({ hasText: 'harbour' }).getByRole('button', { name: 'New conversation' }).click()
   await page.getByLabel('Message').fill('Is there a berth?')
   await page.keyboard.press('Enter')
   await page.getByText('Berth 4 is free.').waitFor()
   await page.getByLabel('Message').fill('How long?')
   await page.getByRole('button', { name: 'Send' }).click()
   await page.getByText('Until noon.').waitFor()
+  await page.getByRole('button', { name: 'Show the run' }).click()
+  await page.getByRole('complementary', { name: 'Run' }).getByRole('treeitem', { name: /answer/ }).waitFor()
   await inspect(page, 'chat')
+  const before = page.url()
+  await page.getByRole('button', { name: 'Edit', exact: true }).first().click()
+  await page.getByRole('textbox', { name: 'Edit' }).fill('How long may I stay?')
+  await page.locator('form.card').getByRole('button', { name: 'Send' }).click()
+  await page.waitForFunction((old) => location.href !== old, before)
+  await page.getByText('Until noon.').waitFor()
+  check((await page.getByText('Is there a berth?').count()) === 0, 'the edited message replaces the old one in the copy')
+  await page.goto(before)
+  await page.getByText('Is there a berth?').waitFor()
   await page.getByRole('link', { name: 'Sessions' }).last().click()
   await page.getByRole('tab', { name: 'Trajectory' }).click()
   await page.getByRole('img', { name: 'Trajectory' }).waitFor()
@@ -217,19 +320,19 @@ test('a flow is edited with its problems beside it', async () => {
   await page.keyboard.type('oops')
   await page.getByText(/\d+ problems/).waitFor()
   await page.locator('.problems').waitFor()
+  await page.keyboard.press('Control+a')
+  await page.keyboard.type('weir: 1\nname: x\nnodes:\n  a:\ntype: llm')
+  await page.keyboard.press('Control+Space')
+  await page.locator('.cm-tooltip-autocomplete').getByText('llmRequest', { exact: true }).waitFor()
   await page.context().close()
-  await spentAndRemembered()
 })
 
-async function spentAndRemembered() {
-  const rest = await open('#/usage')
-  await rest.getByRole('row', { name: /Total/ }).waitFor()
-  await inspect(rest, 'usage')
-  await rest.goto(server.url + '#/memory')
-  await rest.getByText('Nothing is remembered').waitFor()
-  await inspect(rest, 'memory')
-  await rest.context().close()
-}
+test('what was spent is added up', async () => {
+  const page = await open('#/usage')
+  await page.getByRole('row', { name: /Total/ }).waitFor()
+  await inspect(page, 'usage')
+  await page.context().close()
+})
 
 test('everything is there in the dark', async () => {
   const id = await start('invoice-review', { invoice: '1250 EUR, ACME, 40 chairs' })
@@ -331,6 +434,7 @@ try {
 } finally {
   await browser.close()
   await server.stop()
+  model.stop()
   rmSync(dir, { recursive: true, force: true })
 }
 for (const m of measured) console.log(m)

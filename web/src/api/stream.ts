@@ -60,17 +60,18 @@ export function follow(run: string, cursor: string, onItem: (item: Item) => void
   const loop = async () => {
     onState('connecting')
     while (!stop.signal.aborted) {
+      let pause = 250 // the server ends the stream of a run that has ended, and says so to the next request
       try {
         if (await connect()) {
           onState('ended')
           return
         }
       } catch {
-        retry = Math.min(retry * 2, 15000)
+        if (stop.signal.aborted) return
+        onState('lost')
+        pause = retry = Math.min(retry * 2, 15000)
       }
-      if (stop.signal.aborted) return
-      onState('lost')
-      await new Promise((done) => setTimeout(done, retry))
+      await new Promise((done) => setTimeout(done, pause))
     }
   }
   void loop()

@@ -1,15 +1,18 @@
-import { Button, Textarea } from '@mantine/core'
-import { useEffect, useMemo, useRef, useState } from 'react'
+import { ActionIcon, Button, Textarea, Tooltip } from '@mantine/core'
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { api, ApiError, requestKey, take, type Schemas } from '../api/client'
 import { useMay } from '../caller'
 import { ago } from '../format'
-import { Empty, Failure, Loading, RunError, Status } from '../parts/common'
+import { Empty, Failure, Loading, RunError, Section, Status } from '../parts/common'
+import { Icon } from '../parts/icons'
 import { MessageView, type Message } from '../parts/MessageView'
 import { QuestionForm } from '../parts/QuestionForm'
-import { go, href, useRoute } from '../route'
+import { go, href, useQuery, useRoute } from '../route'
 import { ended, useRun } from '../run/useRun'
 import { t } from '../strings'
 import { useLoad, useNow } from '../use'
+
+const RunBeside = lazy(() => import('../run/RunBeside'))
 
 /** Flows that take a message, and conversations with them. */
 export default function Chat() {
@@ -24,6 +27,7 @@ function Choose() {
   const may = useMay('start')
   const [error, setError] = useState<ApiError>()
   const talkative = (flows.data?.flows ?? []).filter((f) => takesMessage(f))
+  const list = sessions.data?.sessions ?? []
   const open = async (flow: string) => {
     try {
       const s = await take(api.POST('/v1/sessions', { params: { header: { 'Idempotency-Key': requestKey() } }, body: { flow } }))
@@ -35,24 +39,34 @@ function Choose() {
   return (
     <>
       <div className="head"><h1>{t.chat.title}</h1></div>
-      <div className="body pad column gap">
+      <div className="body column">
         {error && <Failure error={error} />}
         {flows.error && <Failure error={flows.error} retry={flows.reload} />}
-        {flows.data && talkative.length === 0 && <Empty title={t.chat.noFlows} />}
-        <div className="cards">
-          {talkative.map((f) => (
-            <article className="card column" style={{ gap: 8 }} key={f.name}>
-              <b>{f.name}</b>
-              <div className="dim grow">{f.description}</div>
-              {may && <div><Button variant="default" onClick={() => open(f.name)}>{t.chat.newChat}</Button></div>}
-            </article>
-          ))}
-        </div>
-        {(sessions.data?.sessions ?? []).map((s) => (
-          <a key={s.session} className="row" href={href(['chat', s.session])}>
-            <span>{s.flow}</span><span className="mono small dim cut">{s.session}</span><span className="grow" /><span className="small dim">{s.messages} {t.messages.count}, {ago(Date.parse(s.updated), now)}</span>
-          </a>
-        ))}
+        {flows.data && talkative.length === 0 && <Empty art="chat" title={t.chat.noFlows} />}
+        {talkative.length > 0 && (
+          <div className="pad narrow column" style={{ gap: 24 }}>
+            <Section title={t.chat.choose}>
+              <div className="cards">
+                {talkative.map((f) => (
+                  <article className="card column gap8" key={f.name}>
+                    <b>{f.name}</b>
+                    <div className="dim grow">{f.description}</div>
+                    {may && <div><Button variant="default" onClick={() => open(f.name)}>{t.chat.newChat}</Button></div>}
+                  </article>
+                ))}
+              </div>
+            </Section>
+            {list.length > 0 && (
+              <Section title={t.chat.recent}>
+                {list.map((s) => (
+                  <a key={s.session} className="row trow" href={href(['chat', s.session])}>
+                    <span style={{ fontWeight: 500 }}>{s.flow}</span><span className="mono dim cut">{s.session}</span><span className="grow" /><span className="small dim">{s.messages} {t.messages.count} · {ago(Date.parse(s.updated), now)}</span>
+                  </a>
+                ))}
+              </Section>
+            )}
+          </div>
+        )}
       </div>
     </>
   )
@@ -64,8 +78,12 @@ function takesMessage(f: Schemas['FlowRow']): boolean {
   return !!schema.properties?.message && (schema.required ?? []).every((x) => x === 'message')
 }
 
+const post = (session: string, message: string) =>
+  take(api.POST('/v1/sessions/{session}/messages', { params: { path: { session }, query: { wait: 1 }, header: { 'Idempotency-Key': requestKey() } }, body: { message: message as never } }))
+
 function Conversation({ id }: { id: string }) {
   const may = useMay('start')
+  const [query, set] = useQuery()
   const session = useLoad((signal) => take(api.GET('/v1/sessions/{session}', { params: { path: { session: id } }, signal })), [id], 1500)
   const length = session.data?.messages ?? 0
   const from = Math.max(0, length - 200)
@@ -79,6 +97,7 @@ function Conversation({ id }: { id: string }) {
   const [error, setError] = useState<ApiError>()
   const [run, setRun] = useState('')
   const round = session.data?.run || run || kept.at(-1)?.run || ''
+  const beside = query.get('beside') ?? ''
   const end = useRef<HTMLDivElement>(null)
   useEffect(() => {
     void end.current?.scrollIntoView({ block: 'end' })
@@ -90,7 +109,7 @@ function Conversation({ id }: { id: string }) {
     setError(undefined)
     setPending((p) => [...p, message])
     try {
-      const r = await take(api.POST('/v1/sessions/{session}/messages', { params: { path: { session: id }, query: { wait: 1 }, header: { 'Idempotency-Key': requestKey() } }, body: { message: message as never } }))
+      const r = await post(id, message)
       if (r!.run) setRun(r!.run)
       session.reload()
       list.reload()
@@ -101,9 +120,16 @@ function Conversation({ id }: { id: string }) {
       setPending((p) => p.filter((x) => x !== message))
     }
   }
-  const fork = async (at: number) => {
-    const s = await take(api.POST('/v1/sessions/{session}/fork', { params: { path: { session: id }, header: { 'Idempotency-Key': requestKey() } }, body: { at } }))
-    go(href(['chat', s.session]))
+  /** Copies the conversation up to a message and has that message, as it is or edited, answered again. */
+  const again = async (at: number, message: string) => {
+    setError(undefined)
+    try {
+      const s = await take(api.POST('/v1/sessions/{session}/fork', { params: { path: { session: id }, header: { 'Idempotency-Key': requestKey() } }, body: { at } }))
+      await post(s.session, message)
+      go(href(['chat', s.session]))
+    } catch (e) {
+      setError(e as ApiError)
+    }
   }
   if (session.error && !session.data) return <Failure error={session.error} retry={session.reload} />
   if (!session.data) return <Loading />
@@ -111,34 +137,67 @@ function Conversation({ id }: { id: string }) {
   return (
     <>
       <div className="head">
-        <div className="column grow"><h1>{session.data.flow}</h1><span className="mono small dim cut">{id}</span></div>
+        <div className="column grow"><h1>{session.data.flow}</h1><span className="mono dim cut">{id}</span></div>
+        {session.data.parent && <a className="wide" href={href(['chat', session.data.parent])}>{t.chat.original}</a>}
+        {round && <Button variant="default" className="wide" onClick={() => set({ beside: beside ? '' : 'run' })}>{beside ? t.chat.hide : t.chat.beside}</Button>}
         {round && <a href={href(['runs', round])}>{t.chat.openRun}</a>}
         <a href={href(['sessions', id])}>{t.nav.sessions}</a>
       </div>
-      <div className="body">
-        <div className="pad narrow column" style={{ gap: 8 }} role="log" aria-label={t.chat.title}>
-          {kept.length === 0 && pending.length === 0 && <Empty title={t.chat.empty} />}
-          {kept.map((m) => (
-            <div key={m.position} className="bubble" data-role={m.message.role as string}>
-              <MessageView message={m.message as unknown as Message} note={m.status === 'failed' || m.status === 'cancelled' ? m.status : undefined} />
-              {may && m.message.role === 'user' && <button className="link small" type="button" onClick={() => fork(m.position)}>{t.chat.regenerate}</button>}
+      <div className="split" data-panel={beside && round ? 'node' : 'none'}>
+        <div className="column">
+          <div className="body">
+            <div className="pad narrow column gap" role="log" aria-label={t.chat.title}>
+              {kept.length === 0 && pending.length === 0 && <Empty art="chat" title={t.chat.empty} />}
+              {kept.map((m) => <Bubble key={m.position} m={m} again={may ? (message) => again(m.position, message) : undefined} />)}
+              {pending.filter((x) => !shown.has(x)).map((x, i) => <div key={i} className="bubble" data-role="user"><MessageView message={{ role: 'user', text: x }} /></div>)}
+              {round && <Round key={round} id={round} changed={() => { session.reload(); list.reload() }} />}
+              {session.data.queued > 0 && <div className="small dim">{session.data.queued} {t.chat.queued}</div>}
+              {error && <Failure error={error} />}
+              <div ref={end} />
             </div>
-          ))}
-          {pending.filter((x) => !shown.has(x)).map((x, i) => <div key={i} className="bubble" data-role="user"><MessageView message={{ role: 'user', text: x }} /></div>)}
-          {round && <Round key={round} id={round} changed={() => { session.reload(); list.reload() }} />}
-          {session.data.queued > 0 && <div className="small dim">{session.data.queued} {t.chat.queued}</div>}
-          {error && <Failure error={error} />}
-          <div ref={end} />
+          </div>
+          {may && (
+            <form className="bar composer" onSubmit={(e) => { e.preventDefault(); void send() }}>
+              <Textarea className="grow" aria-label={t.chat.message} placeholder={t.chat.hint} autosize minRows={1} maxRows={8} value={text} onChange={(e) => setText(e.currentTarget.value)}
+                onKeyDown={(e) => { if (e.key === 'Enter' && !e.shiftKey) { e.preventDefault(); void send() } }} />
+              <Button type="submit" disabled={!text.trim()}>{t.chat.send}</Button>
+            </form>
+          )}
         </div>
+        {beside && round && <Suspense fallback={<Loading />}><RunBeside id={round} close={() => set({ beside: '' })} /></Suspense>}
       </div>
-      {may && (
-        <form className="bar composer" onSubmit={(e) => { e.preventDefault(); void send() }}>
-          <Textarea className="grow" aria-label={t.chat.message} placeholder={t.chat.hint} autosize minRows={1} maxRows={8} value={text} onChange={(e) => setText(e.currentTarget.value)}
-            onKeyDown={(e) => { if (e.key === 'Enter' && !e.shiftKey) { e.preventDefault(); void send() } }} />
-          <Button type="submit" disabled={!text.trim()}>{t.chat.send}</Button>
-        </form>
-      )}
     </>
+  )
+}
+
+/** A message, and for one of the user what can be done with it. */
+function Bubble({ m, again }: { m: Schemas['MessageRow']; again?: (message: string) => Promise<void> }) {
+  const text = (m.message.text as string) ?? ''
+  const [edited, setEdited] = useState<string>()
+  const [busy, setBusy] = useState(false)
+  const repeat = async (message: string) => {
+    setBusy(true)
+    await again!(message)
+    setBusy(false)
+  }
+  if (edited !== undefined) {
+    return (
+      <form className="card column gap8" onSubmit={(e) => { e.preventDefault(); void repeat(edited) }}>
+        <Textarea label={t.chat.edit} description={t.chat.editHint} autosize minRows={1} maxRows={10} value={edited} onChange={(e) => setEdited(e.currentTarget.value)} data-autofocus />
+        <div className="row"><Button type="submit" loading={busy} disabled={!edited.trim()}>{t.chat.send}</Button><Button variant="default" onClick={() => setEdited(undefined)}>{t.chat.cancel}</Button></div>
+      </form>
+    )
+  }
+  return (
+    <div className="bubble" data-role={m.message.role as string}>
+      <MessageView message={m.message as unknown as Message} note={m.status === 'failed' || m.status === 'cancelled' ? m.status : undefined} />
+      {again && m.message.role === 'user' && text && (
+        <div className="row" style={{ justifyContent: 'flex-end', gap: 4 }}>
+          <Tooltip label={t.chat.edit}><ActionIcon size={20} aria-label={t.chat.edit} onClick={() => setEdited(text)}><Icon name="edit" size={14} /></ActionIcon></Tooltip>
+          <Tooltip label={t.chat.again}><ActionIcon size={20} aria-label={t.chat.again} loading={busy} onClick={() => repeat(text)}><Icon name="again" size={14} /></ActionIcon></Tooltip>
+        </div>
+      )}
+    </div>
   )
 }
 
@@ -156,7 +215,7 @@ function Round({ id, changed }: { id: string; changed: () => void }) {
   return (
     <>
       {text && !over && <div className="bubble" data-role="assistant" aria-live="polite"><MessageView message={{ role: 'assistant', text }} note={t.state.live} /></div>}
-      {(run.data.interrupts ?? []).filter((i) => !['timer', 'child'].includes(i.kind)).map((i) => <div className="card" key={i.id}><QuestionForm run={id} interrupt={i} done={changed} /></div>)}
+      {(run.data.interrupts ?? []).filter((i) => !['timer', 'child'].includes(i.kind)).map((i) => <div className="ask" key={i.id}><QuestionForm run={id} interrupt={i} done={changed} /></div>)}
       {!over && status === 'running' && <div className="small"><Status of="running" label={t.chat.thinking} /></div>}
       {status === 'failed' && run.data.error && <RunError error={run.data.error} />}
     </>

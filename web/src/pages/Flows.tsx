@@ -1,8 +1,8 @@
 import { Button } from '@mantine/core'
 import { lazy, Suspense, useEffect, useState } from 'react'
-import { api, take, type Schemas } from '../api/client'
+import { api, ApiError, take, type Schemas } from '../api/client'
 import { useMay } from '../caller'
-import { Empty, Failure, Loading, Section } from '../parts/common'
+import { Empty, Failure, Loading, LoadingRows, Section, Tabs } from '../parts/common'
 import { href, useQuery, useRoute } from '../route'
 import { t } from '../strings'
 import { useLoad } from '../use'
@@ -10,6 +10,7 @@ import { StartRun } from './StartRun'
 
 const Graph = lazy(() => import('../run/Graph'))
 const Editor = lazy(() => import('../parts/Editor'))
+const Versions = lazy(() => import('./Versions'))
 
 /** The flows of the server. */
 export default function Flows() {
@@ -23,16 +24,16 @@ function List() {
   return (
     <>
       <div className="head"><h1>{t.flows.title}</h1></div>
-      <div className="body pad">
+      <div className="body column">
         {list.error && <Failure error={list.error} retry={list.reload} />}
-        {!list.data && !list.error && <Loading />}
-        {list.data && flows.length === 0 && <Empty title={t.flows.empty} hint={t.flows.emptyHint}><div className="code">weir serve flows/</div></Empty>}
-        <div className="cards">
+        {!list.data && !list.error && <LoadingRows />}
+        {list.data && flows.length === 0 && <Empty art="flows" title={t.flows.empty} hint={t.flows.emptyHint}><div className="code">weir serve flows/</div></Empty>}
+        <div className="cards pad">
           {flows.map((f) => (
             <a key={f.name} className="card column flow-card" href={href(['flows', f.name])}>
-              <b>{f.name}</b>
+              <span className="row"><b className="grow cut">{f.name}</b>{f.paused && <span className="chip" data-s="paused">{t.flows.paused}</span>}</span>
               <span className="dim grow">{f.description}</span>
-              <span className="small dim mono cut">{f.fingerprint.slice(0, 12)}</span>
+              <span className="metas">{f.model && <span>{f.model}</span>}<span className="mono">{f.fingerprint.slice(0, 8)}</span></span>
             </a>
           ))}
         </div>
@@ -41,28 +42,71 @@ function List() {
   )
 }
 
+/** A flow with the tag that its changes name. */
+export interface LoadedFlow {
+  flow: Schemas['FlowDetails']
+  tag: string
+}
+
 function FlowPage({ name }: { name: string }) {
   const [query, set] = useQuery()
   const may = useMay('start')
-  const flow = useLoad((signal) => take(api.GET('/v1/flows/{flow}', { params: { path: { flow: name } }, signal })), [name])
+  const loaded = useLoad(async (signal): Promise<LoadedFlow> => {
+    const r = await api.GET('/v1/flows/{flow}', { params: { path: { flow: name } }, signal })
+    return { flow: r.data!, tag: r.response.headers.get('ETag') ?? '' }
+  }, [name])
   const [text, setText] = useState<string>()
-  const source = text ?? (flow.data ? JSON.stringify(flow.data.flow, null, 2) : '')
-  const checked = useValidation(source, name)
-  if (flow.error) return <Failure error={flow.error} retry={flow.reload} />
-  if (!flow.data) return <Loading />
-  const problems = checked?.problems ?? []
+  if (loaded.error) return <Failure error={loaded.error} retry={loaded.reload} />
+  if (!loaded.data) return <Loading />
+  const { flow } = loaded.data
+  const tab = query.get('tab') ?? 'source'
+  const versions = flow.deployed?.versions ?? []
   return (
     <>
       <div className="head">
-        <div className="column grow"><h1>{name}</h1><span className="small dim">{flow.data.description}</span></div>
+        <div className="column grow"><span className="row"><h1 className="cut">{name}</h1>{flow.paused && <span className="chip" data-s="paused">{t.flows.paused}</span>}</span><span className="small dim">{flow.description}</span></div>
         <a href={href(['runs'], { flow: name })}>{t.nav.runs}</a>
+        {may && flow.deployed && <PauseFlow loaded={loaded.data} done={loaded.reload} />}
         {may && <Button onClick={() => set({ start: name })}>{t.flows.start}</Button>}
       </div>
-      <div className="bar small">
-        <span className="dim">{t.flows.try}</span><span className="grow" />
-        {checked && <span className="status" data-s={checked.valid ? 'completed' : 'failed'}>{checked.valid ? t.flows.valid : `${problems.length} ${t.flows.invalid}`}</span>}
-        {text !== undefined && <button className="link" type="button" onClick={() => setText(undefined)}>{t.flows.reset}</button>}
+      <div className="bar">
+        <Tabs label={t.flows.title} chosen={tab} choose={(x) => set({ tab: x })} tabs={[{ id: 'source', label: t.flows.check }, { id: 'versions', label: t.flows.versions, count: versions.length }]} />
       </div>
+      {tab === 'versions'
+        ? <Suspense fallback={<Loading />}><Versions loaded={loaded.data} reload={loaded.reload} /></Suspense>
+        : <Source name={name} loaded={loaded.data} text={text} setText={setText} saved={() => { setText(undefined); loaded.reload() }} />}
+      {query.get('start') && <StartRun flow={name} close={() => set({ start: '' })} />}
+    </>
+  )
+}
+
+/** The source of a flow beside its drawing. A change is checked as it is typed, and can be kept as a version. */
+function Source({ name, loaded, text, setText, saved }: { name: string; loaded: LoadedFlow; text?: string; setText: (text?: string) => void; saved: () => void }) {
+  const may = useMay('start')
+  const source = text ?? (loaded.flow.flow ? JSON.stringify(loaded.flow.flow, null, 2) : '')
+  const checked = useValidation(source, name)
+  const problems = checked?.problems ?? []
+  const [error, setError] = useState<ApiError>()
+  const isFile = !loaded.flow.deployed
+  const save = async () => {
+    const note = window.prompt(t.flows.saveHint)
+    if (note === null) return
+    try {
+      await api.PUT('/v1/flows/{flow}', { params: { path: { flow: name }, header: { 'If-Match': loaded.tag } }, body: { flow: source, note } })
+      saved()
+    } catch (e) {
+      setError(e as ApiError)
+    }
+  }
+  return (
+    <>
+      <div className="bar small" style={{ minHeight: 36 }}>
+        {checked && <span className="chip" data-s={checked.valid ? 'completed' : 'failed'}>{checked.valid ? t.flows.valid : `${problems.length} ${t.flows.invalid}`}</span>}
+        <span className="dim cut grow">{isFile ? t.flows.try : ''}</span>
+        {text !== undefined && <button className="link" type="button" onClick={() => setText(undefined)}>{t.flows.reset}</button>}
+        {may && !isFile && text !== undefined && <Button disabled={!checked?.valid} onClick={save}>{t.flows.save}</Button>}
+      </div>
+      {error && <Failure error={error} />}
       <div className="halves">
         <div className="column">
           <Suspense fallback={<Loading />}><Editor text={source} change={setText} problems={problems} label={t.flows.source} /></Suspense>
@@ -72,9 +116,17 @@ function FlowPage({ name }: { name: string }) {
           <Suspense fallback={<Loading />}>{checked?.layout ? <Graph layout={checked.layout} chosen="" choose={() => undefined} /> : <Graph flow={name} chosen="" choose={() => undefined} />}</Suspense>
         </div>
       </div>
-      {query.get('start') && <StartRun flow={name} close={() => set({ start: '' })} />}
     </>
   )
+}
+
+function PauseFlow({ loaded, done }: { loaded: LoadedFlow; done: () => void }) {
+  const { name, paused } = loaded.flow
+  const change = async () => {
+    await api.POST('/v1/flows/{flow}/pause', { params: { path: { flow: name }, header: { 'If-Match': loaded.tag } }, body: { paused: !paused } })
+    done()
+  }
+  return <Button variant="default" onClick={change}>{paused ? t.flows.unpause : t.flows.pause}</Button>
 }
 
 /** Validates a text on the server when it has not changed for a moment. The last drawing stays until there is another. */
@@ -101,7 +153,7 @@ function Problems({ list }: { list: Schemas['Mistake'][] }) {
     <div className="problems">
       <Section title={t.flows.problem}>
         {list.map((p, i) => (
-          <div key={i}><span className="mono small">{p.place}</span> {p.message} {p.hint && <span className="dim">{p.hint}</span>}</div>
+          <div key={i}><span className="mono">{p.place}</span> {p.message} {p.hint && <span className="dim">{p.hint}</span>}</div>
         ))}
       </Section>
     </div>

@@ -1,73 +1,160 @@
-import { Button, Checkbox } from '@mantine/core'
+import { ActionIcon, Button, Checkbox, Menu } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { useEffect, useRef, useState } from 'react'
+import { memo, useEffect, useMemo, useRef, useState } from 'react'
 import { api, take, type Schemas } from '../api/client'
 import { useMay } from '../caller'
 import { ago, cost, count, duration } from '../format'
-import { Empty, Failure, Loading, Status } from '../parts/common'
+import { Empty, Failure, LoadingRows, Status, Tabs } from '../parts/common'
+import { Icon } from '../parts/icons'
 import { href, useQuery } from '../route'
 import { statusText, t } from '../strings'
-import { useLoad, useNow } from '../use'
+import { useKept, useLoad, useNow } from '../use'
 import { StartRun } from './StartRun'
 
 type Row = Schemas['RunRow']
-const statuses = ['running', 'paused', 'completed', 'failed', 'cancelled', 'pending']
-const columns = 'minmax(200px, 2fr) minmax(96px, 1fr) minmax(150px, 1fr) minmax(80px, 1fr) 96px 80px 88px 80px'
+const statuses = ['', 'running', 'paused', 'failed', 'completed', 'cancelled']
+const hour = 3600_000
+const ranges: [string, string, number][] = [['', t.runs.anyTime, 0], ['1h', t.runs.hour, hour], ['24h', t.runs.dayRange, 24 * hour], ['7d', t.runs.week, 168 * hour], ['30d', t.runs.month, 720 * hour]]
+const costs: [string, string][] = [['', t.runs.anyCost], ['0.01', `${t.runs.over} $0.01`], ['0.1', `${t.runs.over} $0.10`], ['1', `${t.runs.over} $1`], ['10', `${t.runs.over} $10`]]
+const filterNames = ['status', 'flow', 'user', 'session', 'all', 'since', 'cost', 'find']
 
 /** The runs, the newest first, with filters that the address has. */
 export function Runs() {
   const [query, set] = useQuery()
-  const status = query.getAll('status')
-  const flow = query.get('flow') ?? ''
-  const user = query.get('user') ?? ''
-  const session = query.get('session') ?? ''
-  const all = query.get('all') === '1'
-  const start = query.get('start')
-  const filters = { status, flow, user, session, all }
+  const get = (name: string) => query.get(name) ?? ''
+  const all = get('all') === '1'
+  const start = get('start')
   const may = useMay('start')
   const flows = useLoad((signal) => take(api.GET('/v1/flows', { signal })), [])
-  const page = (cursor: string, signal?: AbortSignal) =>
-    take(api.GET('/v1/runs', { params: { query: { status, flow: flow || undefined, user: user || undefined, session: session || undefined, all: all || undefined, cursor: cursor || undefined, limit: 100 } }, signal }))
-  const first = useLoad((signal) => page('', signal), [JSON.stringify(filters)], 2000)
+  const list = useRuns(query)
+  const rows = useMemo(() => narrowed(list.rows, query), [list.rows, query])
+  const filtered = filterNames.some((x) => query.get(x))
+  const clear = () => set(Object.fromEntries(filterNames.map((x) => [x, ''])))
+  return (
+    <>
+      <div className="head">
+        <h1>{t.runs.title}</h1>
+        <Tabs label={t.runs.status} chosen={get('status')} choose={(status) => set({ status })} tabs={statuses.map((id) => ({ id, label: id ? statusText[id] : t.runs.all_ }))} />
+        <span className="grow" />
+        <span className="small dim wide">{list.loaded && `${rows.length}${list.more ? '+' : ''} ${t.runs.shown}`}</span>
+        <SavedViews filtered={filtered} />
+        {may && <Button onClick={() => set({ start: '1' })}>{t.runs.start}</Button>}
+      </div>
+      <div className="bar filters" role="search" aria-label={t.runs.filters}>
+        <input className="select search" type="search" aria-label={t.runs.find} placeholder={t.runs.find} value={get('find')} onChange={(e) => set({ find: e.currentTarget.value })} />
+        <Choice name={t.runs.flow} value={get('flow')} choose={(flow) => set({ flow })} options={[['', t.runs.anyFlow], ...(flows.data?.flows ?? []).map((f): [string, string] => [f.name, f.name])]} />
+        <Choice name={t.runs.range} value={get('since')} choose={(since) => set({ since })} options={ranges.map(([v, label]) => [v, label])} />
+        <Choice name={t.runs.minCost} value={get('cost')} choose={(c) => set({ cost: c })} options={costs} />
+        <input key={get('user')} className="select auto" size={10} aria-label={t.runs.user} placeholder={t.runs.user} defaultValue={get('user')} onBlur={(e) => e.currentTarget.value !== get('user') && set({ user: e.currentTarget.value })} onKeyDown={(e) => e.key === 'Enter' && set({ user: e.currentTarget.value })} />
+        <Checkbox label={t.runs.all} checked={all} onChange={(e) => set({ all: e.currentTarget.checked ? '1' : '' })} />
+        {filtered && <Button variant="subtle" onClick={clear}>{t.runs.clear}</Button>}
+      </div>
+      {list.error && <Failure error={list.error} retry={list.reload} />}
+      {!list.loaded && !list.error && <LoadingRows />}
+      {list.loaded && rows.length === 0 && (filtered ? <Empty art="runs" title={t.runs.empty} hint={list.more ? t.runs.moreThere : t.runs.emptyHint}>{list.more && <Button variant="default" onClick={list.more}>{t.state.more}</Button>}</Empty> : <FirstRun flows={flows.data?.flows ?? []} may={may} start={(flow) => set({ start: flow })} />)}
+      {rows.length > 0 && <Table rows={rows} more={list.more} />}
+      {start && <StartRun flow={start === '1' ? undefined : start} close={() => set({ start: '' })} />}
+    </>
+  )
+}
+
+function Choice({ name, value, options, choose }: { name: string; value: string; options: [string, string][]; choose: (v: string) => void }) {
+  return (
+    <select className="select auto" aria-label={name} value={value} onChange={(e) => choose(e.currentTarget.value)}>
+      {options.map(([v, label]) => <option key={v} value={v}>{label}</option>)}
+    </select>
+  )
+}
+
+/** The newest runs, every two seconds, and the pages behind them that were asked for. */
+function useRuns(query: URLSearchParams) {
+  const filters = { status: query.getAll('status'), flow: query.get('flow') || undefined, user: query.get('user') || undefined, session: query.get('session') || undefined, all: query.get('all') === '1' || undefined }
+  const key = JSON.stringify(filters)
+  const page = (cursor: string, signal?: AbortSignal) => take(api.GET('/v1/runs', { params: { query: { ...filters, cursor: cursor || undefined, limit: 100 } }, signal }))
+  const first = useLoad((signal) => page('', signal), [key], 2000)
   const [rest, setRest] = useState<{ rows: Row[]; next: string }>()
-  useEffect(() => setRest(undefined), [JSON.stringify(filters)])
-  const head = first.data?.runs ?? []
-  const known = new Set(head.map((r) => r.run))
-  const rows = [...head, ...(rest?.rows ?? []).filter((r) => !known.has(r.run))]
+  useEffect(() => setRest(undefined), [key])
+  const kept = useRef(new Map<string, Row>())
+  const rows = useMemo(() => {
+    const head = (first.data?.runs ?? []).map((r) => unchanged(kept.current, r))
+    const known = new Set(head.map((r) => r.run))
+    return [...head, ...(rest?.rows ?? []).filter((r) => !known.has(r.run))]
+  }, [first.data, rest])
   const next = rest ? rest.next : (first.data?.next ?? '')
   const more = async () => {
     const p = await page(next)
     setRest((r) => ({ rows: [...(r?.rows ?? []), ...(p.runs ?? [])], next: p.next }))
   }
-  const filtered = status.length > 0 || flow || user || session || all
+  return { rows, more: next ? more : undefined, loaded: !!first.data, error: first.error, reload: first.reload }
+}
+
+/** The row of before if nothing of it changed, so that it is not drawn again. */
+function unchanged(kept: Map<string, Row>, r: Row): Row {
+  const old = kept.get(r.run)
+  if (old && old.updated === r.updated && old.events === r.events && old.status === r.status) return old
+  kept.set(r.run, r)
+  return r
+}
+
+/** What the API does not filter: a text, a time and a cost. */
+function narrowed(rows: Row[], query: URLSearchParams): Row[] {
+  const text = (query.get('find') ?? '').toLowerCase()
+  const since = ranges.find(([v]) => v === query.get('since'))?.[2]
+  const over = Number(query.get('cost') ?? 0) * 1e6
+  if (!text && !since && !over) return rows
+  const oldest = since ? Date.now() - since : 0
+  const contains = (r: Row) => [r.run, r.flow, r.user, r.origin, r.error?.code, r.error?.message, ...(r.interrupts ?? []).map((i) => i.prompt)].some((x) => x?.toLowerCase().includes(text))
+  return rows.filter((r) => (!text || contains(r)) && Date.parse(r.created) >= oldest && r.usage.cost >= over)
+}
+
+interface View {
+  name: string
+  query: string
+}
+
+/** Views are filters with a name, kept in this browser. */
+function SavedViews({ filtered }: { filtered: boolean }) {
+  const [query] = useQuery()
+  const [views, setViews] = useKept<View[]>('weir.views', [])
+  const save = () => {
+    const name = window.prompt(t.runs.viewName)?.trim()
+    const kept = new URLSearchParams([...query].filter(([k, v]) => v && filterNames.includes(k)))
+    if (name) setViews([...views.filter((v) => v.name !== name), { name, query: kept.toString() }])
+  }
+  if (views.length === 0 && !filtered) return null
   return (
-    <>
-      <div className="head">
-        <h1 className="grow">{t.runs.title}</h1>
-        {may && <Button onClick={() => set({ start: '1' })}>{t.runs.start}</Button>}
-      </div>
-      <div className="bar" role="search" aria-label={t.runs.filters}>
-        <select className="select auto" aria-label={t.runs.status} value={status[0] ?? ''} onChange={(e) => set({ status: e.currentTarget.value })}>
-          <option value="">{t.runs.anyStatus}</option>
-          {statuses.map((s) => <option key={s} value={s}>{statusText[s]}</option>)}
-        </select>
-        <select className="select auto" aria-label={t.runs.flow} value={flow} onChange={(e) => set({ flow: e.currentTarget.value })}>
-          <option value="">{t.runs.anyFlow}</option>
-          {(flows.data?.flows ?? []).map((f) => <option key={f.name}>{f.name}</option>)}
-        </select>
-        <input className="select auto" aria-label={t.runs.user} placeholder={t.runs.user} defaultValue={user} onBlur={(e) => set({ user: e.currentTarget.value })} onKeyDown={(e) => e.key === 'Enter' && set({ user: e.currentTarget.value })} />
-        <Checkbox label={t.runs.failedOnly} checked={status[0] === 'failed'} onChange={(e) => set({ status: e.currentTarget.checked ? 'failed' : '' })} />
-        <Checkbox label={t.runs.all} checked={all} onChange={(e) => set({ all: e.currentTarget.checked ? '1' : '' })} />
-        {filtered && <Button variant="subtle" onClick={() => set({ status: '', flow: '', user: '', session: '', all: '' })}>{t.runs.clear}</Button>}
-      </div>
-      {first.error && <Failure error={first.error} retry={first.reload} />}
-      {!first.data && first.loading && <Loading />}
-      {first.data && rows.length === 0 && (filtered
-        ? <Empty title={t.runs.empty} hint={t.runs.emptyHint} />
-        : <Empty title={t.runs.none} hint={t.runs.noneHint}><div className="code">weir run FLOW.yaml</div></Empty>)}
-      {rows.length > 0 && <Table rows={rows} more={next ? more : undefined} />}
-      {start && <StartRun flow={start === '1' ? undefined : start} close={() => set({ start: '' })} />}
-    </>
+    <Menu position="bottom-end">
+      <Menu.Target><Button variant="default">{t.runs.saved}</Button></Menu.Target>
+      <Menu.Dropdown>
+        {views.map((v) => (
+          <div className="row" key={v.name}>
+            <Menu.Item component="a" href={`#/runs?${v.query}`}>{v.name}</Menu.Item>
+            <span className="grow" />
+            <ActionIcon size={20} aria-label={`${t.runs.forget} ${v.name}`} onClick={() => setViews(views.filter((x) => x !== v))}><Icon name="close" size={12} /></ActionIcon>
+          </div>
+        ))}
+        {filtered && <Menu.Item onClick={save}>{t.runs.save}</Menu.Item>}
+      </Menu.Dropdown>
+    </Menu>
+  )
+}
+
+/** What a server without runs shows: its flows, each to be started. */
+function FirstRun({ flows, may, start }: { flows: Schemas['FlowRow'][]; may: boolean; start: (flow: string) => void }) {
+  return (
+    <div className="body">
+      <div style={{ minHeight: 200, display: 'flex' }}><Empty art="flows" title={t.runs.none} hint={t.runs.noneHint}><div className="code">weir run FLOW.yaml</div></Empty></div>
+      {may && flows.length > 0 && (
+        <div className="pad cards narrow" style={{ maxWidth: 960 }}>
+          {flows.map((f) => (
+            <article className="card column gap8" key={f.name}>
+              <b>{f.name}</b><div className="dim grow">{f.description}</div>
+              <div><Button variant="default" onClick={() => start(f.name)}>{t.flows.start}</Button></div>
+            </article>
+          ))}
+        </div>
+      )}
+    </div>
   )
 }
 
@@ -78,12 +165,13 @@ function Table({ rows, more }: { rows: Row[]; more?: () => void }) {
   return (
     <div className="body" ref={box}>
       <div role="table" aria-label={t.runs.title} aria-rowcount={rows.length} className="runs">
-        <div role="row" className="grid thead" style={{ gridTemplateColumns: columns }}>
-          {[t.runs.run, t.runs.flow, t.runs.status, t.runs.user].map((x) => <span role="columnheader" key={x}>{x}</span>)}
-          {[t.runs.started, t.runs.duration, t.runs.tokens, t.runs.cost].map((x) => <span role="columnheader" className="right" key={x}>{x}</span>)}
+        <div role="row" className="grid thead">
+          <span role="columnheader"><span className="unseen">{t.runs.status}</span></span>
+          {[t.runs.flow, t.runs.run, t.runs.detail, t.runs.user].map((x) => <span role="columnheader" key={x}>{x}</span>)}
+          {[t.runs.tokens, t.runs.cost, t.runs.duration, t.runs.started].map((x) => <span role="columnheader" className="right" key={x}>{x}</span>)}
         </div>
         <div role="rowgroup" style={{ height: list.getTotalSize(), position: 'relative' }}>
-          {list.getVirtualItems().map((v) => <RunRow key={rows[v.index].run} row={rows[v.index]} top={v.start} now={now} />)}
+          {list.getVirtualItems().map((v) => <RunRow key={rows[v.index].run} row={rows[v.index]} top={v.start} now={timeOf(rows[v.index], now)} />)}
         </div>
       </div>
       {more && <div className="pad" style={{ textAlign: 'center' }}><Button variant="default" onClick={more}>{t.state.more}</Button></div>}
@@ -91,24 +179,29 @@ function Table({ rows, more }: { rows: Row[]; more?: () => void }) {
   )
 }
 
-function RunRow({ row, top, now }: { row: Row; top: number; now: number }) {
+const isEnded = (r: Row) => ['completed', 'failed', 'cancelled'].includes(r.status)
+
+/** The time by which a row is drawn: rows that are older and have ended are drawn once a minute. */
+function timeOf(r: Row, now: number): number {
+  return isEnded(r) && now - Date.parse(r.created) > 60_000 ? Math.floor(now / 60_000) * 60_000 + 59_999 : now
+}
+
+const RunRow = memo(function RunRow({ row, top, now }: { row: Row; top: number; now: number }) {
   const created = Date.parse(row.created)
-  const ended = ['completed', 'failed', 'cancelled'].includes(row.status)
-  const questions = (row.interrupts ?? []).length
+  const questions = row.interrupts ?? []
   return (
-    <a role="row" className="grid trow" href={href(['runs', row.run])} style={{ gridTemplateColumns: columns, position: 'absolute', top: 0, left: 0, right: 0, transform: `translateY(${top}px)` }}>
-      <span role="cell" className="mono" title={row.run}>{row.run}</span>
-      <span role="cell" title={row.flow}>{row.flow}</span>
-      <span role="cell">
-        <Status of={row.status} />
-        {questions > 0 && <span className="badge" style={{ marginLeft: 8 }} title={t.runs.waits}>{questions}</span>}
-        {row.error && <span className="small mono dim" style={{ marginLeft: 8 }}>{row.error.code}</span>}
+    <a role="row" className="grid trow" href={href(['runs', row.run])} style={{ position: 'absolute', top: 0, left: 0, right: 0, transform: `translateY(${top}px)` }}>
+      <span role="cell"><Status of={row.status} quiet /></span>
+      <span role="cell" className="name" title={row.flow}>{row.flow}</span>
+      <span role="cell" className="mono dim" title={row.run}>{row.run}</span>
+      <span role="cell" className="dim">
+        {row.error ? <><span className="mono" style={{ color: 'var(--bad)' }}>{row.error.code}</span> {row.error.message}</> : questions.length > 0 ? <>{questions.length > 1 && <span className="badge" style={{ marginRight: 8 }}>{questions.length}</span>}<span style={{ color: 'var(--wait)' }}>{questions[0].prompt || t.runs.waits}</span></> : row.origin}
       </span>
       <span role="cell" className="dim">{row.user}</span>
-      <span role="cell" className="right dim" title={row.created}>{ago(created, now)}</span>
-      <span role="cell" className="right">{duration((ended ? Date.parse(row.updated) : Math.max(now, created)) - created)}</span>
-      <span role="cell" className="right">{row.usage.calls ? count(row.usage.input + row.usage.output) : '–'}</span>
+      <span role="cell" className="right">{row.usage.calls ? count(row.usage.input + row.usage.output) : <span className="dim">–</span>}</span>
       <span role="cell" className="right">{cost(row.usage.cost)}</span>
+      <span role="cell" className="right">{duration((isEnded(row) ? Date.parse(row.updated) : Math.max(now, created)) - created)}</span>
+      <span role="cell" className="right dim" title={row.created}>{ago(created, now)}</span>
     </a>
   )
-}
+})

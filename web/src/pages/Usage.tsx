@@ -1,11 +1,11 @@
 import { api, take, type Schemas } from '../api/client'
 import { cost, count } from '../format'
-import { Empty, Failure, Loading, Tabs } from '../parts/common'
+import { Empty, Failure, LoadingRows, Tabs } from '../parts/common'
 import { href, useQuery } from '../route'
 import { t } from '../strings'
 import { useLoad } from '../use'
 
-const columns = 'minmax(120px, 2fr) 72px 96px 104px 104px 112px 112px 88px minmax(80px, 2fr)'
+const columns = 'minmax(120px, 2fr) 72px 96px 104px 104px 112px 128px 88px minmax(80px, 2fr)'
 
 /** What runs have spent, by day, flow or user. */
 export default function Usage() {
@@ -27,8 +27,8 @@ export default function Usage() {
       </div>
       <div className="body" tabIndex={0} role="region" aria-label={t.usage.title}>
         {list.error && <Failure error={list.error} retry={list.reload} />}
-        {!list.data && !list.error && <Loading />}
-        {list.data && rows.length === 0 && <Empty title={t.usage.empty} />}
+        {!list.data && !list.error && <LoadingRows />}
+        {list.data && rows.length === 0 && <Empty art="usage" title={t.usage.empty} />}
         {rows.length > 0 && (
           <div role="table" aria-label={t.usage.title} style={{ minWidth: 960 }}>
             <div role="row" className="grid thead" style={{ gridTemplateColumns: columns }}>
@@ -54,7 +54,7 @@ function Row({ name, r, by, most }: { name: string; r: Schemas['UsageRow']; by: 
       <span role="cell">{by === 'flow' || by === 'user' ? <a href={href(['runs'], { [by]: r.name })}>{name}</a> : name}</span>
       {[r.runs, u.calls, u.input, u.cached, u.output, u.reasoning].map((x, i) => <span role="cell" className="right" key={i}>{count(x)}</span>)}
       <span role="cell" className="right">{cost(u.cost)}</span>
-      <span role="cell"><span className="lane" style={{ display: 'block' }}>{share > 0 && <i style={{ left: 0, width: `${share}%` }} />}</span></span>
+      <span role="cell"><span className="lane plain" style={{ display: 'block', height: 28 }}>{share > 0 && <i style={{ left: 0, width: `${share}%` }} />}</span></span>
     </div>
   )
 }

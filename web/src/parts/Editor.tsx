@@ -1,11 +1,12 @@
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
 import { yaml } from '@codemirror/lang-yaml'
 import { linter, lintGutter, type Diagnostic, forceLinting } from '@codemirror/lint'
-import { EditorState } from '@codemirror/state'
+import { Compartment, EditorState } from '@codemirror/state'
 import { EditorView, keymap, lineNumbers, highlightActiveLine } from '@codemirror/view'
 import { useEffect, useRef } from 'react'
-import type { Schemas } from '../api/client'
+import { api, take, type Schemas } from '../api/client'
 import { editorTheme, nonce } from './editorTheme'
+import { flowHelp, type FlowSchema } from './flowHelp'
 
 /** An editor of flow files that marks the problems the server found. */
 export default function Editor({ text, change, problems, label }: { text: string; change: (text: string) => void; problems: Schemas['Mistake'][]; label: string }) {
@@ -15,18 +16,21 @@ export default function Editor({ text, change, problems, label }: { text: string
   const changed = useRef(change)
   changed.current = change
   useEffect(() => {
+    const help = new Compartment()
     view.current = new EditorView({
       parent: box.current!,
       state: EditorState.create({
         doc: text,
         extensions: [
-          lineNumbers(), highlightActiveLine(), history(), keymap.of([...defaultKeymap, ...historyKeymap]), yaml(), editorTheme, EditorView.cspNonce.of(nonce()), lintGutter(),
+          lineNumbers(), highlightActiveLine(), history(), keymap.of([...defaultKeymap, ...historyKeymap]), yaml(), editorTheme, EditorView.cspNonce.of(nonce()), lintGutter(), help.of([]),
           linter((v) => marks(v, found.current), { delay: 0, needsRefresh: () => true }), EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
           EditorView.updateListener.of((u) => u.docChanged && u.transactions.some((x) => x.isUserEvent('input') || x.isUserEvent('delete') || x.isUserEvent('undo') || x.isUserEvent('redo') || x.isUserEvent('move')) && changed.current(u.state.doc.toString())),
         ],
       }),
     })
-    return () => view.current?.destroy()
+    const made = view.current
+    take(api.GET('/v1/schema')).then((s) => made.dispatch({ effects: help.reconfigure(flowHelp(s as FlowSchema)) }), () => undefined)
+    return () => made.destroy()
   }, [])
   useEffect(() => {
     const v = view.current!

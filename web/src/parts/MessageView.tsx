@@ -1,7 +1,16 @@
-import { useState } from 'react'
+import { useEffect, useMemo, useState } from 'react'
+import { bytes } from '../format'
 import { t } from '../strings'
 import { CopyButton } from './common'
 import { JsonTree } from './JsonTree'
+
+interface Part {
+  kind: string
+  mime?: string
+  name?: string
+  url?: string
+  data?: string
+}
 
 export interface Message {
   role: string
@@ -11,34 +20,67 @@ export interface Message {
   calls?: { id?: string; name: string; arguments?: unknown }[]
   call?: string
   reasoning?: string
+  parts?: Part[]
   [member: string]: unknown
 }
 
 const shown = 4000
+const known = ['role', 'text', 'name', 'id', 'calls', 'call', 'reasoning', 'metadata', 'native', 'tokens', 'parts']
 
 /** A message of a conversation. Its text is shown as it is, never as HTML. */
 export function MessageView({ message, note }: { message: Message; note?: string }) {
   const [all, setAll] = useState(false)
   const text = message.text ?? ''
-  const known = ['role', 'text', 'name', 'id', 'calls', 'call', 'reasoning', 'metadata', 'native', 'tokens']
-  const parts = Object.fromEntries(Object.entries(message).filter(([k, v]) => !known.includes(k) && v !== null && v !== ''))
+  const rest = Object.fromEntries(Object.entries(message).filter(([k, v]) => !known.includes(k) && v !== null && v !== ''))
   return (
     <div className="message" data-role={message.role}>
       <header>
         <b>{message.role}{message.name ? ` · ${message.name}` : ''}</b>
         {note && <span>{note}</span>}
         <span className="grow" />
-        <CopyButton text={() => text || JSON.stringify(message, null, 2)} />
+        <span className="hover"><CopyButton text={() => text || JSON.stringify(message, null, 2)} /></span>
       </header>
-      {message.reasoning && <div className="dim text small">{message.reasoning}</div>}
+      {message.reasoning && <div className="reasoning text small">{message.reasoning}</div>}
       {text && <div className="text">{all || text.length <= shown ? text : text.slice(0, shown) + '…'}</div>}
-      {text.length > shown && !all && <button className="link" type="button" onClick={() => setAll(true)}>{t.state.whole}</button>}
+      {text.length > shown && !all && <button className="link" type="button" onClick={() => setAll(true)}>{t.state.whole} ({bytes(text.length)})</button>}
       {(message.calls ?? []).map((c, i) => (
-        <div key={i} className="code" style={{ marginTop: 4 }}>
-          {c.name}({typeof c.arguments === 'string' ? c.arguments : JSON.stringify(c.arguments ?? {})})
+        <div key={i} className="code call">
+          <b>{c.name}</b>({typeof c.arguments === 'string' ? c.arguments : JSON.stringify(c.arguments ?? {})})
         </div>
       ))}
-      {Object.keys(parts).length > 0 && <JsonTree value={parts} />}
+      {(message.parts ?? []).map((p, i) => <Media key={i} part={p} />)}
+      {Object.keys(rest).length > 0 && <JsonTree value={rest} />}
     </div>
   )
+}
+
+const images = /^image\/(png|jpeg|gif|webp|avif)$/
+
+/** A file of a message: images and sound are shown, others can be saved. An address of the web is text, because the page loads nothing from elsewhere. */
+export function Media({ part }: { part: Part }) {
+  const blob = useMemo(() => (part.data ? new Blob([bytesOf(part.data)], { type: part.mime ?? 'application/octet-stream' }) : undefined), [part.data, part.mime])
+  const [url, setUrl] = useState('')
+  useEffect(() => {
+    if (!blob) return
+    const made = URL.createObjectURL(blob)
+    setUrl(made)
+    return () => URL.revokeObjectURL(made)
+  }, [blob])
+  const name = part.name || part.mime || part.kind
+  if (!blob) return <div className="code call">{part.url ?? name}</div>
+  if (!url) return null
+  return (
+    <>
+      {images.test(part.mime ?? '') && <img className="media" src={url} alt={name} />}
+      {/^audio\//.test(part.mime ?? '') && <audio className="media" controls src={url} aria-label={name} />}
+      <a className="small" href={url} download={part.name || `file.${(part.mime ?? 'bin').split('/').pop()}`}>{name} ({bytes(blob.size)})</a>
+    </>
+  )
+}
+
+function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  const text = atob(base64)
+  const out = new Uint8Array(text.length)
+  for (let i = 0; i < text.length; i++) out[i] = text.charCodeAt(i)
+  return out
 }

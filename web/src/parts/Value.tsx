@@ -6,7 +6,7 @@ import { t } from '../strings'
 import { CopyButton } from './common'
 import { Icon } from './icons'
 import { JsonTree } from './JsonTree'
-import { MessageView, type Message } from './MessageView'
+import { Media, MessageView, type Message } from './MessageView'
 
 export type Shown = Schemas['ShownValue']
 
@@ -78,12 +78,18 @@ export function Content({ value }: { value: unknown }) {
     return <pre tabIndex={0}>{value.length > 200000 ? value.slice(0, 200000) + '…' : value || ' '}</pre>
   }
   if (isMessage(value)) return <div style={{ padding: 8 }}><MessageView message={value} /></div>
+  if (isFile(value)) return <div style={{ padding: 8 }}><Media part={value} /></div>
   if (value === null || typeof value !== 'object') return <pre>{JSON.stringify(value)}</pre>
   return <JsonTree value={value} />
 }
 
 function isMessage(v: unknown): v is Message {
   return typeof v === 'object' && v !== null && typeof (v as Message).role === 'string' && ('text' in v || 'calls' in v)
+}
+
+/** A file or image as a value. */
+function isFile(v: unknown): v is { kind: string; mime?: string; data: string } {
+  return typeof v === 'object' && v !== null && typeof (v as { data: unknown }).data === 'string' && typeof (v as { mime: unknown }).mime === 'string'
 }
 
 export function Values({ list, source, none }: { list: Shown[]; source?: Source; none: string }) {

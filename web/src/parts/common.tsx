@@ -2,14 +2,38 @@ import { ActionIcon, Button, Loader, Tooltip } from '@mantine/core'
 import { useState, type ReactNode } from 'react'
 import type { ApiError } from '../api/client'
 import { statusText, t } from '../strings'
-import { Icon } from './icons'
+import { useCodes } from '../codes'
+import { href } from '../route'
+import { Icon, type IconName } from './icons'
 
-/** The status of a run or node, by colour and text. */
-export function Status({ of, label }: { of: string; label?: string }) {
+/** The status of a run or node, by the form and colour of a sign, and by text, which tight places give to screen readers alone. */
+export function Status({ of, label, chip, quiet }: { of: string; label?: string; chip?: boolean; quiet?: boolean }) {
+  const text = label ?? statusText[of] ?? of
   return (
-    <span className="status" data-s={of}>
-      {label ?? statusText[of] ?? of}
+    <span className={chip ? 'status chip' : 'status'} data-s={of} title={quiet ? text : undefined}>
+      <StatusSign of={of} />
+      <span className={quiet ? 'unseen' : 'cut'}>{text}</span>
     </span>
+  )
+}
+
+const signs: Record<string, ReactNode> = {
+  completed: <><circle cx="8" cy="8" r="6" fill="currentColor" stroke="none" /><path d="M5.5 8.2 7.2 10l3.4-4" stroke="var(--page)" /></>,
+  failed: <><circle cx="8" cy="8" r="6" fill="currentColor" stroke="none" /><path d="M6 6l4 4M10 6l-4 4" stroke="var(--page)" /></>,
+  running: <><circle cx="8" cy="8" r="5.3" opacity="0.3" /><path className="spin" d="M8 2.700a5.300 5.300 0 0 1 5.300 5.300" /></>,
+  waiting: <><circle cx="8" cy="8" r="5.300" /><path d="M8 5v3.200l2 1.300" /></>,
+  cancelled: <><circle cx="8" cy="8" r="5.300" /><path d="M4.500 11.500l7-7" /></>,
+  skipped: <><circle cx="8" cy="8" r="5.300" strokeDasharray="2 2" /><path d="M6 8h4" /></>,
+  pending: <circle cx="8" cy="8" r="5.300" strokeDasharray="2 2" />,
+  stopped: <><circle cx="8" cy="8" r="5.300" /><path d="M6.500 6v4M9.500 6v4" /></>,
+}
+
+function StatusSign({ of }: { of: string }) {
+  const form = of === 'paused' ? 'waiting' : of === 'not_needed' ? 'skipped' : of
+  return (
+    <svg className="sicon" data-s={of} width="16" height="16" viewBox="0 0 16 16" fill="none" stroke="currentColor" strokeWidth="1.4" strokeLinecap="round" strokeLinejoin="round" aria-hidden="true">
+      {signs[form] ?? signs.pending}
+    </svg>
   )
 }
 
@@ -22,9 +46,19 @@ export function Loading() {
   )
 }
 
-export function Empty({ title, hint, children }: { title: string; hint?: string; children?: ReactNode }) {
+/** Lines where rows will be. */
+export function LoadingRows() {
+  return (
+    <div className="ghosts" role="status" aria-label={t.state.loading}>
+      {[88, 72, 80, 64, 76, 60].map((w, i) => <i key={i} style={{ width: `${w}%` }} />)}
+    </div>
+  )
+}
+
+export function Empty({ title, hint, art, children }: { title: string; hint?: string; art?: IconName; children?: ReactNode }) {
   return (
     <div className="empty">
+      {art && <span className="art"><Icon name={art} size={32} /></span>}
       <h2>{title}</h2>
       {hint && <span>{hint}</span>}
       {children}
@@ -54,13 +88,15 @@ export function Failure({ error, retry }: { error: ApiError; retry?: () => void 
   )
 }
 
-/** An error of a run or node, with a link to the page about its code. */
+/** An error of a run or node: its cause, what its code means and what to do, and a link to the page of codes. */
 export function RunError({ error }: { error: { code: string; message: string; hint?: string } }) {
+  const info = useCodes()?.get(error.code)
   return (
     <div className="error-box">
-      <b className="mono">{error.code}</b>
-      <div className="text">{error.message}</div>
-      {error.hint && <div className="dim">{error.hint}</div>}
+      <div className="text"><b>{error.message}</b></div>
+      {error.hint && <div>{error.hint}</div>}
+      {info && <div className="small dim">{info.meaning} {info.remedy}</div>}
+      <div className="small"><a className="mono" href={href(['codes', error.code])} title={t.node.codeLink}>{error.code}</a></div>
     </div>
   )
 }
@@ -110,6 +146,7 @@ export function Section({ title, children, action }: { title: string; children: 
 export interface Tab {
   id: string
   label: string
+  count?: number
 }
 
 /** Tabs that are reached by the arrow keys. */
@@ -130,6 +167,7 @@ export function Tabs({ tabs, chosen, choose, label }: { tabs: Tab[]; chosen: str
       {tabs.map((x) => (
         <button key={x.id} role="tab" type="button" aria-selected={x.id === chosen} tabIndex={x.id === chosen ? 0 : -1} onClick={() => choose(x.id)}>
           {x.label}
+          {x.count ? <span className="n">{x.count}</span> : null}
         </button>
       ))}
     </div>

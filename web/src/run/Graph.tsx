@@ -1,10 +1,11 @@
 import '@xyflow/react/dist/base.css'
 import { Background, BaseEdge, Handle, Position, ReactFlow, ReactFlowProvider, useReactFlow, useStore, ViewportPortal, type Edge, type EdgeProps, type Node, type NodeProps } from '@xyflow/react'
 import { ActionIcon } from '@mantine/core'
-import { memo, useEffect, useMemo, useState } from 'react'
+import { memo, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { api, take, type Schemas } from '../api/client'
 import { Empty, Loading } from '../parts/common'
 import { Icon } from '../parts/icons'
+import { useQuery } from '../route'
 import { statusText, t } from '../strings'
 import { useLoad } from '../use'
 import type { RunNode } from './useRun'
@@ -19,6 +20,8 @@ interface Box extends Record<string, unknown> {
   status: string
   times: number
   body: boolean
+  folded: number
+  toggle?: (path: string) => void
   chosen: boolean
 }
 
@@ -34,32 +37,41 @@ interface Placed {
   type: string
   category: string
   body: boolean
+  folded: number
 }
 
 const mostMounted = 300
 
 /** The graph of a run's flow, or of a flow. */
 export default function Graph({ run, flow, layout, nodes, chosen, choose }: { run?: string; flow?: string; layout?: Layout; nodes?: RunNode[]; chosen: string; choose: (path: string) => void }) {
+  const [query, set] = useQuery()
+  const open = query.getAll('open')
+  const fold = { fold: true, open }
   const drawn = useLoad(
-    (signal) => (layout ? Promise.resolve({ layout }) : run ? take(api.GET('/v1/runs/{run}/graph', { params: { path: { run } }, signal })) : take(api.GET('/v1/flows/{flow}/graph', { params: { path: { flow: flow! } }, signal }))),
-    [run, flow, layout],
+    (signal) => (layout ? Promise.resolve({ layout }) : run ? take(api.GET('/v1/runs/{run}/graph', { params: { path: { run }, query: fold }, signal })) : take(api.GET('/v1/flows/{flow}/graph', { params: { path: { flow: flow! }, query: fold }, signal }))),
+    [run, flow, layout, open.join()],
   )
+  const kept = useRef<Layout>(undefined)
+  if (drawn.data?.layout) kept.current = drawn.data.layout
+  const opens = useRef(open)
+  opens.current = open
+  const toggle = useCallback((path: string) => set({ open: opens.current.includes(path) ? opens.current.filter((x) => x !== path) : [...opens.current, path] }), [set])
   if (drawn.error && !drawn.data) return <Empty title={t.run.noGraph} hint={drawn.error.message} />
-  if (!drawn.data?.layout) return <Loading />
+  if (!kept.current) return <Loading />
   return (
     <ReactFlowProvider>
-      <Canvas layout={drawn.data.layout} nodes={nodes} chosen={chosen} choose={choose} />
+      <Canvas layout={kept.current} nodes={nodes} chosen={chosen} choose={choose} toggle={layout ? undefined : toggle} />
     </ReactFlowProvider>
   )
 }
 
-function Canvas({ layout, nodes, chosen, choose }: { layout: Layout; nodes?: RunNode[]; chosen: string; choose: (path: string) => void }) {
+function Canvas({ layout, nodes, chosen, choose, toggle }: { layout: Layout; nodes?: RunNode[]; chosen: string; choose: (path: string) => void; toggle?: (path: string) => void }) {
   const placed = useMemo(() => place(layout), [layout])
   const states = useMemo(() => statesOf(nodes), [nodes])
   const chosenBox = drawingPath(chosen)
   const large = placed.boxes.length > mostMounted
   const visible = useVisible(placed.boxes, large)
-  const boxes = useMemo(() => visible.map((b) => boxNode(b, states.get(b.path), nodes !== undefined, b.path === chosenBox)), [visible, states, chosenBox, nodes !== undefined])
+  const boxes = useMemo(() => visible.map((b) => boxNode(b, states.get(b.path), nodes !== undefined, isChosen(b, chosenBox), toggle)), [visible, states, chosenBox, nodes !== undefined, toggle])
   const cached = useStable(boxes)
   const ids = useMemo(() => new Set(visible.map((b) => b.path)), [visible])
   const edges = useMemo(() => (large ? [] : placed.edges.filter((e) => ids.has(e.source) && ids.has(e.target))), [placed, ids, large])
@@ -96,7 +108,7 @@ function useStable(next: Node<Box>[]): Node<Box>[] {
     () =>
       next.map((n) => {
         const old = known.get(n.id)
-        if (old && old.data.status === n.data.status && old.data.times === n.data.times && old.data.chosen === n.data.chosen && old.position.x === n.position.x && old.position.y === n.position.y) return old
+        if (old && old.data.status === n.data.status && old.data.times === n.data.times && old.data.chosen === n.data.chosen && old.data.folded === n.data.folded && old.data.body === n.data.body && old.width === n.width && old.height === n.height && old.position.x === n.position.x && old.position.y === n.position.y) return old
         known.set(n.id, n)
         return n
       }),
@@ -146,10 +158,13 @@ const Far = memo(function Far({ boxes, edges, states, run }: { boxes: Placed[]; 
 
 const BoxView = memo(function BoxView({ data }: NodeProps<Node<Box>>) {
   return (
-    <div className="gnode" data-s={data.status} data-body={data.body} data-chosen={data.chosen} data-c={data.category} title={`${data.label}${data.status ? ': ' + (statusText[data.status] ?? data.status) : ''}`}>
+    <div className="gnode" data-s={data.status} data-body={data.body} data-folded={data.folded > 0} data-chosen={data.chosen} data-c={data.category} title={`${data.label}${data.status ? ': ' + (statusText[data.status] ?? data.status) : ''}`}>
       <Handle type="target" position={Position.Top} isConnectable={false} />
       <b className="cut">{data.label}{data.times > 1 && <span className="times"> ×{data.times}</span>}</b>
       <span className="cut">{data.type}</span>
+      {data.toggle && (data.body || data.folded > 0) && (
+        <button className="fold nodrag nopan" type="button" aria-expanded={data.body} aria-label={data.body ? `${t.run.fold} ${data.label} −` : `${t.run.unfold} ${data.label} +${data.folded}`} onClick={(e) => { e.stopPropagation(); data.toggle!(data.path) }}>{data.body ? '−' : `+${data.folded}`}</button>
+      )}
       <Handle type="source" position={Position.Bottom} isConnectable={false} />
     </div>
   )
@@ -169,7 +184,7 @@ function place(l: Layout): { boxes: Placed[]; edges: Edge[] } {
   const add = (l: Layout, prefix: string, x: number, y: number) => {
     const list = l.nodes ?? []
     for (const n of list) {
-      boxes.push({ path: prefix + n.id, id: n.id, x: x + n.x, y: y + n.y, w: n.width, h: n.height, label: n.id, type: n.label, category: n.category, body: !!n.body })
+      boxes.push({ path: prefix + n.id, id: n.id, x: x + n.x, y: y + n.y, w: n.width, h: n.height, label: n.id, type: n.label, category: n.category, body: !!n.body, folded: n.folded ?? 0 })
       if (n.body) add(n.body, `${prefix}${n.id}/`, x + n.x + (n.bodyX ?? 0), y + n.y + (n.bodyY ?? 0))
     }
     ;(l.edges ?? []).forEach((e, i) => {
@@ -195,6 +210,8 @@ interface State {
   status: string
   times: number
   last: string
+  /** How often the body of a composite ran. */
+  iterations?: number
 }
 
 /** The path of a node in the drawing: without the numbers of iterations. */
@@ -218,18 +235,42 @@ function statesOf(nodes: RunNode[] | undefined): ReadonlyMap<string, State> {
       }
     }
   }
+  for (const [path, n] of iterationsOf(nodes ?? [])) {
+    const s = out.get(path)
+    if (s) s.iterations = n
+  }
   return out
+}
+
+/** How often the body of each composite ran, by its path in the drawing. */
+function iterationsOf(nodes: RunNode[]): Map<string, number> {
+  const seen = new Map<string, Set<string>>()
+  for (const n of nodes) {
+    const scope = n.node.slice(0, Math.max(0, n.node.lastIndexOf('/')))
+    const hash = scope.lastIndexOf('#')
+    if (hash < 0) continue
+    const path = drawingPath(scope.slice(0, hash) + '/').slice(0, -1)
+    let set = seen.get(path)
+    if (!set) seen.set(path, (set = new Set()))
+    set.add(scope)
+  }
+  return new Map([...seen].map(([path, set]) => [path, set.size]))
 }
 
 function latest(path: string, states: ReadonlyMap<string, State>): string {
   return states.get(path)?.last ?? path
 }
 
-function boxNode(b: Placed, s: State | undefined, run: boolean, chosen: boolean): Node<Box> {
+/** A folded box is chosen if a node of its body is. */
+function isChosen(b: Placed, chosen: string): boolean {
+  return b.path === chosen || (b.folded > 0 && chosen.startsWith(b.path + '/'))
+}
+
+function boxNode(b: Placed, s: State | undefined, run: boolean, chosen: boolean, toggle?: (path: string) => void): Node<Box> {
   return {
     id: b.path, type: 'box', position: { x: b.x, y: b.y }, width: b.w, height: b.h, initialWidth: b.w, initialHeight: b.h, zIndex: b.body ? 0 : 1,
     handles: [{ type: 'target', position: Position.Top, x: b.w / 2, y: 0, width: 1, height: 1 }, { type: 'source', position: Position.Bottom, x: b.w / 2, y: b.h, width: 1, height: 1 }],
-    data: { path: b.path, label: b.label, type: b.type, category: b.category, status: run ? (s?.status ?? 'pending') : '', times: s?.times ?? 0, body: b.body, chosen },
+    data: { path: b.path, label: b.label, type: b.type, category: b.category, status: run ? (s?.status ?? 'pending') : '', times: Math.max(s?.times ?? 0, s?.iterations ?? 0), body: b.body, folded: b.folded, toggle, chosen },
     ariaLabel: `${b.label}${s ? ': ' + (statusText[s.status] ?? s.status) : ''}`,
   }
 }

@@ -1,16 +1,19 @@
 import { ActionIcon, Button, Menu } from '@mantine/core'
-import { useState } from 'react'
-import { api, base, take, type Schemas } from '../api/client'
+import { lazy, Suspense, useState } from 'react'
+import { api, ApiError, base, requestKey, take, type Schemas } from '../api/client'
 import { useMay } from '../caller'
 import { clock, cost, count, duration } from '../format'
 import { copyText, Failure, Loading, RunError, Section, Status, Tabs } from '../parts/common'
 import { Icon } from '../parts/icons'
 import { QuestionForm } from '../parts/QuestionForm'
-import { Content, Value, Values, type Source } from '../parts/Value'
-import { phaseText, t } from '../strings'
+import { Value, Values, type Source } from '../parts/Value'
+import { t } from '../strings'
 import { useLoad } from '../use'
+import { Attempts } from './Attempts'
 import { CallView } from './CallView'
 import type { Live, RunNode } from './useRun'
+
+const StateDiff = lazy(() => import('./StateDiff'))
 
 interface Props {
   run: string
@@ -23,38 +26,82 @@ interface Props {
   setTab: (tab: string) => void
   close: () => void
   fork: () => void
+  /** Reads the run again and follows it, after a command that continues it. */
+  follow: () => void
 }
 
 /** Everything about a node: what it was given, what it did, and why it failed. */
-export function NodePanel({ run, node, at, event, live, interrupts, tab, setTab, close, fork }: Props) {
+export function NodePanel({ run, node, at, event, live, interrupts, tab, setTab, close, fork, follow }: Props) {
   const may = useMay('start')
   const details = useLoad((signal) => take(api.GET('/v1/runs/{run}/node', { params: { path: { run }, query: { node: node.node, at: at || undefined } }, signal })), [run, node.node, at, node.status, node.attempts, node.ended, event && node.status === 'running' ? event : 0])
-  const chosen = tab === 'calls' || tab === 'attempts' ? tab : 'values'
-  const tabs = [{ id: 'values', label: t.node.values }, { id: 'calls', label: `${t.node.sent}${node.usage.calls ? ` (${node.usage.calls})` : ''}` }, { id: 'attempts', label: t.node.attempts }]
+  const tabs = [
+    { id: 'values', label: t.node.values }, { id: 'calls', label: t.node.sent, count: node.usage.calls },
+    { id: 'state', label: t.node.stateTab, count: details.data?.state?.length ?? 0 }, { id: 'attempts', label: t.node.attempts, count: node.attempts > 1 ? node.attempts : 0 },
+  ]
+  const chosen = tabs.some((x) => x.id === tab) ? tab : 'values'
   return (
     <aside className="panel" aria-label={node.node}>
       <div className="panel-head">
-        <h2 className="cut grow" title={node.node}>{node.node}</h2>
-        <Status of={node.status} />
+        <h2 className="cut" title={node.node}>{node.node}</h2>
+        <span className="small dim cut grow">{node.type}</span>
+        <Status chip of={node.status} />
+        {may && !at && node.started > 0 && <Button variant="default" leftSection={<Icon name="fork" />} onClick={fork}>{t.run.fork}</Button>}
         <NodeMenu run={run} node={node} at={at} details={details.data} />
         <ActionIcon aria-label={t.node.close} onClick={close}><Icon name="close" /></ActionIcon>
       </div>
-      <div className="bar"><Tabs label={node.node} tabs={tabs} chosen={chosen} choose={setTab} />
-        <span className="grow" />
-        {may && !at && node.started > 0 && <Button variant="default" leftSection={<Icon name="fork" />} onClick={fork}>{t.run.fork}</Button>}
-      </div>
-      <div className="panel-body">
+      <Figures node={node} />
+      <div className="bar"><Tabs label={node.node} tabs={tabs} chosen={chosen} choose={setTab} /></div>
+      <div className="panel-body" tabIndex={0} role="region" aria-label={t.node.details}>
         {node.error && <RunError error={node.error} />}
-        {interrupts.map((i) => <div className="card" key={i.id}><QuestionForm run={run} interrupt={i} done={() => undefined} /></div>)}
+        {node.status === 'failed' && may && !at && <RetryNode run={run} node={node.node} done={follow} />}
+        {interrupts.map((i) => <div className="ask" key={i.id}><QuestionForm run={run} interrupt={i} done={() => undefined} /></div>)}
         <LiveOutput node={node.node} live={live} />
         {details.error && <Failure error={details.error} retry={details.reload} />}
         {!details.data && !details.error && <Loading />}
         {details.data && chosen === 'values' && <NodeValues run={run} at={at} d={details.data} />}
         {details.data && chosen === 'calls' && <Calls run={run} node={node} />}
-        {details.data && chosen === 'attempts' && <Attempts node={node} d={details.data} />}
-        {details.data && chosen === 'attempts' && <Steps run={run} node={node} />}
+        {details.data && chosen === 'state' && <Suspense fallback={<Loading />}><StateDiff run={run} node={node.node} d={details.data} /></Suspense>}
+        {details.data && chosen === 'attempts' && <Attempts run={run} node={node} d={details.data} />}
       </div>
     </aside>
+  )
+}
+
+function Figures({ node }: { node: RunNode }) {
+  const u = node.usage
+  if (!node.started) return null
+  return (
+    <div className="metas">
+      <span><b>{duration(node.us / 1000)}</b></span>
+      {u.calls > 0 && <span><b>{count(u.input)}</b> {t.node.input} · <b>{count(u.output)}</b> {t.node.output}</span>}
+      {u.cached > 0 && <span><b>{count(u.cached)}</b> {t.node.cachedTokens}</span>}
+      {u.cost > 0 && <span><b>{cost(u.cost)}</b></span>}
+      <span title={clock(node.started)}>{clock(node.started).slice(11)}</span>
+      {node.cached && <span>{t.node.cached}</span>}
+    </div>
+  )
+}
+
+/** Tries a failed node again. */
+function RetryNode({ run, node, done }: { run: string; node: string; done: () => void }) {
+  const [error, setError] = useState<ApiError>()
+  const [busy, setBusy] = useState(false)
+  const retry = async () => {
+    setBusy(true)
+    try {
+      await api.POST('/v1/runs/{run}/retry', { params: { path: { run }, header: { 'Idempotency-Key': requestKey() } }, body: { node } })
+      done()
+    } catch (e) {
+      setError(e as ApiError)
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <>
+      <div className="row"><Button variant="default" loading={busy} onClick={retry}>{t.run.retryNode}</Button></div>
+      {error && <Failure error={error} />}
+    </>
   )
 }
 
@@ -66,7 +113,7 @@ function LiveOutput({ node, live }: { node: string; live: ReadonlyMap<string, Li
       {list.map(([key, v]) => (
         <div key={key} className="code" aria-live="polite">
           {v.reasoning && <div className="dim">{v.reasoning}</div>}
-          {v.text || v.stdout}
+          {v.text || v.stdout}<span className="caret" />
         </div>
       ))}
     </Section>
@@ -77,16 +124,12 @@ function NodeValues({ run, at, d }: { run: string; at: number; d: Schemas['NodeD
   const from = (part: string): Source => ({ run, node: d.node, at, part })
   return (
     <>
-      <dl className="facts">
-        <dt>{t.runs.started}</dt><dd>{d.started ? clock(d.started) : '–'}</dd>
-        <dt>{t.run.duration}</dt><dd>{duration(d.us / 1000)}{d.cached && <> · {t.node.cached}</>}</dd>
-      </dl>
       {(d.waits ?? []).length > 0 && (
         <Section title={t.node.waits}>
           {d.waits!.map((w, i) => (
-            <div key={i} className="card" style={{ padding: 12, marginBottom: 8 }}>
+            <div key={i} className="card column gap4" style={{ marginBottom: 8 }}>
               <div className="text">{w.prompt}</div>
-              {w.answered && <div className="small dim" style={{ margin: '4px 0' }}>{t.node.answeredBy} {w.by || 'somebody'}</div>}
+              {w.answered && <div className="small dim">{t.node.answeredBy} {w.by || t.node.somebody}</div>}
               {w.answered && <Value value={{ ...w.answer, name: t.node.answer }} source={from('waits')} index={undefined} />}
             </div>
           ))}
@@ -95,7 +138,6 @@ function NodeValues({ run, at, d }: { run: string; at: number; d: Schemas['NodeD
       <Section title={t.node.inputs}><Values list={d.inputs ?? []} source={from('inputs')} none={t.node.noInputs} /></Section>
       <Section title={t.node.outputs}><Values list={d.outputs ?? []} source={from('outputs')} none={t.node.noOutputs} /></Section>
       {(d.partial ?? []).map((x, i) => <Section key={i} title={t.node.partial}><div className="code">{x}</div></Section>)}
-      {(d.state ?? []).length > 0 && <Section title={t.node.state}><Values list={d.state!} source={from('state')} none="" /></Section>}
       {(d.messages ?? []).length > 0 && <Section title={t.node.messages}>{d.messages!.map((m, i) => <Value key={i} value={m} source={from('messages')} index={undefined} />)}</Section>}
       {(d.effects ?? []).length > 0 && (
         <Section title={t.node.effects}>
@@ -120,66 +162,17 @@ function Calls({ run, node }: { run: string; node: RunNode }) {
   const list = calls.data.calls ?? []
   return (
     <>
-      {node.usage.calls > 0 && <UsageFacts u={node.usage} />}
       {list.length === 0 && <div className="dim">{t.node.noCalls}</div>}
       {list.map((c) => <CallView key={c.call} call={c} cache={cache.data?.calls?.find((x) => x.call === c.call)} />)}
     </>
   )
 }
 
-export function UsageFacts({ u }: { u: Schemas['Usage'] }) {
-  return (
-    <dl className="facts">
-      <dt>{t.runs.tokens}</dt>
-      <dd>{count(u.input)} {t.node.input} ({count(u.cached)} {t.node.cachedTokens}), {count(u.output)} {t.node.output} ({count(u.reasoning)} {t.node.reasoning})</dd>
-      <dt>{t.run.cost}</dt>
-      <dd>{cost(u.cost)}{u.estimated ? ` (${u.estimated} ${t.node.estimated})` : ''}</dd>
-    </dl>
-  )
-}
-
-function Attempts({ node, d }: { node: RunNode; d: Schemas['NodeDetails'] }) {
-  return (
-    <>
-      <Section title={t.node.attempts}>
-        <dl className="facts">
-          {(node.phases ?? []).map((p, i) => (
-            <div key={i} style={{ display: 'contents' }}>
-              <dt>{t.node.attempt} {p.attempt}</dt>
-              <dd>{phaseText[p.kind] ?? p.kind} · {clock(p.from)} · {p.to ? duration(p.to - p.from) : '…'}</dd>
-            </div>
-          ))}
-        </dl>
-      </Section>
-      {(d.effects ?? []).filter((e) => e.error).map((e) => <Section key={e.key} title={e.key}><RunError error={e.error!} /></Section>)}
-    </>
-  )
-}
-
-/** The program of a code node, and each step of the agents that wrote and checked it. */
-function Steps({ run, node }: { run: string; node: RunNode }) {
-  const chain = useLoad((signal) => take(api.GET('/v1/runs/{run}/chain', { params: { path: { run }, query: { node: node.node } }, signal })), [run, node.node, node.status, node.ended])
-  const work = (chain.data?.work ?? []).filter((w) => w.code_executed || (w.steps ?? []).length > 0)
-  return work.map((w) => (
-    <Section key={w.seq} title={`${t.node.attempt} ${w.attempt}: ${w.status}`}>
-      {w.code_executed && <div className="code">{w.code_executed}</div>}
-      {(w.steps ?? []).map((s) => (
-        <div className="value" key={s.sequence} style={{ marginTop: 8 }}>
-          <header><b>{s.step_number}. {s.agent_name}</b><Status of={s.status} label={s.status} /><span className="grow" /><span className="dim">{duration(s.execution_time_ms)}</span><span className="dim">{s.model_used}</span></header>
-          {s.error_message && <pre>{s.error_message}</pre>}
-          {s.generated_code && <pre tabIndex={0}>{s.generated_code}</pre>}
-          {s.output_data != null && <Content value={s.output_data} />}
-        </div>
-      ))}
-    </Section>
-  ))
-}
-
 function NodeMenu({ run, node, at, details }: { run: string; node: RunNode; at: number; details?: Schemas['NodeDetails'] }) {
   const [opened, setOpened] = useState(false)
   const url = `${base}/v1/runs/${encodeURIComponent(run)}/node?node=${encodeURIComponent(node.node)}${at ? `&at=${at}` : ''}`
   return (
-    <Menu opened={opened} onChange={setOpened}>
+    <Menu opened={opened} onChange={setOpened} position="bottom-end">
       <Menu.Target><ActionIcon aria-label={t.run.more}><Icon name="more" /></ActionIcon></Menu.Target>
       <Menu.Dropdown>
         <Menu.Item onClick={() => copyText(location.href)}>{t.run.copyLink}</Menu.Item>

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 import type { Schemas } from '../api/client'
-import { clock, cost, count, duration } from '../format'
+import { clock, cost, count, duration, many } from '../format'
 import { RunError, Section, Status } from '../parts/common'
 import { QuestionForm } from '../parts/QuestionForm'
 import { Values } from '../parts/Value'
@@ -12,17 +12,18 @@ import type { Timeline } from './useRun'
 export function RunPanel({ data, now, at }: { data: Timeline; now: number; at: number }) {
   return (
     <aside className="panel" aria-label={t.run.overview}>
-      <div className="panel-head"><h2 className="grow">{t.run.overview}</h2><Status of={data.status} /></div>
-      <div className="panel-body">
+      <div className="panel-head"><h2 className="grow">{t.run.overview}</h2><Status chip of={data.status} /></div>
+      <div className="panel-body" tabIndex={0} role="region" aria-label={t.node.details}>
         {data.error && <RunError error={data.error} />}
         {!at && (data.interrupts ?? []).filter((i) => !['timer', 'child'].includes(i.kind)).map((i) => (
-          <section className="card column" style={{ gap: 8 }} key={i.id} aria-label={t.run.waiting}>
+          <section className="ask column gap8" key={i.id} aria-label={t.run.waiting}>
             <a className="small mono" href={href(['runs', data.run], { node: i.node })}>{i.node}</a>
             <QuestionForm run={data.run} interrupt={i} done={() => undefined} />
           </section>
         ))}
         <Facts data={data} now={now} />
-        <Section title={t.run.outputs}><Values list={data.outputs ?? []} none={t.node.noOutputs} /></Section>
+        <Lineage data={data} />
+        {(data.outputs ?? []).length > 0 && <Section title={t.run.outputs}><Values list={data.outputs!} none="" /></Section>}
         {(data.absent ?? []).length > 0 && <Section title={t.run.absent}><Values list={data.absent!} none="" /></Section>}
         <Section title={t.run.inputs}><Values list={data.inputs ?? []} none={t.node.noInputs} /></Section>
         {(data.children ?? []).length > 0 && <Section title={t.run.children}><Children list={data.children!} /></Section>}
@@ -38,16 +39,23 @@ function Facts({ data, now }: { data: Timeline; now: number }) {
     [t.run.duration, duration((['running', 'paused', 'pending'].includes(data.status) ? now : data.at) - data.started)],
     [t.run.origin, [data.origin, data.user].filter(Boolean).join(' · ')],
     [t.runs.tokens, `${count(data.usage.input)} ${t.node.input} (${count(data.usage.cached)} ${t.node.cachedTokens}), ${count(data.usage.output)} ${t.node.output}`],
-    [t.run.cost, `${cost(data.usage.cost)} · ${data.usage.calls} ${t.run.calls}`],
+    [t.run.cost, `${cost(data.usage.cost)} · ${many(data.usage.calls, t.run.call)}`],
   ]
-  if (data.fork) rows.push([t.run.fork, <><a href={href(['runs', data.fork.from])} className="mono">{data.fork.from}</a> {t.run.upTo} {data.fork.at} · <a href={href(['runs', data.run], { view: 'compare', with: data.fork.from })}>{t.run.compare}</a></>])
-  if (data.parent) rows.push([t.run.childOf, <a className="mono" href={href(['runs', data.parent], { node: data.parentNode })}>{data.parent}</a>])
-  if (data.session) rows.push([t.run.roundOf, <a className="mono" href={href(['sessions', data.session])}>{data.session}</a>])
   return (
     <dl className="facts">
       {rows.map(([name, value]) => <div key={name} style={{ display: 'contents' }}><dt>{name}</dt><dd>{value}</dd></div>)}
     </dl>
   )
+}
+
+/** The runs that this one comes from. */
+function Lineage({ data }: { data: Timeline }) {
+  const rows: [string, ReactNode][] = []
+  if (data.fork) rows.push([t.run.forkOf, <><a href={href(['runs', data.fork.from])} className="mono">{data.fork.from}</a> {t.run.upTo} {data.fork.at} · <a href={href(['runs', data.run], { view: 'compare', with: data.fork.from })}>{t.run.compare}</a></>])
+  if (data.parent) rows.push([t.run.childOf, <a className="mono" href={href(['runs', data.parent], { node: data.parentNode })}>{data.parent}</a>])
+  if (data.session) rows.push([t.run.roundOf, <a className="mono" href={href(['sessions', data.session])}>{data.session}</a>])
+  if (rows.length === 0) return null
+  return <Section title={t.run.lineage}><dl className="facts">{rows.map(([name, value]) => <div key={name} style={{ display: 'contents' }}><dt>{name}</dt><dd>{value}</dd></div>)}</dl></Section>
 }
 
 function Children({ list }: { list: Schemas['ChildRun'][] }) {

@@ -22,7 +22,7 @@ export function TimelineView({ data, now, find, chosen, choose }: Props) {
   const inline = useChildNodes(data, open)
   const rows = useMemo(() => treeRows(data.run, data.nodes ?? [], data.children ?? [], open, find, (id) => inline.get(id)), [data, open, find, inline])
   const box = useRef<HTMLDivElement>(null)
-  const list = useVirtualizer({ count: rows.length, getScrollElement: () => box.current, estimateSize: () => 32, overscan: 16 })
+  const list = useVirtualizer({ count: rows.length, getScrollElement: () => box.current, estimateSize: () => 28, overscan: 12 })
   const range = { from: data.started, to: Math.max(ended(data.status) ? data.at : now, data.started + 1) }
   const at = rows.findIndex((r) => r.run === chosen.run && r.path === chosen.path && r.kind !== 'iteration')
   useEffect(() => {
@@ -44,19 +44,34 @@ export function TimelineView({ data, now, find, chosen, choose }: Props) {
   }
   if (rows.length === 0) return <Empty title={find ? t.run.noMatch : t.run.noNodes} />
   return (
-    <div className="body" ref={box}>
-      <div className="tree-row tree-head" aria-hidden="true">
-        <span>{t.run.node}</span><span>{t.runs.status}</span><span>{duration(range.to - range.from)}</span>
-        <span className="right">{t.run.duration}</span><span className="right">{t.runs.tokens}</span><span className="right">{t.run.cost}</span>
+    <>
+      <div className="body" ref={box}>
+        <div className="tree-row tree-head" aria-hidden="true">
+          <span style={{ paddingLeft: 24 }}>{t.run.tree}</span>
+          <span className="ticks">{[0, 0.25, 0.5, 0.75].map((x) => <span key={x}>{x ? duration((range.to - range.from) * x) : '0'}</span>)}</span>
+          <span className="right">{t.run.duration}</span><span className="right">{t.runs.tokens}</span><span className="right">{t.run.cost}</span>
+        </div>
+        <div role="tree" aria-label={t.run.timeline} tabIndex={0} onKeyDown={onKey} style={{ height: list.getTotalSize(), position: 'relative' }}>
+          {list.getVirtualItems().map((v) => (
+            <Row key={rows[v.index].key} row={rows[v.index]} top={v.start} from={range.from} to={range.to} chosen={v.index === at} pick={pick} toggle={toggle} />
+          ))}
+        </div>
       </div>
-      <div role="tree" aria-label={t.run.timeline} tabIndex={0} onKeyDown={onKey} style={{ height: list.getTotalSize(), position: 'relative' }}>
-        {list.getVirtualItems().map((v) => (
-          <Row key={rows[v.index].key} row={rows[v.index]} top={v.start} from={range.from} to={range.to} chosen={v.index === at} pick={pick} toggle={toggle} />
-        ))}
-      </div>
-    </div>
+      <Legend nodes={data.nodes ?? []} />
+    </>
   )
 }
+
+/** The colours of the bars that this run has. */
+const Legend = memo(function Legend({ nodes }: { nodes: RunNode[] }) {
+  const kinds = useMemo(() => [...new Set(nodes.flatMap((n) => (n.phases ?? []).map((p) => p.kind)))], [nodes])
+  if (kinds.length < 2) return null
+  return (
+    <div className="bar foot" style={{ minHeight: 28 }}>
+      <div className="legend" role="group" aria-label={t.run.legend}>{kinds.map((k) => <span key={k}><i className="swatch" data-k={k} />{phaseText[k] ?? k}</span>)}</div>
+    </div>
+  )
+})
 
 /** Loads the nodes of child runs that are open. */
 function useChildNodes(data: Timeline, open: ReadonlyMap<string, boolean>): ReadonlyMap<string, RunNode[]> {
@@ -97,13 +112,14 @@ const Row = memo(function Row({ row, top, from, to, chosen, pick, toggle }: RowP
             <Icon name={row.open ? 'down' : 'right'} size={12} />
           </button>
         ) : (
-          <span style={{ width: 20, flex: 'none' }} />
+          <span className="twist none" />
         )}
         <span className="cut" title={row.path || row.name}>{row.kind === 'child' ? `↳ ${row.name}` : row.name}</span>
-        {row.iterations > 0 && <span className="small dim">×{row.iterations}</span>}
+        <Status of={row.status} quiet />
+        {row.iterations > 0 && <span className="chip">× {row.iterations}</span>}
+        {n && n.attempts > 1 && <span className="chip" data-s="waiting">{t.node.attempt} {n.attempts}</span>}
         <span className="small dim cut">{row.type}</span>
       </span>
-      <Status of={row.status} />
       <span className="lane">{n && bars(n, from, to)}</span>
       <span className="right small">{took > 0 ? duration(took) : ''}</span>
       <span className="right small">{row.tokens ? count(row.tokens) : ''}</span>

@@ -1,0 +1,65 @@
+import { Button } from '@mantine/core'
+import { useState } from 'react'
+import { api, ApiError, take } from '../api/client'
+import { useMay } from '../caller'
+import { ago, plain } from '../format'
+import { Empty, Failure, Loading, Section } from '../parts/common'
+import TextDiff from '../parts/TextDiff'
+import { useQuery } from '../route'
+import { t } from '../strings'
+import { useLoad, useNow } from '../use'
+import type { LoadedFlow } from './Flows'
+
+/** The versions of a flow that was put: the one in use, and what differs in another. */
+export default function Versions({ loaded, reload }: { loaded: LoadedFlow; reload: () => void }) {
+  const d = loaded.flow.deployed
+  const [query, set] = useQuery()
+  const now = useNow(true)
+  const list = d?.versions ?? [] // the newest first
+  if (!d) return <Empty art="flows" title={t.flows.filed}><div className="code">PUT /v1/flows/{loaded.flow.name}</div></Empty>
+  const chosen = query.get('version') ?? list.find((v) => v.fingerprint !== d.promoted)?.fingerprint ?? ''
+  return (
+    <div className="contexts versions">
+      <nav className="column" aria-label={t.flows.versions}>
+        {list.map((v) => (
+          <button key={v.fingerprint} type="button" className="context" aria-pressed={v.fingerprint === chosen} onClick={() => set({ version: v.fingerprint })}>
+            <span className="column" style={{ alignItems: 'flex-start' }}>
+              <span className="row"><span className="mono">{v.fingerprint.replace('sha256:', '').slice(0, 8)}</span>{v.fingerprint === d.promoted && <span className="chip" data-s="completed">{t.flows.promoted}</span>}</span>
+              <span className="small dim">{[v.note, v.by && `${t.flows.by} ${v.by}`, ago(Date.parse(v.at), now)].filter(Boolean).join(' · ')}</span>
+            </span>
+          </button>
+        ))}
+      </nav>
+      <div className="body pad">{chosen && <Version key={chosen} loaded={loaded} version={chosen} promoted={d.promoted} reload={reload} />}</div>
+    </div>
+  )
+}
+
+function Version({ loaded, version, promoted, reload }: { loaded: LoadedFlow; version: string; promoted: string; reload: () => void }) {
+  const may = useMay('start')
+  const name = loaded.flow.name
+  const [error, setError] = useState<ApiError>()
+  const get = (v: string, signal: AbortSignal) => take(api.GET('/v1/flows/{flow}/versions/{version}', { params: { path: { flow: name, version: v } }, signal }))
+  const pair = useLoad(async (signal) => ({ a: promoted && promoted !== version ? await get(promoted, signal) : undefined, b: await get(version, signal) }), [version, promoted])
+  const promote = async () => {
+    try {
+      await api.POST('/v1/flows/{flow}/promote', { params: { path: { flow: name }, header: { 'If-Match': loaded.tag } }, body: { version } })
+      reload()
+    } catch (e) {
+      setError(e as ApiError)
+    }
+  }
+  if (pair.error) return <Failure error={pair.error} retry={pair.reload} />
+  if (!pair.data) return <Loading />
+  const place = (v: string) => (loaded.flow.deployed?.versions ?? []).findIndex((x) => x.fingerprint === v)
+  const isEarlier = place(version) > place(promoted)
+  return (
+    <div className="column gap">
+      {error && <Failure error={error} />}
+      {version !== promoted && may && <div><Button onClick={promote}>{promoted && isEarlier ? t.flows.rollBack : t.flows.promote}</Button></div>}
+      {pair.data.a
+        ? <Section title={t.flows.differences}><div className="value"><TextDiff a={plain(pair.data.a.flow)} b={plain(pair.data.b.flow)} label={t.flows.differences} /></div></Section>
+        : <div className="code" style={{ maxHeight: 'none' }} tabIndex={0}>{pair.data.b.text}</div>}
+    </div>
+  )
+}
