@@ -108,10 +108,29 @@ func (n *toolNameSet) childFlows(x *flow.Node) {
 	}
 }
 
-// NodeTools are the tools that the branches of a node name.
+// NodeTools are the tools that a node, or its branches, name.
 type NodeTools struct {
 	Node  *flow.Node
 	Names []string
+}
+
+// NamedTools lists the nodes of a graph, and of the bodies in it, that name tools, with the
+// names. Names that come by a value as the flow runs are not among them.
+func NamedTools(g *flow.Graph) (out []NodeTools) {
+	for _, n := range g.Nodes {
+		own := *n
+		own.Body = nil
+		set := toolNameSet{}
+		set.node(&own)
+		slices.Sort(set.names)
+		if names := slices.Compact(set.names); len(names) > 0 {
+			out = append(out, NodeTools{n, names})
+		}
+		if n.Body != nil {
+			out = append(out, NamedTools(n.Body)...)
+		}
+	}
+	return out
 }
 
 // BranchTools lists the nodes of a graph with branches that may only read, and the names

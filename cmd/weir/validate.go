@@ -35,8 +35,9 @@ func (p *cli) validateCommand() *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Check flow files and list all problems",
 		Long: `Check flow files without running anything. All problems are listed at once on stderr, each
-with its place. Files of flows that nodes run are checked too. Exit code 2 if a file is
-not a valid flow.`,
+with its place. Files of flows that nodes run are checked too. If the configuration offers tools, the
+tools that a flow names and their arguments are compared with it; tools of MCP servers as they
+were accepted. Exit code 2 if a file is not a valid flow.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("expected a flow file; see `weir validate --help`")
@@ -61,10 +62,18 @@ func (p *cli) validate(files []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	tools, err := app.NewToolbox(cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tools.Close() }() // nothing was started
 	verdicts := make([]validation, 0, len(files))
 	valid := true
 	for _, file := range files {
 		f, err := flow.Load(file, cat, cfg.Flows.Folders...)
+		if err == nil && !tools.Empty() {
+			err = tools.CheckFlow(f, cat)
+		}
 		v := validation{File: file, Valid: err == nil, Problems: []problem{}}
 		if err == nil {
 			v.Flow = f.Name
