@@ -26,6 +26,8 @@ func chatCommands() []chatCommand {
 		{"history", "[N]", "the last N messages (default 20)", (*chat).historyCommand},
 		{"tokens", "", "what the session and its last round have used", (*chat).tokensCommand},
 		{"fork", "[N]", "continue in a new session that begins with the first N messages, or all", (*chat).forkCommand},
+		{"edit", "N TEXT", "continue in a fork that has TEXT in the place of message N", (*chat).editCommand},
+		{"regenerate", "[N]", "answer message N, or the last one, again in a fork", (*chat).regenerateCommand},
 		{"new", "", "continue in a new session", (*chat).newCommand},
 		{"sessions", "", "the sessions with this flow", (*chat).sessionsCommand},
 		{"session", "ID", "continue in another session", (*chat).switchCommand},

@@ -16,14 +16,15 @@ import (
 // sendOptions are the flags of `weir send` beside those that it shares with `weir chat`.
 type sendOptions struct {
 	chatOptions
-	flow, id string
-	noWait   bool
+	flow, id         string
+	edit, regenerate string // numbers of messages
+	noWait           bool
 }
 
 func (p *cli) sendCommand() *cobra.Command {
 	o, d := &sendOptions{}, &runDriver{p: p}
 	c := &cobra.Command{
-		Use:   "send SESSION TEXT",
+		Use:   "send SESSION [TEXT]",
 		Short: "Send one message to a session and print the reply",
 		Long: `Send one message to a session and print the reply. Messages that were sent earlier are
 answered first. If the session waits for an answer to a question, TEXT is the answer. The
@@ -34,19 +35,30 @@ the first one. With --no-wait, the message is stored and the command ends. "weir
 --session SESSION", the next "weir send", or a process that recovers sessions starts the
 round.
 
+With --edit N, TEXT takes the place of message N of the person: it is sent in a fork of the
+session that ends before that message. With --regenerate N, or "last", message N is sent again
+in such a fork, and TEXT is left out. The session itself does not change. "weir sessions show
+SESSION --messages" has the numbers of the messages.
+
 The round runs the flow of the session's last round, or --flow. SESSION may be the
 beginning of an id.`,
 		Example: `  weir send 01kafw 'Is berth 4 free?' --id order-17
-  weir send 01kafw 'Cancel order 17.' --id mail-3 --no-wait --json`,
-		Args:              exactArgs("SESSION", "TEXT"),
+  weir send 01kafw 'Cancel order 17.' --id mail-3 --no-wait --json
+  weir send 01kafw 'Is berth 5 free?' --edit 0
+  weir send 01kafw --regenerate last`,
 		ValidArgsFunction: p.completeSessions,
 		RunE: func(c *cobra.Command, args []string) error {
-			o.session = args[0]
-			return p.send(c.Context(), args[1], o, d)
+			text, err := o.read(args)
+			if err != nil {
+				return err
+			}
+			return p.send(c.Context(), text, o, d)
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&o.id, "id", "", "the `ID` of the message, chosen by the sender")
+	f.StringVar(&o.edit, "edit", "", "send TEXT in the place of message `N`, in a fork")
+	f.StringVar(&o.regenerate, "regenerate", "", "send message `N`, or last, again in a fork")
 	f.BoolVar(&o.noWait, "no-wait", false, "store the message and do not wait for the reply")
 	f.StringVar(&o.flow, "flow", "", "run this flow `FILE` in the round")
 	f.StringVar(&o.user, "user", "", "send as this `USER`, who must be the session's")
@@ -80,10 +92,7 @@ func (p *cli) send(ctx context.Context, text string, o *sendOptions, d *runDrive
 		return c.enqueue(ctx, text)
 	}
 	c.lines, c.view = &plainLines{p}, &replyView{p: p}
-	turn, err := c.session.Send(ctx, text, c.send)
-	if err == nil {
-		err = c.showReply(ctx, turn)
-	}
+	err := c.sendOnce(ctx, text, o)
 	if closed := c.app.close(); err == nil {
 		err = closed
 	}
@@ -91,6 +100,44 @@ func (p *cli) send(ctx context.Context, text string, o *sendOptions, d *runDrive
 		return err
 	}
 	return c.exitError()
+}
+
+// read checks the arguments and the flags that exclude each other. The text is "" where a
+// message is sent again.
+func (o *sendOptions) read(args []string) (text string, err error) {
+	forks := o.edit != "" || o.regenerate != ""
+	switch {
+	case o.edit != "" && o.regenerate != "":
+		return "", usagef("--edit and --regenerate exclude each other")
+	case forks && o.noWait:
+		return "", usagef("--no-wait cannot be combined with --edit or --regenerate")
+	case forks && o.id != "":
+		return "", usagef("--id cannot be combined with --edit or --regenerate: each makes a new fork")
+	case o.regenerate != "" && len(args) != 1:
+		return "", usagef("--regenerate: expected SESSION, and no TEXT")
+	case o.regenerate == "" && len(args) != 2:
+		return "", usagef("expected SESSION TEXT; see `weir send --help`")
+	}
+	o.session = args[0]
+	if o.regenerate == "" {
+		text = args[1]
+	}
+	return text, nil
+}
+
+// sendOnce sends the message, to a fork if it takes the place of another, and shows the reply.
+func (c *chat) sendOnce(ctx context.Context, text string, o *sendOptions) error {
+	switch {
+	case o.regenerate != "":
+		return c.regenerateCommand(ctx, o.regenerate)
+	case o.edit != "":
+		return c.editCommand(ctx, o.edit+" "+text)
+	}
+	reply, err := c.session.Send(ctx, text, c.send)
+	if err != nil {
+		return err
+	}
+	return c.showReply(ctx, reply)
 }
 
 // receiptReport is a message that was stored, as `weir send --no-wait --json` prints it.
