@@ -31,7 +31,7 @@ func (b *Toolbox) known() (*tool.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	flows, _ := b.flowTools() //nolint:errcheck // `weir tools` reports flows that cannot be read
+	flows, _ := b.flowTools() // `weir tools` reports those that cannot be read
 	for _, f := range flows {
 		tools = append(tools, &tool.Tool{
 			Name: f.Name, Description: f.Description, Parameters: weir.FlowParameters(f.Flow), ReadOnly: true, Call: notCalled,

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -86,9 +87,9 @@ func (s *Session) lastSaid(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		for i := len(list) - 1; i >= 0; i-- {
-			if list[i].Message.Role == convo.User {
-				return list[i].Position, nil
+		for _, m := range slices.Backward(list) {
+			if m.Message.Role == convo.User {
+				return m.Position, nil
 			}
 		}
 	}
