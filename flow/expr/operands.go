@@ -33,6 +33,9 @@ func newDecorator(tree ast.Expr) interpreter.InterpretableDecoratorV2 {
 		if a := arithmetic(call); a != nil {
 			return a, nil
 		}
+		if s := sorting(call); s != nil {
+			return s, nil
+		}
 		return namedCall{call}, nil
 	}
 }

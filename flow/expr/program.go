@@ -163,7 +163,10 @@ func syntaxError(src string, errs []*common.Error) *SyntaxError {
 			msg = "unexpected " + rest
 		}
 	}
-	msg = strings.ReplaceAll(msg, "'<EOF>'", "end")
+	msg = strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(msg, " expecting <EOF>", ""), "'<EOF>'", "end"), "'= '", "'='")
+	if hint := syntaxHint(src); hint != "" {
+		msg += "; " + hint
+	}
 	if e.Location == nil || e.Location.Line() < 1 {
 		return &SyntaxError{0, msg}
 	}

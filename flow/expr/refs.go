@@ -199,6 +199,9 @@ func unknownFunction(name, qualified string) string {
 		}
 	}
 	msg := fmt.Sprintf("the function %q does not exist", name)
+	if here := foreignHint(name, qualified); here != "" {
+		return msg + "; write " + here
+	}
 	if near := nearest(name, qualified); near != "" {
 		msg += "; did you mean " + near + "?"
 	}
