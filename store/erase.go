@@ -55,6 +55,9 @@ type DeleteResult struct {
 	// Traces reports that parts of what was deleted may remain in unused space of the
 	// database's files until Compact, because compaction was deferred.
 	Traces bool
+	// Remains says where parts of what was deleted remain that the store cannot reach, such as
+	// the log of a server; "" if nowhere.
+	Remains string
 	// Copies are backup files of upgrades beside the database. They may contain the deleted data and were not
 	// changed.
 	Copies []string

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
 )
 
@@ -63,6 +64,7 @@ type group struct {
 	refused  []error // of this attempt
 	written  []writtenCommit
 	sessions map[int64]*sessionRow // locked, by number
+	restores bool                  // commits of an export, whose effects outside of the run are not repeated
 }
 
 // writtenCommit identifies a commit that a transaction has written.
@@ -124,8 +126,12 @@ func (g *group) try(ctx context.Context) error {
 // returns the states of the runs by id.
 func (g *group) lock(t *tx) (map[string]*runState, error) {
 	var ids, messages []string
+	var values []*engine.UserStateWrite
 	for i := range g.appends {
 		a := &g.appends[i]
+		if w := g.userStateWrite(a); w != nil {
+			values = append(values, w)
+		}
 		if a.Start == nil {
 			ids = append(ids, a.Commit.Run)
 		} else if a.Start.Message != "" {
@@ -138,6 +144,7 @@ func (g *group) lock(t *tx) (map[string]*runState, error) {
 	}
 	states := make(map[string]*runState, len(g.appends))
 	if len(ids) == 0 {
+		t.lockUserStates(values)
 		return states, nil
 	}
 	err := t.query(func(row pgx.Row) error {
@@ -151,6 +158,7 @@ func (g *group) lock(t *tx) (map[string]*runState, error) {
 	for _, r := range states {
 		r.contexts = g.s.contextsOf(r)
 	}
+	t.lockUserStates(values)
 	return states, err
 }
 

@@ -97,7 +97,13 @@ func (s *Store) CacheList(ctx context.Context, prefix string, now time.Time) ([]
 
 // CacheDelete deletes entries and returns how many there were.
 func (s *Store) CacheDelete(ctx context.Context, keys []string) (int, error) {
-	n, err := s.exec(ctx, "delete from cache", "DELETE FROM cache WHERE key = ANY($1)", escapeTexts(keys))
+	var n int64
+	err := s.write(ctx, "delete from cache", func(t *tx) (err error) {
+		if n, err = t.exec("DELETE FROM cache WHERE key = ANY($1)", escapeTexts(keys)); n > 0 {
+			t.markDeletion()
+		}
+		return err
+	})
 	return int(n), err
 }
 

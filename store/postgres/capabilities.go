@@ -5,7 +5,8 @@ import "github.com/weir-run/weir/store"
 // Capabilities implements store.Store.
 func (s *Store) Capabilities() store.Capabilities {
 	return store.Capabilities{
-		Checkpoints: s, Recovery: s, Sessions: s, Cache: s, Chains: s, Archive: s, Access: s, CountTokens: s.CountTokens,
+		Checkpoints: s, Recovery: s, Sessions: s, Cache: s, Deletion: s, Chains: s, Archive: s, Memory: s, Access: s, Documents: s,
+		UserState: s, Trajectories: s.Trajectories(), CountTokens: s.CountTokens,
 	}
 }
 
@@ -18,4 +19,8 @@ var (
 	_ store.ChainStore      = (*Store)(nil)
 	_ store.ArchiveStore    = (*Store)(nil)
 	_ store.AccessStore     = (*Store)(nil)
+	_ store.DeletionStore   = (*Store)(nil)
+	_ store.MemoryStore     = (*Store)(nil)
+	_ store.DocumentStore   = (*Store)(nil)
+	_ store.UserStateStore  = (*Store)(nil)
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-const selectChain = `SELECT id, num, secret, coalesce(base, 0), base_seq, base_last FROM run`
+const selectChain = `SELECT id, num, secret, coalesce(base, 0) AS base, base_seq, base_last FROM run`
 
 // Chain returns the chain of a run; store.ErrNotFound.
 func (s *Store) Chain(ctx context.Context, run string) (c store.Chain, err error) {
@@ -26,7 +26,7 @@ func (s *Store) Chain(ctx context.Context, run string) (c store.Chain, err error
 	return c, s.wrap("chain of run "+run, err)
 }
 
-// Chains lists the chains of all runs in the order in which they were created, so that the
+// Chains lists the chains of all runs, erased ones included, in the order in which they were created, so that the
 // base of a run is before it.
 func (s *Store) Chains(ctx context.Context) ([]store.Chain, error) {
 	out := []store.Chain{}
@@ -34,20 +34,27 @@ func (s *Store) Chains(ctx context.Context) ([]store.Chain, error) {
 		c, err := scanChain(row)
 		out = append(out, c)
 		return err
-	}, selectChain+" ORDER BY num")
+	}, selectChain+" UNION ALL SELECT '', num, origin, coalesce(base, 0), base_seq, base_last FROM tombstone ORDER BY num")
 	return out, s.wrap("list chains", err)
 }
 
 func scanChain(row pgx.Row) (c store.Chain, err error) {
 	var secret []byte
 	err = row.Scan(into(&c.Run), &c.Number, &secret, &c.Base, &c.BaseSeq, &c.BaseEvents)
-	c.Origin = store.OriginHash(secret, c.Run)
+	if c.Run == "" {
+		copy(c.Origin[:], secret)
+	} else {
+		c.Origin = store.OriginHash(secret, c.Run)
+	}
 	return c, err
 }
 
 // Links iterates over the links of a chain. If one cannot be read, its Err says so, and the
 // iteration continues.
 func (s *Store) Links(ctx context.Context, c store.Chain) iter.Seq2[store.ChainLink, error] {
+	if c.Run == "" {
+		return s.erasedLinks(ctx, c)
+	}
 	return func(yield func(store.ChainLink, error) bool) {
 		var secret []byte
 		err := s.queryRow(ctx, []any{&secret}, "SELECT secret FROM run WHERE num = $1", c.Number)

@@ -23,6 +23,7 @@ type commitWriter struct {
 	contexts []newContext
 	rows     messageRows
 	next     map[string]contextState // contexts that the commit changes
+	values   []userValue             // of the user, after the commit
 }
 
 // write returns why the commit is refused, or what failed in the database.
@@ -75,6 +76,11 @@ func (w *commitWriter) writeNext() (refused, failed error) {
 	if refused, failed = w.placeMessages(); refused != nil || failed != nil {
 		return refused, failed
 	}
+	if write := w.g.userStateWrite(w.a); write != nil {
+		if w.values, refused, failed = w.t.combineUserState(write); refused != nil || failed != nil {
+			return refused, failed
+		}
+	}
 	w.queueCommit(&head)
 	return nil, w.writeSideEffects()
 }
@@ -105,6 +111,9 @@ func (w *commitWriter) queueCommit(head *headRow) {
 		r.crashes = 0
 	}
 	args := []any{r.num, r.commits, r.events, r.tag, c.At, text(r.owner), until, r.fence, r.crashes}
+	if !w.g.restores {
+		w.notify(head)
+	}
 	if r.head.equal(head) {
 		w.t.queue(updateRun, args...)
 	} else {
@@ -137,6 +146,9 @@ func (h *headRow) equal(o *headRow) bool {
 
 // writeSideEffects queues what a commit does beside the journal.
 func (w *commitWriter) writeSideEffects() error {
+	if len(w.values) > 0 {
+		w.t.keepUserValues(w.g.userStateWrite(w.a), w.values, valueOrigin{run: w.r.num, at: w.a.Commit.At})
+	}
 	if len(w.a.ConsumedMessages) > 0 {
 		w.t.queue(`UPDATE queue q SET value = NULL, run = (SELECT holder FROM session s WHERE s.num = q.session) WHERE id = ANY($1)`,
 			escapeTexts(w.a.ConsumedMessages))

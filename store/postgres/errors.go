@@ -21,6 +21,7 @@ const (
 	codeSerialization    = "40001"
 	codeInvalidParameter = "22023"
 	codeDeadlock         = "40P01"
+	codeLockTimeout      = "55P03" // lock_not_available
 	codeDiskFull         = "53100"
 	codeTooMany          = "53300" // too_many_connections
 	codeShutdown         = "57P01" // admin_shutdown
@@ -77,7 +78,7 @@ var errVanished = errors.New("a row was removed meanwhile")
 // isConflict reports whether a transaction failed because of others, and can be repeated.
 func isConflict(err error) bool {
 	code := codeOf(err)
-	return code == codeSerialization || code == codeDeadlock || errors.Is(err, errVanished)
+	return code == codeSerialization || code == codeDeadlock || code == codeLockTimeout || errors.Is(err, errVanished)
 }
 
 // isDisconnected reports whether an error says that the server cannot be reached, or that the connection was lost.
@@ -97,6 +98,8 @@ func isDisconnected(err error) bool {
 	return errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, errConnectionLost)
 }
+
+func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
 
 // requireRow makes a write that met no row an error.
 func requireRow(what string, rows int64, err error) error {

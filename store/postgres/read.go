@@ -80,8 +80,12 @@ type commitRow struct {
 }
 
 // commitRows reads at most batchCommits rows after a number.
-func (s *Store) commitRows(ctx context.Context, num, after, upto int64) (out []commitRow, err error) {
-	err = s.query(ctx, func(row pgx.Row) error {
+func (s *Store) commitRows(ctx context.Context, num, after, upto int64) ([]commitRow, error) {
+	return commitRowsOf(reader{s, ctx}, num, after, upto)
+}
+
+func commitRowsOf(q rowSource, num, after, upto int64) (out []commitRow, err error) {
+	err = q.query(func(row pgx.Row) error {
 		var c commitRow
 		err := row.Scan(&c.seq, &c.first, &c.count, &c.at, &c.tag, &c.payload)
 		out = append(out, c)

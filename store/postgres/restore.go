@@ -129,7 +129,7 @@ func (w *restorer) restoreCommits(a *store.RunToRestore, r *runState, x *session
 	if err != nil {
 		return err
 	}
-	g := &group{s: w.t.s, sessions: map[int64]*sessionRow{}}
+	g := &group{s: w.t.s, sessions: map[int64]*sessionRow{}, restores: true}
 	if x != nil {
 		g.sessions[x.num] = x
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Every transaction locks rows in this order: sessions by number, then runs by id.
+// Every transaction locks rows in this order: sessions by number, runs by id, then the state of users.
 // A deadlock or a serialization error repeats the transaction.
 const maxConflicts = 10
 
@@ -31,6 +31,8 @@ type tx struct {
 	id     string // the server's id of the transaction, by which its outcome can be found out
 	now    int64  // the present time by the store's clock
 	mark   mark   // set by setMark
+
+	deletes bool // markDeletion was called
 }
 
 var (
@@ -117,6 +119,25 @@ func (s *Store) begin(ctx context.Context) (*tx, error) {
 	t.batch.Queue("SELECT pg_current_xact_id()::text, coalesce($1::bigint, weir_now())", s.nowArg()).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&t.id, &t.now) })
 	return t, nil
+}
+
+// readSnapshot runs do in a transaction that only reads, and sees the database as of one moment. It is repeated if the
+// connection is lost.
+func (s *Store) readSnapshot(ctx context.Context, do func(t *tx) error) error {
+	return s.repeat(ctx, func(ctx context.Context) error {
+		pooled, err := s.pool.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		t := &tx{s: s, pooled: pooled, conn: pooled.Conn()}
+		t.ctx, t.cancel = context.WithTimeout(ctx, transactionTimeout)
+		defer t.release()
+		t.queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+		if err := do(t); err != nil {
+			return err
+		}
+		return t.commit()
+	})
 }
 
 // queue adds a statement to what is sent with the next query.
