@@ -80,10 +80,13 @@ func (p *cli) forgetMemories(ctx context.Context, names []string, o *memoryFilte
 			return err
 		}
 		if o.json {
-			writeJSON(p.out, map[string]any{"memories": gone.Memories, "copies": append([]string{}, gone.Copies...)})
+			writeJSON(p.out, map[string]any{"memories": gone.Memories, "copies": append([]string{}, gone.Copies...), "remains": gone.Remains})
 			return nil
 		}
 		fmt.Fprintf(p.out, "forgot %s\n", count(gone.Memories, "item"))
+		if gone.Remains != "" {
+			p.notef("  %s", gone.Remains)
+		}
 		for _, path := range gone.Copies {
 			p.notef("  it may still be in %s, which an upgrade left and you may delete", path)
 		}

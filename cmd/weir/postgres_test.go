@@ -97,6 +97,11 @@ func TestCommandsOnPostgreSQL(t *testing.T) {
 	out, _ = p.run("", 0, "doctor")
 	p.contains(out, "synchronous_commit", "may read and write all tables")
 
+	out, told = p.run("", 0, "sessions", "delete", "--user", "ada", "--yes")
+	p.contains(out+told, "deleted 1 session", "standbys and backups")
+	out, _ = p.run("", 0, "verify", "--all")
+	p.contains(out, "erased")
+
 	server.SQL(t, "ALTER ROLE weir SET synchronous_commit = off")
 	out, _ = p.run("", 1, "doctor")
 	p.contains(out, "a crash loses acknowledged commits")

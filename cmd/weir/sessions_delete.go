@@ -22,7 +22,8 @@ func (p *cli) deleteSessionCommand() *cobra.Command {
 		Short: "Delete sessions, or everything stored about a user, permanently",
 		Long: `Delete sessions permanently, with their messages and rounds. With --user, delete
 everything stored about a user, including memory, learned code, state with "scope: user" and
-runs without a session. The space is overwritten.
+runs without a session. In a file, the space is overwritten; a line says what remains on a
+server.
 
 Sessions and runs that were forked from a deleted one share its past and are deleted too;
 the command lists them first. It asks for confirmation, unless --yes is given, and prints
@@ -63,13 +64,14 @@ type erased struct {
 	Sessions int           `json:"sessions"`
 	Runs     int           `json:"runs"`
 	Messages int           `json:"messages"`
-	Memories int           `json:"memories"` // items of long-term memory
-	Values   int           `json:"values"`   // of state keys with the scope user
-	Learned  int           `json:"learned"`  // programs that models wrote
-	Traces   bool          `json:"traces"`   // parts may remain in unused space until "weir sessions compact"
-	Copies   []string      `json:"copies"`   // of the database, which were not touched
-	Forks    []deletedTree `json:"forks"`    // what shares the past of what was named, and goes with it
-	Kept     []keptSession `json:"kept"`     // what pruning has left, and why
+	Memories int           `json:"memories"`          // items of long-term memory
+	Values   int           `json:"values"`            // of state keys with the scope user
+	Learned  int           `json:"learned"`           // programs that models wrote
+	Traces   bool          `json:"traces"`            // parts may remain in unused space until "weir sessions compact"
+	Copies   []string      `json:"copies"`            // of the database, which were not touched
+	Forks    []deletedTree `json:"forks"`             // what shares the past of what was named, and goes with it
+	Kept     []keptSession `json:"kept"`              // what pruning has left, and why
+	Remains  string        `json:"remains,omitempty"` // where parts remain that the store cannot reach
 }
 
 // deletedTree is a session, or a run with its children; one of them is set.
@@ -114,6 +116,9 @@ func (e *erased) add(x store.DeleteResult) {
 	e.Traces = e.Traces || x.Traces
 	if x.Copies != nil {
 		e.Copies = x.Copies
+	}
+	if x.Remains != "" {
+		e.Remains = x.Remains
 	}
 	e.Forks = append(e.Forks, deletedTrees(x.Forks)...)
 	for _, k := range x.Kept {
@@ -273,6 +278,9 @@ func (p *cli) printErased(e erased, asJSON bool, verb string) {
 	}
 	if e.Traces {
 		p.notef("  unused space of the database may contain parts of it until: %s", p.commandLine("sessions", "compact"))
+	}
+	if e.Remains != "" {
+		p.notef("  %s", e.Remains)
 	}
 	for _, path := range e.Copies {
 		p.notef("  it may still be in %s, which an upgrade left and you may delete", path)

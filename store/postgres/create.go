@@ -23,6 +23,7 @@ func newSecret() []byte {
 // Create makes a run without commits of its own; see store.Journal.
 func (s *Store) Create(ctx context.Context, n store.NewRun) error {
 	return s.write(ctx, "create run "+n.ID, func(t *tx) error {
+		t.queue(awaitDeletions)
 		base, err := lineage{t}.findBase(n.Base)
 		if err == nil {
 			_, err = t.insertRun(&n, base, nil)

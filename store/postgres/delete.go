@@ -53,6 +53,10 @@ func (s *Store) DeleteUser(ctx context.Context, user string, o store.DeleteOptio
 // process makes meanwhile would share what is deleted. Reading goes on.
 const lockWriters = "LOCK TABLE session, run IN EXCLUSIVE MODE"
 
+// awaitDeletions keeps a deletion from beginning, after one that works has ended. A transaction that refers to runs or
+// sessions without locking rows of session first begins with it, so that it reads nothing that is being deleted.
+const awaitDeletions = "LOCK TABLE session IN ROW SHARE MODE"
+
 // deletion runs do in a transaction that deletes, or in one that only reads.
 func (s *Store) deletion(ctx context.Context, op string, dry bool, do func(x *deleter) error) error {
 	drafts := tombstones{}

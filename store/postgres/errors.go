@@ -21,6 +21,7 @@ const (
 	codeSerialization    = "40001"
 	codeInvalidParameter = "22023"
 	codeDeadlock         = "40P01"
+	codeForeignKey       = "23503" // what a row refers to was deleted meanwhile
 	codeLockTimeout      = "55P03" // lock_not_available
 	codeDiskFull         = "53100"
 	codeTooMany          = "53300" // too_many_connections
@@ -77,8 +78,11 @@ var errVanished = errors.New("a row was removed meanwhile")
 
 // isConflict reports whether a transaction failed because of others, and can be repeated.
 func isConflict(err error) bool {
-	code := codeOf(err)
-	return code == codeSerialization || code == codeDeadlock || code == codeLockTimeout || errors.Is(err, errVanished)
+	switch codeOf(err) {
+	case codeSerialization, codeDeadlock, codeLockTimeout, codeForeignKey:
+		return true
+	}
+	return errors.Is(err, errVanished)
 }
 
 // isDisconnected reports whether an error says that the server cannot be reached, or that the connection was lost.

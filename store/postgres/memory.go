@@ -148,7 +148,7 @@ func (t *tx) insertItem(scope int64, w *memory.Write) (memory.WriteResult, error
 		}
 	}
 	item := w.Item(1)
-	terms := slices.Concat([]string{}, item.Terms()) // not nil
+	terms := append([]string{}, item.Terms()...) // not nil
 	args := append([]any{text(item.ID), scope, string(item.Kind), text(item.Key), item.Created.UnixMilli(), terms}, versionArgs(&item.Version)...)
 	var num int64
 	err := t.queryRow([]any{&num}, `INSERT INTO recall_item (id, scope, kind, key, created, terms, version, text, tags, at, written, run_id, flow, session, round, author)
@@ -183,7 +183,7 @@ const versionColumns = "version, text, tags, at, written, run_id, flow, session,
 
 // replaceItem queues the next version of an item.
 func (t *tx) replaceItem(scope, num int64, item *memory.Item) {
-	terms := slices.Concat([]string{}, item.Terms()) // not nil
+	terms := append([]string{}, item.Terms()...) // not nil
 	t.queue("INSERT INTO recall_past (item, "+versionColumns+") SELECT num, "+versionColumns+" FROM recall_item WHERE num = $1", num)
 	t.queue("DELETE FROM recall_past WHERE item = $1 AND version <= $2", num, item.Number-memory.MaxVersions)
 	t.queue(`UPDATE recall_item SET terms = $2, version = $3, text = $4, tags = $5, at = $6, written = $7, run_id = $8, flow = $9, session = $10,

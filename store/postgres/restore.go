@@ -24,6 +24,7 @@ type restorer struct {
 // store.ArchiveStore.
 func (s *Store) Restore(ctx context.Context, sessions []store.ArchivedSession, runs []store.RunToRestore) error {
 	return s.write(ctx, "import", func(t *tx) error {
+		t.queue(awaitDeletions)
 		w := restorer{t, map[string]*store.ArchivedSession{}, map[string][]store.ArchivedState{}}
 		for i := range sessions {
 			w.sessions[sessions[i].ID], w.rest[sessions[i].ID] = &sessions[i], sessions[i].State
