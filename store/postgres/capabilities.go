@@ -5,7 +5,7 @@ import "github.com/weir-run/weir/store"
 // Capabilities implements store.Store.
 func (s *Store) Capabilities() store.Capabilities {
 	return store.Capabilities{
-		Checkpoints: s, Recovery: s, Sessions: s, Cache: s, Deletion: s, Chains: s, Archive: s, Memory: s, Access: s, Documents: s,
+		Checkpoints: s, Recovery: s, Sessions: s, Cache: s, Deletion: s, Chains: s, Archive: s, Audit: s, Rows: s, Memory: s, Access: s, Documents: s,
 		UserState: s, Trajectories: s.Trajectories(), CountTokens: s.CountTokens,
 	}
 }
@@ -23,4 +23,6 @@ var (
 	_ store.MemoryStore     = (*Store)(nil)
 	_ store.DocumentStore   = (*Store)(nil)
 	_ store.UserStateStore  = (*Store)(nil)
+	_ store.AuditStore      = (*Store)(nil)
+	_ store.RowStore        = (*Store)(nil)
 )

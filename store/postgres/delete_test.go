@@ -113,51 +113,56 @@ func TestNoRowHasATextOfADeletedUser(t *testing.T) {
 	}
 }
 
+// deleteWhileForking makes a run and forks of it in store a, while store b deletes the run.
+func deleteWhileForking(t *testing.T, a, b *Store, base string) {
+	t.Helper()
+	w, err := newTestWriter(a, base)
+	if err == nil {
+		err = w.append(t.Context())
+	}
+	if err == nil {
+		err = a.Release(t.Context(), w.lease)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var forks sync.WaitGroup
+	var made [8]error
+	for i := range made {
+		forks.Go(func() {
+			made[i] = a.Create(t.Context(), store.NewRun{ID: fmt.Sprint(base, "-", i), Base: &store.Base{Run: base, Seq: 1}, At: time.UnixMilli(1)})
+		})
+	}
+	gone, err := b.DeleteRun(t.Context(), base, store.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forks.Wait()
+	n := 0
+	for i, err := range made {
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, store.ErrNotFound):
+			t.Errorf("fork %d: %v", i, err)
+		}
+	}
+	if n != len(gone.Forks) || gone.Runs != 1+n {
+		t.Errorf("%d forks were made before the deletion, which deleted %+v", n, gone)
+	}
+	ids, err := a.FindRunIDs(t.Context(), "base")
+	if err != nil || len(ids) != 0 {
+		t.Errorf("left: %v %v", ids, err)
+	}
+}
+
 // TestForksMadeDuringADeletionDoNotShareWhatIsDeleted makes forks of a run in one store while another deletes it.
 func TestForksMadeDuringADeletionDoNotShareWhatIsDeleted(t *testing.T) {
 	server := pgtest.Start(t)
 	url := server.Schema(t)
 	a, b := openAt(t, url, Options{MaxConnections: 4}), openAt(t, url, Options{MaxConnections: 2})
 	for round := range 5 {
-		base := fmt.Sprint("base", round)
-		w, err := newTestWriter(a, base)
-		if err == nil {
-			err = w.append(t.Context())
-		}
-		if err == nil {
-			err = a.Release(t.Context(), w.lease)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		var forks sync.WaitGroup
-		var made [8]error
-		for i := range made {
-			forks.Go(func() {
-				made[i] = a.Create(t.Context(), store.NewRun{ID: fmt.Sprint(base, "-", i), Base: &store.Base{Run: base, Seq: 1}, At: time.UnixMilli(1)})
-			})
-		}
-		gone, err := b.DeleteRun(t.Context(), base, store.DeleteOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		forks.Wait()
-		n := 0
-		for i, err := range made {
-			switch {
-			case err == nil:
-				n++
-			case !errors.Is(err, store.ErrNotFound):
-				t.Errorf("fork %d: %v", i, err)
-			}
-		}
-		if n != len(gone.Forks) || gone.Runs != 1+n {
-			t.Errorf("%d forks were made before the deletion, which deleted %+v", n, gone)
-		}
-		ids, err := a.FindRunIDs(t.Context(), "base")
-		if err != nil || len(ids) != 0 {
-			t.Errorf("left: %v %v", ids, err)
-		}
+		deleteWhileForking(t, a, b, fmt.Sprint("base", round))
 	}
 	if orphans := server.SQL(t, "SELECT count(*) FROM s1.run_commit WHERE run NOT IN (SELECT num FROM s1.run)"); orphans != "0" {
 		t.Errorf("%s commits of no run", orphans)
