@@ -65,10 +65,7 @@ func (w *Weir) Fork(ctx context.Context, run string, o ForkOptions) (*Run, *Fork
 // length of the past.
 func (p *ForkPlan) Start(ctx context.Context) (*Run, error) {
 	x, err := p.w.local.Fork(ctx, p.ForkPlan)
-	if err != nil {
-		return nil, err
-	}
-	return &Run{ID: p.id, w: p.w, exec: x}, nil
+	return p.w.handOver(ctx, p.id, x, err)
 }
 
 // PlanFork plans a fork and creates nothing. The error is an *Error with the code fork_point
@@ -233,10 +230,7 @@ func (w *Weir) Rerun(ctx context.Context, run string, s Start) (*Run, error) {
 		return nil, err
 	}
 	x, err := w.local.Start(ctx, p, b)
-	if err != nil {
-		return nil, err
-	}
-	return &Run{ID: b.ID, w: w, exec: x}, nil
+	return w.handOver(ctx, b.ID, x, err)
 }
 
 // rerunOptions are those of a run that began with start, with what s replaces.

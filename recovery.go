@@ -27,6 +27,9 @@ func (w *Weir) Blocked() []runner.Blocked {
 // brought down its processes is a runner.ErrPoisoned, and one for which this process
 // lacks something a *runner.Missing.
 func (w *Weir) Continue(ctx context.Context, id string) (*Run, error) {
+	if w.runner != nil {
+		return w.wake(ctx, id)
+	}
 	p, err := w.programIfRunnable(ctx, id)
 	if err != nil {
 		return nil, err
@@ -52,6 +55,9 @@ func (w *Weir) Missing(ctx context.Context, id string) ([]string, error) {
 // programIfRunnable is the program of a run if this process has all that the run needs, else
 // a *runner.Missing.
 func (w *Weir) programIfRunnable(ctx context.Context, id string) (*runner.Program, error) {
+	if err := w.local.CheckRunner(ctx, id); err != nil {
+		return nil, err
+	}
 	p, err := w.programOf(ctx, id)
 	if invalid, ok := errors.AsType[*flow.Invalid](err); ok {
 		return nil, runner.MissingTypes(id, invalid)

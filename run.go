@@ -45,19 +45,27 @@ func (r *Run) execution() *runner.Execution {
 
 // Wait returns when the run has ended or waits for people or outside events.
 // Ending ctx ends the wait and not the run.
-func (r *Run) Wait(ctx context.Context) (Result, error) { return r.execution().Wait(ctx) }
+func (r *Run) Wait(ctx context.Context) (Result, error) {
+	if r.w.runner != nil {
+		return r.w.waitForWorker(ctx, r.ID)
+	}
+	return r.execution().Wait(ctx)
+}
 
 // Events yields the events of the run from its first on, and those of its child runs,
 // with live output between them, until the run ends or pauses. It never slows the run
 // down: a reader that lags loses live output, which an item with Gap says, and no event.
 // Item says how items add up.
 func (r *Run) Events(ctx context.Context) iter.Seq2[Item, error] {
-	return r.execution().Items(ctx, 0)
+	return r.EventsAfter(ctx, 0)
 }
 
 // EventsAfter is Events from the run's event after number n on; of child runs that the
 // run was waiting for then it yields what comes from now on.
 func (r *Run) EventsAfter(ctx context.Context, n int64) iter.Seq2[Item, error] {
+	if r.w.runner != nil {
+		return r.w.eventsOfWorker(ctx, r.ID, "", n)
+	}
 	return r.execution().Items(ctx, n)
 }
 
@@ -65,6 +73,9 @@ func (r *Run) EventsAfter(ctx context.Context, n int64) iter.Seq2[Item, error] {
 // earlier execution or of another process. The error is runner.ErrCursor for a cursor of
 // another run.
 func (r *Run) EventsFrom(ctx context.Context, cursor string) iter.Seq2[Item, error] {
+	if r.w.runner != nil {
+		return r.w.eventsOfWorker(ctx, r.ID, cursor, 0)
+	}
 	return r.execution().Stream(ctx, cursor)
 }
 
@@ -85,18 +96,21 @@ func (w *Weir) Cursor(ctx context.Context, id string) (string, error) {
 // Answer resolves an interrupt and returns when the answer is durable. A paused run
 // continues.
 func (r *Run) Answer(ctx context.Context, interrupt string, v any) error {
-	return r.do(ctx, runner.Answer(interrupt, v, ""))
+	return r.setExecution(r.w.Answer(ctx, r.ID, interrupt, v, ""))
 }
 
 // Signal delivers an outside event to the node that has waited longest for an event with
 // this name.
 func (r *Run) Signal(ctx context.Context, event string, v any) error {
-	return r.do(ctx, runner.Signal(event, v, ""))
+	return r.setExecution(r.w.Signal(ctx, r.ID, event, v, ""))
 }
 
 // Cancel cancels the run. When it returns, the cancellation is durable and no further effect
 // starts. Wait returns when the run has ended.
 func (r *Run) Cancel(ctx context.Context, reason string) error {
+	if r.w.runner != nil {
+		return r.setExecution(r.w.Cancel(ctx, r.ID, "", reason))
+	}
 	return r.do(ctx, runner.Cancel("", reason))
 }
 
@@ -132,7 +146,7 @@ func (r *Run) do(ctx context.Context, c runner.Command) error {
 
 // setExecution takes over the execution that a command on the run has returned.
 func (r *Run) setExecution(done *Run, err error) error {
-	if done != nil {
+	if done != nil && done.exec != nil {
 		r.mu.Lock()
 		r.exec = done.exec
 		r.mu.Unlock()
@@ -155,7 +169,16 @@ func (w *Weir) doAtNode(ctx context.Context, id, path string, at func(path strin
 	if err != nil {
 		return nil, err
 	}
-	return w.retryWhileOwned(ctx, p, id, func() (*runner.Execution, error) { return w.local.DoAt(ctx, p, id, path, at) })
+	if strings.Contains(path, ">") {
+		if err := w.notWithRunner("change a node of a child run"); err != nil {
+			return nil, err
+		}
+	}
+	r, err := w.retryWhileOwned(ctx, p, id, func() (*runner.Execution, error) { return w.local.DoAt(ctx, p, id, path, at) })
+	if err != nil || w.runner == nil {
+		return r, err
+	}
+	return w.handOver(ctx, id, r.exec, nil)
 }
 
 // ChildAt is the id of the newest child run that the node at a path of a run has
@@ -245,6 +268,9 @@ func (w *Weir) isAboutToBeReleased(ctx context.Context, id string) bool {
 
 // Resume drives a run again after a crash, shutdown or pause.
 func (w *Weir) Resume(ctx context.Context, id string) (*Run, error) {
+	if w.runner != nil {
+		return w.wake(ctx, id)
+	}
 	if x, err := w.startPendingRound(ctx, id, w.local.Start); x != nil || err != nil {
 		return x, err
 	}
@@ -272,17 +298,26 @@ func (w *Weir) startPendingRound(ctx context.Context, id string, start session.S
 // Answer resolves an interrupt of any run and drives the run on here. The run
 // is nil where it could not be had.
 func (w *Weir) Answer(ctx context.Context, id, interrupt string, v any, by string) (*Run, error) {
+	if w.runner != nil {
+		return w.deliver(ctx, store.Post{Run: id, Kind: "answer", Name: interrupt, Value: v, By: by})
+	}
 	return w.do(ctx, id, runner.Answer(interrupt, v, by))
 }
 
 // Signal brings an outside event to any run and drives the run on here.
 func (w *Weir) Signal(ctx context.Context, id, event string, v any, by string) (*Run, error) {
+	if w.runner != nil {
+		return w.deliver(ctx, store.Post{Run: id, Kind: "event", Name: event, Value: v, By: by})
+	}
 	return w.do(ctx, id, runner.Signal(event, v, by))
 }
 
 // Cancel stops any run. One that another process drives is sent a message, and
 // the Run is nil.
 func (w *Weir) Cancel(ctx context.Context, id, by, reason string) (*Run, error) {
+	if w.runner != nil {
+		return w.deliver(ctx, store.Post{Run: id, Kind: "cancel", By: by})
+	}
 	cancelled := func(ctx context.Context, p *runner.Program, b runner.StartOptions) (*runner.Execution, error) {
 		return w.local.StartCancelled(ctx, p.IgnoringToolChanges(), b, by, reason)
 	}

@@ -35,6 +35,9 @@ type (
 // round runs f. With SessionOptions.ID, f may be nil: the session continues with the flow
 // of its last round. The error is store.ErrNotFound if there is no session with that id.
 func (w *Weir) Session(ctx context.Context, f *Flow, o SessionOptions) (*Session, error) {
+	if err := w.notWithRunner("session"); err != nil {
+		return nil, err
+	}
 	if f != nil {
 		if err := node.CheckTools(f, w.catalogue, w.tools); err != nil {
 			return nil, err
@@ -98,6 +101,9 @@ func (w *Weir) Unqueue(ctx context.Context, message string) (session string, err
 // cannot be taken stays in the queue, and its Reply ends with an error. Another process
 // may do the same at the same time: each message is still taken once.
 func (w *Weir) ContinueSession(ctx context.Context, id string) ([]*Reply, error) {
+	if err := w.notWithRunner("session"); err != nil {
+		return nil, err
+	}
 	return w.sessions.Continue(ctx, id)
 }
 

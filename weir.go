@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,6 +118,15 @@ type Options struct {
 	HTTP node.HTTPDoer
 	// Parallel is the largest number of nodes of one run that run at once; 0 is 16.
 	Parallel int
+	// Runner has other processes execute the runs; nil executes them in this process. Sessions
+	// need a process that executes runs itself. Weir.Close closes it.
+	Runner Runner
+	// Executes is the name of the Runner whose runs this process executes as its worker; "" is
+	// none. See Weir.Execute.
+	Executes string
+	// Rest is how far away the timer for which a run waits may be before Execute leaves the
+	// run; 0 is a second. It needs Executes.
+	Rest time.Duration
 	// Recover has this process continue what others left in the store: runs that were
 	// executing, runs whose timer is due, and messages to sessions that no round has
 	// taken. A run is taken only if no process owns it, its owner's lease has run out, or
@@ -158,6 +168,7 @@ type Weir struct {
 	secret       func(name string) (string, bool)
 	history      *history.Reader
 	trajectories *history.Trajectories
+	runner       Runner // nil if this process executes the runs
 
 	mu               sync.Mutex
 	programs         map[string]*runner.Program // by fingerprint
@@ -230,7 +241,13 @@ func Open(o Options) (*Weir, error) {
 	ro.Specs = func(ctx context.Context, digest string) (*flow.Specs, error) {
 		return history.StoredSpecs(ctx, o.Store, digest)
 	}
-	ro.Drain = o.Drain
+	ro.Drain, ro.Runner = o.Drain, o.Executes
+	if w.runner = o.Runner; o.Runner != nil {
+		ro.Runner, ro.RecordOnly = o.Runner.Name(), true
+	}
+	if o.Executes != "" {
+		ro.Rest = cmp.Or(o.Rest, time.Second)
+	}
 	if o.Recover || o.Tend {
 		ro.Program = w.programIfRunnable
 	}
@@ -242,6 +259,14 @@ func Open(o Options) (*Weir, error) {
 
 // checkStore reports a capability that the options need and the store lacks.
 func (o *Options) checkStore() error {
+	switch {
+	case o.Runner != nil && (o.Recover || o.Tend || o.Executes != ""):
+		return errors.New("Options.Runner excludes Recover and Executes: other processes execute the runs")
+	case o.Executes != "" && (o.Recover || o.Tend):
+		return errors.New("Options.Executes excludes Recover: the runner says which runs to continue")
+	case o.Rest != 0 && o.Executes == "":
+		return errors.New("Options.Rest needs Executes")
+	}
 	if (o.Recover || o.Tend) && o.Store.Capabilities().Recovery == nil {
 		return fmt.Errorf("Options.Recover: %w", &store.Unsupported{Capability: "recovery"})
 	}
@@ -266,7 +291,11 @@ func (w *Weir) installTools(o *Options) error {
 // that another process can continue them.
 func (w *Weir) Close(ctx context.Context) error {
 	w.sessions.Close()
-	return errors.Join(w.local.Close(ctx), w.store.Close())
+	var closed error
+	if w.runner != nil {
+		closed = w.runner.Close()
+	}
+	return errors.Join(closed, w.local.Close(ctx), w.store.Close())
 }
 
 // SetDrain replaces Options.Drain for the next Close: a process that a supervisor stops may
@@ -323,10 +352,7 @@ func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
 		w.logger.Info("weir: state that ends with the run", "run", b.ID, "notice", notice)
 	}
 	x, err := w.local.Start(ctx, p, b)
-	if err != nil {
-		return nil, err
-	}
-	return &Run{ID: b.ID, w: w, exec: x}, nil
+	return w.handOver(ctx, b.ID, x, err)
 }
 
 // newBeginning checks what a run is started with.

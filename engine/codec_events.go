@@ -213,6 +213,7 @@ func (c *coder) runStarted(v *RunStarted) {
 	c.str("specs", &v.Specs)
 	c.str("treeSession", &v.TreeSession)
 	c.int("treeRound", &v.TreeRound)
+	c.str("runner", &v.Runner)
 }
 
 func (c *coder) account(v *Account) {
@@ -251,6 +252,7 @@ func (c *coder) runForked(v *RunForked) {
 	c.bool("edited", &v.Edited)
 	objects(c, "contexts", &v.Contexts, (*coder).contextChange)
 	c.str("specs", &v.Specs)
+	c.str("runner", &v.Runner)
 }
 
 func (c *coder) childStart(v *ChildStart) {

@@ -66,6 +66,9 @@ type RunStarted struct {
 	MessagePrefix string `json:"messagePrefix,omitempty"`
 	// UserState identifies the user's state that State includes; nil if the run has none.
 	UserState *UserStateRead `json:"userState,omitempty"`
+	// Runner is the name of the runner that executes the run, "" for the local one. Processes
+	// of another runner do not take the run.
+	Runner string `json:"runner,omitempty"`
 }
 
 // NodeStarted starts an attempt.
@@ -312,6 +315,8 @@ type RunForked struct {
 	Contexts []ContextChange `json:"contexts,omitempty"`
 	Origin   string          `json:"origin,omitempty"`
 	By       string          `json:"by,omitempty"`
+	// Runner is that of RunStarted, for the fork.
+	Runner string `json:"runner,omitempty"`
 }
 
 // ChangesAccepted makes a run continue, on request, under other versions of node types and

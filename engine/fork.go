@@ -52,7 +52,7 @@ func (e *RunForked) EffectiveStart(s *RunStarted) *RunStarted {
 	o.Flow, o.Fingerprint, o.Pinned, o.Specs = e.Flow, e.Fingerprint, e.Pinned, e.Specs
 	o.Inputs, o.Breaks, o.Origin = e.Inputs, e.Breaks, e.Origin
 	o.Parent, o.Node, o.Depth, o.Session, o.Round, o.Allowances = "", "", 0, "", 0, nil
-	o.TreeSession, o.TreeRound = "", 0
+	o.TreeSession, o.TreeRound, o.Runner = "", 0, e.Runner
 	if len(e.Contexts) > 0 {
 		o.Contexts = slices.Concat(s.Contexts, e.Contexts)
 	}

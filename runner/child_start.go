@@ -82,7 +82,7 @@ func childInterruptID(path, name string, ordinal, attempt int) string {
 // childRunID returns the id of the child run for an interrupt of its parent: the tree's id, and a digest of the
 // child's position in the tree.
 func childRunID(parent, interrupt string) string {
-	tree, _, _ := strings.Cut(parent, ".")
+	tree := treeID(parent)
 	sum := sha256.Sum256([]byte(parent + "\n" + interrupt))
 	return tree + "." + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:12])
 }

@@ -9,7 +9,8 @@ import (
 
 // clock is the time of a Local. It is the system's time, except that Skip advances it when every run only waits.
 type clock struct {
-	skip func(open map[string][]engine.Interrupt) bool
+	skip  func(open map[string][]engine.Interrupt) bool
+	rests bool // executions that only wait end: Options.Rest
 
 	mu     sync.Mutex
 	offset int64 // milliseconds added to the system's time
@@ -21,6 +22,7 @@ type idleState struct {
 	due      int64 // its next timer, Unix milliseconds; 0 for none
 	open     []engine.Interrupt
 	children []string // active child runs
+	seq      int64    // the newest commit
 }
 
 // now is Unix time in milliseconds.
@@ -34,6 +36,11 @@ func (c *clock) now() int64 {
 	return at + c.offset
 }
 
+// untilLocked is until for a caller that holds mu.
+func (c *clock) untilLocked(at int64) time.Duration {
+	return time.Duration(at-c.offset-time.Now().UnixMilli()) * time.Millisecond
+}
+
 // until returns how long it is until a time.
 func (c *clock) until(at int64) time.Duration {
 	return time.Duration(at-c.now()) * time.Millisecond
@@ -41,7 +48,7 @@ func (c *clock) until(at int64) time.Duration {
 
 // markBusy marks the execution as active.
 func (c *clock) markBusy(x *Execution) {
-	if c.skip == nil {
+	if c.skip == nil && !c.rests {
 		return
 	}
 	c.mu.Lock()
@@ -73,15 +80,19 @@ const skipRetryInterval = time.Millisecond
 // Local are idle. The caller drives x.
 func (x *Execution) enterIdle() {
 	c := &x.local.clock
-	if c.skip == nil || len(x.m.active) > 0 || x.messages.hasMessages() {
+	if c.skip == nil && !c.rests || len(x.m.active) > 0 || x.messages.hasMessages() {
 		return
 	}
-	r := idleState{open: x.m.run.Interrupts()}
+	r := idleState{open: x.m.run.Interrupts(), seq: x.m.seq}
 	_, r.due, _ = x.m.run.NextTimer()
 	for _, k := range x.m.run.OpenChildren() {
 		if k.Active() {
 			r.children = append(r.children, k.Start.Run)
 		}
+	}
+	if c.skip == nil {
+		x.rest(r)
+		return
 	}
 	first, open := x.local.markIdle(x, r)
 	switch {

@@ -51,6 +51,7 @@ type Execution struct {
 	follower       *follow.Follower
 	trajectoryLost bool // recording the trajectory has failed
 	describer      describer
+	resting        atomic.Pointer[resting] // any goroutine: the tree only waits, and its executions end
 	batch          []driverMessage
 	result         Result
 	sessionLength  int
@@ -495,7 +496,7 @@ func (x *Execution) finish() {
 		Usage: r.Usage(), Error: r.Failure(),
 	}
 	if x.err == nil {
-		if x.closing.Load() && !r.Status().Ended() && r.Status() != engine.Paused {
+		if x.wasStopped() {
 			x.stopped = &Stopped{x.ID}
 		}
 		x.local.saveCheckpoint(ctx, x)
@@ -505,7 +506,9 @@ func (x *Execution) finish() {
 		if x.m.sessionPast != nil {
 			x.sessionLength = x.m.contexts[engine.MainContext].History.Len()
 		}
-		x.local.paused.add(x.m)
+		if !x.closing.Load() { // otherwise attempts that were not launched are missing
+			x.local.paused.add(x.m)
+		}
 		x.local.sessions.put(x.m)
 	}
 	x.logEnd()

@@ -45,7 +45,7 @@ func (l *Local) PlanFork(ctx context.Context, from, to *Program, run string, f F
 		sharedTail: s.last.sharedTail,
 		event: &engine.RunForked{
 			From: run, At: s.last.at, AtTime: s.last.time, Flow: to.Flow.Name, Fingerprint: to.Fingerprint, Pinned: to.Pinned, Specs: to.Specs,
-			Inputs: f.Inputs, State: f.State, Breaks: f.Breaks, Origin: f.Origin, By: f.By,
+			Inputs: f.Inputs, State: f.State, Breaks: f.Breaks, Origin: f.Origin, By: f.By, Runner: l.o.Runner,
 			Edited: len(f.State) > 0 || len(changedInputs(start.Inputs, f.Inputs)) > 0 || f.Settings != nil || f.Model != "",
 		},
 	}

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/weir-run/weir/store"
@@ -159,4 +160,43 @@ func (l *Local) finishDelivery(ctx context.Context, d *delivery) (remove bool) {
 		return true
 	}
 	return false // stays in the inbox, for the next owner of the run
+}
+
+// DeliverPosts applies the messages in the inbox of a run that this process executes or no process does. A message that
+// the run refuses is dropped with a warning. If another process owns the run, that process takes the messages.
+func (l *Local) DeliverPosts(ctx context.Context, p *Program, run string) error {
+	posts, err := l.store.Inbox(ctx, run)
+	if err != nil {
+		return fmt.Errorf("inbox of run %s: %w", run, err)
+	}
+	for i := range posts {
+		post := &posts[i]
+		err := l.applyPost(ctx, p, post)
+		_, accepted := errors.AsType[*AcceptedByChild](err)
+		if !accepted && (errors.Is(err, store.ErrOwned) || errors.Is(err, ErrEnded)) || ctx.Err() != nil {
+			return nil
+		}
+		if err != nil && !accepted {
+			l.o.Logger.Warn("message refused", "run", run, "kind", post.Kind, "error", err)
+		}
+		if err := l.store.RemovePosts(ctx, []int64{post.ID}); err != nil {
+			return fmt.Errorf("inbox of run %s: %w", run, err)
+		}
+	}
+	return nil
+}
+
+// applyPost carries out a message of an inbox.
+func (l *Local) applyPost(ctx context.Context, p *Program, post *store.Post) (err error) {
+	switch post.Kind {
+	case "cancel":
+		_, err = l.Do(ctx, p, post.Run, Cancel(post.By, ""))
+	case "answer":
+		_, err = l.Do(ctx, p, post.Run, Answer(post.Name, post.Value, post.By))
+	case "event":
+		_, err = l.Do(ctx, p, post.Run, Signal(post.Name, post.Value, post.By))
+	case "child": // the process that takes the run continues its children
+		_, err = l.Resume(ctx, p, post.Run)
+	}
+	return err
 }

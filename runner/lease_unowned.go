@@ -81,6 +81,9 @@ func (x *Execution) commitFirst() error {
 // releasesLease reports whether the commit in progress releases the run, because nothing in it is active.
 func (x *Execution) releasesLease() bool {
 	s := x.m.run.Status()
+	if x.local.o.RecordOnly {
+		return true
+	}
 	if x.describesData() { // data of the commit may be described under this lease
 		return false
 	}

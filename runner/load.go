@@ -177,7 +177,9 @@ func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, erro
 	if m.forkBaseCommit != nil && m.seq <= m.forkBaseCommit.Seq {
 		return nil, notStartedError(id)
 	}
-	if s := m.run.Start; s != nil && s.Fingerprint != p.Fingerprint {
+	if s := m.run.Start; s != nil && s.Runner != l.o.Runner {
+		return nil, &OtherRunner{Run: id, Runner: s.Runner, Here: l.o.Runner}
+	} else if s != nil && s.Fingerprint != p.Fingerprint {
 		return nil, m.checkFlow(s)
 	} else if s != nil {
 		if err := m.checkDependencies(s); err != nil {

@@ -46,6 +46,15 @@ type Options struct {
 	// is set, and the Store has recovery, the Local continues runs of other processes that have died: those that were
 	// executing and those whose timer is due. With nil such runs wait until they are resumed.
 	Program func(ctx context.Context, run string) (*Program, error)
+	// Runner is the name of the runner that schedules the runs of this Local, recorded with each run that it starts;
+	// "" means that the processes schedule them. A Local does not execute or change runs of another runner.
+	Runner string
+	// RecordOnly makes a Local that records starts, forks and commands and executes no node: another process does.
+	// An execution ends when what caused it is durable.
+	RecordOnly bool
+	// Rest ends the executions of a tree of runs, without an error, when all of them only wait, and their first timer
+	// is further away than this: see Execution.RestsUntil. 0 keeps them until the timer fires.
+	Rest time.Duration
 	// Drain is how long Close waits for effects in flight to end by themselves; 0 cancels them at once.
 	Drain time.Duration
 	// Trajectories records the trajectories of runs; nil records none.
@@ -100,7 +109,7 @@ func NewLocal(o Options) *Local {
 	l := &Local{
 		o: o, store: store.Complete(o.Store), owner: fmt.Sprintf("%s:%d:%s", processScope(), os.Getpid(), rand.Text()[:8]),
 		committer: newCommitter(o.Store), held: make(map[string]*Execution), loading: make(map[string]chan struct{}),
-		clock: clock{skip: o.Skip},
+		clock: clock{skip: o.Skip, rests: o.Rest > 0},
 	}
 	l.drain.Store(int64(o.Drain))
 	l.o.Services.maxDepth, l.o.Services.toolFlow = o.MaxDepth, o.ToolFlow
@@ -198,6 +207,7 @@ func (l *Local) newExecution(id string, m *machine, lease store.Lease) *Executio
 	x := &Execution{ID: id, local: l, m: m, lease: lease, messages: newDriverQueue(), startedAt: time.Now(), ack: make(chan error, 1), done: make(chan struct{}), parentLink: parentLink{ready: make(chan struct{})}}
 	if m != nil {
 		m.users = l.store
+		x.closing.Store(l.o.RecordOnly)
 		x.hub.initialize(id, m.first-1, m.run.OpenChildren())
 	}
 	if m != nil && m.sessionPast != nil { // a caller that sent a command is about to subscribe
@@ -215,6 +225,7 @@ func (x *Execution) stageStart(p *Program, b *StartOptions) error {
 		return err
 	}
 	e := b.startedEvent(p, x.local.o.Parallel)
+	e.Runner = x.local.o.Runner
 	if b.Round != nil {
 		if err := b.Round.start(x.m, &x.local.sessions, e, b.Settings); err != nil {
 			return err

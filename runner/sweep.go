@@ -194,7 +194,9 @@ func (s *sweeper) continueRun(ctx context.Context, u *unownedRun, free []unowned
 		return // a round without a commit: the driver of its session starts it
 	}
 	if err == nil && u.Posts && (u.Status == engine.Paused || u.Activity == engine.AwaitsTimers) {
-		s.deliver(ctx, p, u.Run)
+		if err := s.l.DeliverPosts(ctx, p, u.Run); err != nil {
+			s.warn("read inbox", u.Run, err)
+		}
 		return
 	}
 	var x *Execution
@@ -203,6 +205,8 @@ func (s *sweeper) continueRun(ctx context.Context, u *unownedRun, free []unowned
 	}
 	switch {
 	case errors.Is(err, store.ErrOwned), errors.Is(err, ErrClosed), ctx.Err() != nil:
+	case errors.Is(err, ErrOtherRunner):
+		s.refuse(&u.Unfinished, err)
 	case err != nil:
 		s.refuse(&u.Unfinished, err)
 		s.warn("continue run", u.Run, err)
@@ -297,39 +301,10 @@ func (l *Local) Blocked() []Blocked {
 	defer r.mu.Unlock()
 	var out []Blocked
 	for _, id := range slices.Sorted(maps.Keys(r.runs)) {
+		if errors.Is(r.runs[id].Err, ErrOtherRunner) { // which continues it
+			continue
+		}
 		out = append(out, r.runs[id].Blocked)
 	}
 	return out
-}
-
-// deliver applies the messages in the inbox of a run that no process executes.
-func (s *sweeper) deliver(ctx context.Context, p *Program, run string) {
-	l := s.l
-	posts, err := s.l.store.Inbox(ctx, run)
-	if err != nil {
-		l.o.Logger.Warn("read inbox", "run", run, "error", err)
-	}
-	for _, post := range posts {
-		var err error
-		switch post.Kind {
-		case "cancel":
-			_, err = l.Do(ctx, p, run, Cancel(post.By, ""))
-		case "answer":
-			_, err = l.Do(ctx, p, run, Answer(post.Name, post.Value, post.By))
-		case "event":
-			_, err = l.Do(ctx, p, run, Signal(post.Name, post.Value, post.By))
-		case "child": // the process that takes the run continues its children
-			_, err = l.Resume(ctx, p, run)
-		}
-		_, accepted := errors.AsType[*AcceptedByChild](err)
-		if !accepted && (errors.Is(err, store.ErrOwned) || errors.Is(err, ErrEnded)) || ctx.Err() != nil {
-			return // the process that holds it takes the rest
-		}
-		if err != nil && !accepted {
-			l.o.Logger.Warn("message refused", "run", run, "kind", post.Kind, "error", err)
-		}
-		if err := l.store.RemovePosts(ctx, []int64{post.ID}); err != nil {
-			l.o.Logger.Warn("take message", "run", run, "error", err)
-		}
-	}
 }

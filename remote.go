@@ -1,0 +1,213 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+)
+
+// Runner has runs executed by other processes, its workers; package temporal implements it.
+// The store is shared: this process records what starts or changes a run, and a worker
+// executes it.
+type Runner interface {
+	// Name is recorded with each run: "temporal". Processes of other runners leave the run
+	// alone.
+	Name() string
+	// Wake has a worker execute a run until it rests. What there is to do is durable in the
+	// store. Waking a run that is being executed, or that waits, is harmless.
+	Wake(ctx context.Context, r RunRef) error
+	// Deliver has a worker apply a message that is in the inbox of a run, and returns when it
+	// is durable, or why it was refused: runner.ErrNoInterrupt, runner.ErrAnswer,
+	// runner.ErrStatus.
+	Deliver(ctx context.Context, r RunRef, p store.Post) error
+	// Close ends the connection.
+	Close() error
+}
+
+// RunRef identifies a run for a Runner.
+type RunRef struct{ ID, Flow, User string }
+
+// ErrRunner: the operation needs a process that executes runs itself.
+var ErrRunner = errors.New("the configured runner does not support this")
+
+// notWithRunner returns an ErrRunner if other processes execute the runs.
+func (w *Weir) notWithRunner(what string) error {
+	if w.runner == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: runner %s: %w", what, w.runner.Name(), ErrRunner)
+}
+
+// ref returns the reference of a run.
+func (w *Weir) ref(ctx context.Context, id string) (RunRef, error) {
+	row, err := w.store.Run(ctx, id)
+	if err != nil {
+		return RunRef{}, fmt.Errorf("run %s: %w", id, err)
+	}
+	return RunRef{ID: id, Flow: row.Flow, User: row.User}, nil
+}
+
+// handOver has a worker execute a run that this process has recorded, if there is a runner. An
+// error of a worker that owns the run is none: it executes the run already.
+func (w *Weir) handOver(ctx context.Context, id string, x *runner.Execution, err error) (*Run, error) {
+	if w.runner == nil {
+		if err != nil {
+			return nil, err
+		}
+		return &Run{ID: id, w: w, exec: x}, nil
+	}
+	if err == nil {
+		_, err = x.Wait(ctx)
+	}
+	if err != nil && !errors.Is(err, store.ErrOwned) {
+		return nil, err
+	}
+	return w.wake(ctx, id)
+}
+
+// wake has a worker execute a run.
+func (w *Weir) wake(ctx context.Context, id string) (*Run, error) {
+	r, err := w.ref(ctx, id)
+	if err == nil {
+		err = w.local.CheckRunner(ctx, id)
+	}
+	if err == nil {
+		err = w.runner.Wake(ctx, r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Run{ID: id, w: w}, nil
+}
+
+// deliver puts a message into the inbox of a run and has a worker apply it.
+func (w *Weir) deliver(ctx context.Context, p store.Post) (*Run, error) {
+	r, err := w.ref(ctx, p.Run)
+	if err == nil {
+		err = w.local.CheckRunner(ctx, p.Run)
+	}
+	if err == nil {
+		p.Value, err = engine.Normalize(p.Value)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.At = time.Now()
+	if err := w.store.Post(ctx, p); err != nil {
+		return nil, fmt.Errorf("run %s: %w", p.Run, err)
+	}
+	posts, err := w.store.Inbox(ctx, p.Run)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", p.Run, err)
+	}
+	// order: of equal messages either stands for this one, and the newest is the likeliest.
+	for _, found := range posts {
+		if found.Kind == p.Kind && found.Name == p.Name && found.By == p.By {
+			p.ID = max(p.ID, found.ID)
+		}
+	}
+	if err := w.runner.Deliver(ctx, r, p); err != nil {
+		return nil, err
+	}
+	if _, err := w.Outcome(ctx, p); err != nil { // another message may have been faster
+		return nil, err
+	}
+	return &Run{ID: p.Run, w: w}, nil
+}
+
+// Runner returns the name of the runner whose workers execute the run, "" if this process does.
+func (r *Run) Runner() string {
+	if r.w.runner == nil {
+		return ""
+	}
+	return r.w.runner.Name()
+}
+
+// The interval at which a run that another process executes is looked at, at first and later.
+const (
+	firstLook = 10 * time.Millisecond
+	lastLook  = 200 * time.Millisecond
+)
+
+// looks calls look at growing intervals until it reports true or fails.
+func looks(ctx context.Context, look func() (bool, error)) error {
+	for pause := firstLook; ; pause = min(pause*3/2, lastLook) {
+		if done, err := look(); done || err != nil {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// rests reports whether a run has ended or waits for people, and no message waits for it.
+func (w *Weir) rests(ctx context.Context, id string) (bool, error) {
+	row, err := w.store.Run(ctx, id)
+	if err != nil {
+		return false, fmt.Errorf("run %s: %w", id, err)
+	}
+	if row.Head.Status != engine.Paused || row.Owner != "" {
+		return row.Head.Status.Ended(), nil
+	}
+	posts, err := w.store.Inbox(ctx, id)
+	return len(posts) == 0, err
+}
+
+// waitForWorker returns the result of a run that a worker executes.
+func (w *Weir) waitForWorker(ctx context.Context, id string) (Result, error) {
+	err := looks(ctx, func() (bool, error) { return w.rests(ctx, id) })
+	if err != nil {
+		return Result{}, err
+	}
+	return w.resultOf(ctx, id)
+}
+
+// resultOf reads how far a run has come.
+func (w *Weir) resultOf(ctx context.Context, id string) (Result, error) {
+	v, err := w.inspectForCommand(ctx, id)
+	if err != nil {
+		return Result{}, err
+	}
+	r := v.Run
+	return Result{
+		Run: id, Status: r.Status(), Outputs: r.Outputs(), Absent: r.Absent(), Interrupts: r.Interrupts(),
+		Usage: r.Usage(), Error: r.Failure(),
+	}, nil
+}
+
+// eventsOfWorker yields the events of a run that a worker executes, after the cursor or the
+// event number, until the run rests.
+func (w *Weir) eventsOfWorker(ctx context.Context, id, cursor string, after int64) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		stopped := false
+		err := looks(ctx, func() (bool, error) {
+			rests, err := w.rests(ctx, id) // first, so that no event is missed
+			if err != nil {
+				return false, err
+			}
+			for it, err := range w.local.ReadJournals(ctx, id, cursor, after) {
+				if err != nil {
+					return false, err
+				}
+				if !yield(it, nil) {
+					stopped = true
+					return true, nil
+				}
+				cursor = it.Cursor()
+			}
+			return rests, nil
+		})
+		if err != nil && !stopped {
+			yield(Item{}, err)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package temporal_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/temporal"
+)
+
+// serverVersion is that of .ci/tool.
+const serverVersion = "v1.5.1"
+
+// server is the development server that all tests of a process share.
+type server struct {
+	address string
+	process *exec.Cmd
+}
+
+var shared = sync.OnceValues(startServer) //nolint:gochecknoglobals // one server for all tests
+
+// errNoServer says why tests are skipped.
+var errNoServer = errors.New("there is no development server of Temporal; `.ci/tool temporal` builds it")
+
+// serverProgram finds the program that .ci/tool builds.
+func serverProgram() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(cache, "weir-tools", runtime.Version(), "temporal@"+serverVersion, "temporal")
+	if _, err := os.Stat(path); err != nil {
+		return "", errNoServer
+	}
+	return path, nil
+}
+
+// startServer starts a server that TestMain stops.
+func startServer() (*server, error) {
+	program, err := serverProgram()
+	if err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+	s.process = exec.Command(program, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", strconv.Itoa(port),
+		"--log-level", "never", "--search-attribute", "WeirFlow=Keyword", "--search-attribute", "WeirStatus=Keyword",
+		"--dynamic-config-value", "history.transferProcessorMaxPollRPS=200",
+		"--dynamic-config-value", "limit.historyCount.suggestContinueAsNew=60")
+	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.process.Start(); err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(time.Minute); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		c, err := temporal.Dial(ctx, temporal.Options{Address: s.address})
+		cancel()
+		if err == nil {
+			return s, c.Close()
+		}
+		if time.Now().After(end) {
+			return nil, errors.Join(err, s.process.Process.Kill())
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// freePort returns a port of which the next one is free as well: the server takes it for metrics.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(workerRole) != "" {
+		os.Exit(workerProcess())
+	}
+	runtime.LockOSThread() // the server ends with the thread that started it
+	code := m.Run()
+	if os.Getenv("WEIR_TEMPORAL_USED") != "" {
+		if s, err := shared(); err == nil {
+			_ = s.process.Process.Kill()
+			_ = s.process.Wait()
+		}
+	}
+	os.Exit(code)
+}
+
+// required is the environment variable that makes a missing server a failure.
+const required = "WEIR_REQUIRE_TEMPORAL"
+
+// needServer returns the address of the server, or skips the test.
+func needServer(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("short: the tests on a server of Temporal take minutes")
+	}
+	s, err := shared()
+	switch {
+	case errors.Is(err, errNoServer) && os.Getenv(required) == "":
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	return s.address
+}

@@ -1,0 +1,204 @@
+package temporal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+)
+
+// WorkerOptions are options of a Worker; the zero value has defaults.
+type WorkerOptions struct {
+	// TaskQueue is polled; "" is Options.TaskQueue of the client.
+	TaskQueue string
+	// Runs is the largest number of runs that are executed at once; 0 is 100.
+	Runs int
+	// Drain is how long effects in flight may take to end once the worker stops; 0 cancels them at once.
+	Drain time.Duration
+	// Sweep is the interval at which runs without a workflow are looked for; 0 is 30 seconds.
+	Sweep time.Duration
+}
+
+// Worker executes runs for a cluster, with a Weir whose Options.Executes is Name.
+type Worker struct {
+	w    *weir.Weir
+	c    *Client
+	o    WorkerOptions
+	sdk  worker.Worker
+	stop context.CancelFunc
+	done sync.WaitGroup
+}
+
+// NewWorker returns a worker, which Start starts.
+func NewWorker(w *weir.Weir, c *Client, o WorkerOptions) *Worker {
+	o.TaskQueue = cmp.Or(o.TaskQueue, c.o.TaskQueue)
+	o.Runs = cmp.Or(o.Runs, 100)
+	o.Sweep = cmp.Or(o.Sweep, 30*time.Second)
+	k := &Worker{w: w, c: c, o: o}
+	k.sdk = worker.New(c.c, o.TaskQueue, worker.Options{
+		MaxConcurrentActivityExecutionSize: o.Runs, WorkerStopTimeout: o.Drain + stopTime,
+		MaxHeartbeatThrottleInterval: c.o.Heartbeat / 2, DefaultHeartbeatThrottleInterval: c.o.Heartbeat / 2,
+	})
+	k.sdk.RegisterWorkflowWithOptions(workflowOf, workflow.RegisterOptions{Name: workflowType})
+	k.sdk.RegisterActivityWithOptions(k.execute, activity.RegisterOptions{Name: executeActivity})
+	k.sdk.RegisterActivityWithOptions(k.outcome, activity.RegisterOptions{Name: outcomeActivity})
+	k.sdk.RegisterActivityWithOptions(k.cancel, activity.RegisterOptions{Name: cancelActivity})
+	return k
+}
+
+// stopTime is how long runs have to be left where they are, beyond WorkerOptions.Drain.
+const stopTime = 10 * time.Second
+
+// Start polls the task queue until Stop.
+func (k *Worker) Start() error {
+	if err := k.sdk.Start(); err != nil {
+		return fmt.Errorf("poll the task queue %s: %w", k.o.TaskQueue, err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	k.stop = stop
+	k.done.Go(func() { k.sweep(ctx) })
+	return nil
+}
+
+// Stop leaves all runs where they are, so that another worker continues them.
+func (k *Worker) Stop() {
+	k.stop()
+	k.done.Wait()
+	k.sdk.Stop()
+}
+
+// execute is the activity that executes a run until it rests.
+func (k *Worker) execute(ctx context.Context, in executeInput) (status, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go k.heartbeat(ctx, cancel)
+	rest, err := k.w.Execute(ctx, in.Run, weir.ExecuteOptions{Resume: in.Resume, Commits: in.Commits, Drain: k.o.Drain})
+	if err != nil {
+		return status{}, k.failure(in.Run, err)
+	}
+	out := status{Status: rest.Status.String(), Commits: rest.Commits}
+	if !rest.Due.IsZero() {
+		out.Due = rest.Due.UnixMilli()
+	}
+	return out, nil
+}
+
+// heartbeat tells the cluster that the worker lives until ctx ends, and ends it when the worker stops.
+func (k *Worker) heartbeat(ctx context.Context, cancel context.CancelCauseFunc) {
+	t := time.NewTicker(k.c.o.Heartbeat / 4)
+	defer t.Stop()
+	for {
+		activity.RecordHeartbeat(ctx)
+		select {
+		case <-t.C:
+		case <-activity.GetWorkerStopChannel(ctx):
+			cancel(errStopping)
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+var errStopping = errors.New("the worker stops")
+
+// missingDelay is how long a run waits that no worker so far has had everything for.
+const missingDelay = 10 * time.Second
+
+// failure returns the error of an activity, and logs what it leaves out.
+func (k *Worker) failure(run string, err error) error {
+	code, final, delay := "interrupted", false, time.Duration(0)
+	switch {
+	case errors.Is(err, weir.ErrJournalBehind):
+		code, final = "journal_behind", true
+	case errors.Is(err, runner.ErrPoisoned):
+		code, final = "poisoned", true
+	case errors.Is(err, runner.ErrOtherRunner):
+		code, final = "other_runner", true
+	case errors.Is(err, store.ErrNotFound):
+		code, final = "not_found", true
+	case errors.Is(err, runner.ErrDependenciesChanged):
+		code, delay = "missing", missingDelay
+	case errors.Is(err, store.ErrOwned), errors.Is(err, store.ErrFenced):
+		code = "owned"
+	}
+	k.c.o.Logger.Warn("execute run", "run", run, "code", code, "error", err)
+	return activityError(code, final, delay)
+}
+
+// The interval at which a message is looked at, at first and later.
+const (
+	firstLook = 5 * time.Millisecond
+	lastLook  = 100 * time.Millisecond
+)
+
+// outcome is the activity that waits until a message has been applied or refused.
+func (k *Worker) outcome(ctx context.Context, run string, m message) (outcome, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go k.heartbeat(ctx, cancel)
+	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+		pending, err := k.w.Outcome(ctx, store.Post{ID: m.ID, Run: run, Kind: m.Kind, Name: m.Name, By: m.By})
+		switch {
+		case refused(err):
+			return outcome{Refused: true}, nil
+		case err != nil:
+			return outcome{}, k.failure(run, err)
+		case !pending:
+			return outcome{}, nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return outcome{}, k.failure(run, context.Cause(ctx))
+		}
+	}
+}
+
+// refused reports whether an error is the refusal of a message.
+func refused(err error) bool {
+	return errors.Is(err, runner.ErrNoInterrupt) || errors.Is(err, runner.ErrAnswer) || errors.Is(err, runner.ErrStatus)
+}
+
+// cancel is the activity that cancels a run whose workflow was cancelled.
+func (k *Worker) cancel(ctx context.Context, run string) error {
+	if err := k.w.RequestCancel(ctx, run, Name); err != nil {
+		return k.failure(run, err)
+	}
+	return nil
+}
+
+// sweep restarts workflows that were lost, until ctx ends.
+func (k *Worker) sweep(ctx context.Context) {
+	t := time.NewTicker(k.o.Sweep)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return
+		}
+		runs, err := k.w.Unscheduled(ctx)
+		if err != nil {
+			k.c.o.Logger.Warn("list unfinished runs", "error", err)
+		}
+		for _, r := range runs {
+			if k.c.o.queueOf(r.Flow) != k.o.TaskQueue {
+				continue
+			}
+			if err := k.c.restart(ctx, r); err != nil && ctx.Err() == nil {
+				k.c.o.Logger.Warn("restart workflow", "run", r.ID, "error", err)
+			}
+		}
+	}
+}

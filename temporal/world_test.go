@@ -1,0 +1,288 @@
+package temporal_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/postgres"
+	"github.com/weir-run/weir/store/sqlite"
+	"github.com/weir-run/weir/temporal"
+)
+
+// heartbeat of the tests: a killed worker is noticed after this time.
+const heartbeat = 2 * time.Second
+
+// world is a database, a task queue and an outside ledger that processes of a test share.
+type world struct {
+	t        *testing.T
+	address  string
+	database string
+	queue    string
+	ledger   *ledger
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	address := needServer(t)
+	return &world{
+		t: t, address: address, database: filepath.Join(t.TempDir(), "weir.db"),
+		queue: strings.ReplaceAll(t.Name(), "/", "-") + "-" + runner.NewID(), ledger: newLedger(t),
+	}
+}
+
+func (w *world) options() temporal.Options {
+	return temporal.Options{Address: w.address, TaskQueue: w.queue, Heartbeat: heartbeat}
+}
+
+func openStore(ctx context.Context, database string) (weir.Store, error) {
+	if store.IsURL(database) {
+		return postgres.Open(ctx, database, postgres.Options{})
+	}
+	return sqlite.Open(ctx, database, sqlite.Options{})
+}
+
+// open opens a Weir over the database and closes it with the test.
+func (w *world) open(o weir.Options) *weir.Weir {
+	w.t.Helper()
+	var err error
+	if o.Store, err = openStore(w.t.Context(), w.database); err != nil {
+		w.t.Fatal(err)
+	}
+	o.Types = types(w.ledger.server.URL)
+	x, err := weir.Open(o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = x.Close(context.Background()) })
+	return x
+}
+
+// client opens a process that has workers execute runs.
+func (w *world) client(change ...func(*temporal.Options)) *weir.Weir {
+	w.t.Helper()
+	o := w.options()
+	for _, f := range change {
+		f(&o)
+	}
+	c, err := temporal.Dial(w.t.Context(), o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.open(weir.Options{Runner: c})
+}
+
+// worker starts a worker in this process and returns how to stop it.
+func (w *world) worker(o temporal.WorkerOptions) (stop func()) {
+	w.t.Helper()
+	c, err := temporal.Dial(w.t.Context(), w.options())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if o.Sweep == 0 {
+		o.Sweep = 500 * time.Millisecond
+	}
+	k := temporal.NewWorker(w.open(weir.Options{Executes: temporal.Name}), c, o)
+	if err := k.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		k.Stop()
+		_ = c.Close()
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// The environment of a worker process.
+const (
+	workerRole     = "WEIR_TEST_WORKER" // the address of the server
+	workerDatabase = "WEIR_TEST_DATABASE"
+	workerQueue    = "WEIR_TEST_QUEUE"
+	workerLedger   = "WEIR_TEST_LEDGER"
+)
+
+// process starts a worker as a process of its own, which a test may kill.
+func (w *world) process() *exec.Cmd {
+	w.t.Helper()
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), workerRole+"="+w.address, workerDatabase+"="+w.database, workerQueue+"="+w.queue, workerLedger+"="+w.ledger.server.URL)
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { kill(c) })
+	return c
+}
+
+// kill ends a process as a power failure does.
+func kill(c *exec.Cmd) {
+	_ = c.Process.Kill()
+	_ = c.Wait()
+}
+
+// workerProcess is such a process.
+func workerProcess() int {
+	ctx := context.Background()
+	fail := func(err error) int {
+		fmt.Fprintln(os.Stderr, "worker:", err)
+		return 1
+	}
+	s, err := openStore(ctx, os.Getenv(workerDatabase))
+	if err != nil {
+		return fail(err)
+	}
+	w, err := weir.Open(weir.Options{Store: s, Executes: temporal.Name, Types: types(os.Getenv(workerLedger))})
+	if err != nil {
+		return fail(err)
+	}
+	c, err := temporal.Dial(ctx, temporal.Options{
+		Address: os.Getenv(workerRole), TaskQueue: os.Getenv(workerQueue), Heartbeat: heartbeat,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return fail(err)
+	}
+	if err := temporal.NewWorker(w, c, temporal.WorkerOptions{Sweep: time.Second}).Start(); err != nil {
+		return fail(err)
+	}
+	select {}
+}
+
+// ledger is the outside world: it counts what effects ask of it, by idempotency key.
+type ledger struct {
+	server *httptest.Server
+	mu     sync.Mutex
+	asked  map[string]int
+	// delay is how long it takes to answer.
+	delay time.Duration
+}
+
+func newLedger(t *testing.T) *ledger {
+	t.Helper()
+	l := &ledger{asked: make(map[string]int)}
+	l.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key, _ := io.ReadAll(r.Body)
+		l.mu.Lock()
+		l.asked[string(key)]++
+		delay := l.delay
+		l.mu.Unlock()
+		time.Sleep(delay)
+		_, _ = io.WriteString(w, "receipt of "+string(key))
+	}))
+	t.Cleanup(l.server.Close)
+	return l
+}
+
+func (l *ledger) setDelay(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.delay = d
+}
+
+// total is the number of keys that were asked for.
+func (l *ledger) total() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.asked)
+}
+
+// counts returns how often each key was asked for.
+func (l *ledger) counts() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make(map[string]int, len(l.asked))
+	for k, n := range l.asked {
+		out[k] = n
+	}
+	return out
+}
+
+// payIn and payOut are the ports of the node type `pay`.
+type payIn struct {
+	Value any `json:"value"`
+}
+
+type payOut struct {
+	Receipt string `json:"receipt"`
+}
+
+// types are the node types of the tests: `pay` asks the ledger, as an effect.
+func types(url string) []weir.Type {
+	return []weir.Type{weir.Func("pay", func(ctx weir.Ctx, _ payIn) (payOut, error) {
+		v, err := ctx.Do(node.Effect{Name: "pay", Do: func(c context.Context, key string) (node.Outcome, error) {
+			r, err := http.NewRequestWithContext(c, http.MethodPost, url, strings.NewReader(key))
+			if err != nil {
+				return node.Outcome{}, err
+			}
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				return node.Outcome{}, err
+			}
+			defer resp.Body.Close()
+			b, err := io.ReadAll(resp.Body)
+			return node.Outcome{Value: string(b)}, err
+		}})
+		text, _ := v.(string)
+		return payOut{text}, err
+	})}
+}
+
+// flow parses a flow.
+func (w *world) flow(x *weir.Weir, text string, uses ...*weir.Flow) *weir.Flow {
+	w.t.Helper()
+	f, err := x.Parse("test.yaml", []byte(text), uses...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return f
+}
+
+// start starts a run.
+func (w *world) start(x *weir.Weir, f *weir.Flow, s weir.Start) *weir.Run {
+	w.t.Helper()
+	r, err := x.Start(w.t.Context(), f, s)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// wait waits until a run rests with a status.
+func (w *world) wait(r *weir.Run, want weir.Status) weir.Result {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
+	defer cancel()
+	got, err := r.Wait(ctx)
+	if err != nil || got.Status != want {
+		w.t.Fatalf("run %s: %s, error %v, %v; want %s", r.ID, got.Status, got.Error, err, want)
+	}
+	return got
+}
+
+// until waits for a condition.
+func (w *world) until(what string, ok func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("not after a minute: %s", what)
+		}
+	}
+}
+
+// errOnly returns the error of a call that returns a run as well.
+func errOnly(_ *weir.Run, err error) error { return err }
