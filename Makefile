@@ -57,9 +57,10 @@ generate: ## regenerate what is generated
 	go generate ./...
 
 .PHONY: tidy
-tidy: ## go.mod and go.sum of both modules
+tidy: ## go.mod and go.sum of all modules
 	go mod tidy -e
 	cd bench/peers && go mod tidy -e
+	cd temporal && go mod tidy -e
 
 .PHONY: bench
 bench: ## the benchmarks of the product

@@ -43,6 +43,13 @@ type Options struct {
 	// Recover has the process continue runs that other processes left; see
 	// weir.Options.Recover.
 	Recover bool
+	// Runner connects to the runner that the configuration names; nil is a program without
+	// one, which refuses to start or change runs if the configuration names one.
+	Runner func(ctx context.Context) (weir.Runner, error)
+	// Executes is the name of the runner for which the process is a worker; see
+	// weir.Options.Executes. AllTools starts all configured MCP servers.
+	Executes string
+	AllTools bool
 	// Record and Replay are files: model calls are recorded to the one, or answered from
 	// the other. At most one is set.
 	Record, Replay string
@@ -150,13 +157,16 @@ func (a *App) openWeir(ctx context.Context, o *Options, w *weir.Options) (err er
 	if w.Flows, err = a.tools.flowTools(); err != nil && (o.Flow != nil || o.Run != "" || o.Flows != nil) {
 		return err // a process that executes nothing does not need the tools
 	}
+	if err := o.openRunner(ctx, w); err != nil {
+		return err
+	}
 	if o.Run == "" {
-		if w.Tools, err = a.tools.toolsFor(ctx, append(slices.Clone(o.Flows), o.Flow)...); err != nil {
-			return err
+		if w.Tools, err = a.toolsOf(ctx, o); err != nil {
+			return errors.Join(err, closeRunner(w))
 		}
 	}
 	if err := a.openStore(ctx, o); err != nil {
-		return err
+		return errors.Join(err, closeRunner(w))
 	}
 	if o.Run != "" {
 		w.Tools, err = a.tools.toolsFor(ctx, recordedFlow(ctx, a.Store, o.Run))
@@ -173,7 +183,7 @@ func (a *App) openWeir(ctx context.Context, o *Options, w *weir.Options) (err er
 		close(a.Deployed.opened)
 	}
 	if err != nil {
-		return errors.Join(err, a.Store.Close())
+		return errors.Join(err, a.Store.Close(), closeRunner(w))
 	}
 	return nil
 }

@@ -110,8 +110,16 @@ func clientFor(address string, allowPrivate []string) (*http.Client, error) {
 // the flows need and compares their definitions with the accepted ones; a needed tool that
 // was not accepted is an error. Tools of other servers are offered as they were accepted.
 func (b *Toolbox) toolsFor(ctx context.Context, flows ...*weir.Flow) ([]*tool.Tool, error) {
+	return b.requiredTools(ctx, requiredToolsOf(flows...))
+}
+
+// allTools is toolsFor for a process that executes any flow.
+func (b *Toolbox) allTools(ctx context.Context) ([]*tool.Tool, error) {
+	return b.requiredTools(ctx, requiredTools{all: true})
+}
+
+func (b *Toolbox) requiredTools(ctx context.Context, needs requiredTools) ([]*tool.Tool, error) {
 	tools := slices.Clone(b.declared)
-	needs := requiredToolsOf(flows...)
 	for _, s := range b.servers {
 		if !needs.server(s.Name) {
 			tools = append(tools, s.accepted()...)

@@ -39,6 +39,7 @@ func (l *Local) getOrLoad(ctx context.Context, p *Program, id string, mode loadM
 		x, err = l.acquireAndLoad(ctx, p, id, first)
 	}
 	defer l.clock.recheck()
+	defer l.recheckTree(id)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.loading, id)

@@ -291,6 +291,7 @@ func (l *Local) removeExecution(x *Execution) {
 	}
 	l.mu.Unlock()
 	l.clock.recheck()
+	l.recheckTree(x.ID)
 	close(x.done)
 }
 

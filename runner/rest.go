@@ -101,6 +101,18 @@ func (l *Local) treeOf(run string) (held map[string]*Execution, loading bool) {
 	return held, loading
 }
 
+// recheckTree lets the executions of a tree check whether they rest, after one of them was added or removed.
+func (l *Local) recheckTree(run string) {
+	if !l.clock.rests {
+		return
+	}
+	held, _ := l.treeOf(run)
+	// order: each checks for itself.
+	for _, x := range held {
+		x.send(driverMessage{})
+	}
+}
+
 // treeID is the part of the id of a run that all runs of its tree share; see childRunID.
 func treeID(run string) string {
 	tree, _, _ := strings.Cut(run, ".")

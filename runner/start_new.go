@@ -62,6 +62,7 @@ func (l *Local) startNew(ctx context.Context, p *Program, b *StartOptions, start
 		err = <-created // whatever becomes of ctx: the outcome is known then
 	}
 	defer l.clock.recheck()
+	defer l.recheckTree(b.ID)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.loading, b.ID)

@@ -49,6 +49,12 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 // Name implements weir.Runner.
 func (*Client) Name() string { return Name }
 
+// Namespace returns the namespace with which the client works.
+func (c *Client) Namespace() string { return c.o.Namespace }
+
+// Address returns the frontend with which the client works.
+func (c *Client) Address() string { return c.o.Address }
+
 // Close implements weir.Runner.
 func (c *Client) Close() error {
 	c.c.Close()

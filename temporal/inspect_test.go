@@ -1,14 +1,16 @@
+//go:build linux
+
 package temporal_test
 
 import (
 	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/audit"
 	"github.com/weir-run/weir/engine"
-	"google.golang.org/protobuf/encoding/protojson"
 )
 
 // sdk is a client of the server without Weir.
@@ -46,23 +48,19 @@ func (w *world) workflowStatus(run string) string {
 
 func (w *world) pendingActivities(run string) int { return len(w.describe(run).GetPendingActivities()) }
 
-// history is the history of the newest workflow of a run, as JSON.
-func (w *world) history(run string) (text string, events int) {
+// history is the history of the newest workflow of a run.
+func (w *world) history(run string) *historypb.History {
 	w.t.Helper()
+	h := &historypb.History{}
 	it := w.sdk().GetWorkflowHistory(w.t.Context(), run, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for it.HasNext() {
 		e, err := it.Next()
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		b, err := protojson.Marshal(e)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		text += string(b) + "\n"
-		events++
+		h.Events = append(h.Events, e)
 	}
-	return text, events
+	return h
 }
 
 // journaledEffects are the keys of the effects that have a result in the journal of a run.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package temporal_test
 
 import (
@@ -197,7 +199,7 @@ weir: 1
 name: child
 nodes:
   wait: {type: wait, with: {for: 3s}}
-  ask: {type: userInput, in: {after: "{{ wait.value }}"}, with: {prompt: "Go on?", schema: {type: boolean}}}
+  ask: {type: userInput, after: wait, with: {prompt: "Go on?", schema: {type: boolean}}}
 outputs: {ok: "{{ ask.value }}"}
 `)
 	r := w.start(x, w.flow(x, `
@@ -295,7 +297,7 @@ func TestOtherProcessesReadTheJournalAndDoNotExecuteTheRun(t *testing.T) {
 			t.Errorf("%s by a local process: %v", name, err)
 		}
 	}
-	forked, _, err := local.Fork(t.Context(), r.ID, weir.ForkOptions{})
+	forked, _, err := local.Fork(t.Context(), r.ID, weir.ForkOptions{From: "ask"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +305,7 @@ func TestOtherProcessesReadTheJournalAndDoNotExecuteTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wait(forked, weir.Completed)
-	again, _, err := x.Fork(t.Context(), r.ID, weir.ForkOptions{})
+	again, _, err := x.Fork(t.Context(), r.ID, weir.ForkOptions{From: "ask"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package temporal_test
 
 import (
@@ -10,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -26,7 +29,11 @@ type server struct {
 	process *exec.Cmd
 }
 
-var shared = sync.OnceValues(startServer) //nolint:gochecknoglobals // one server for all tests
+//nolint:gochecknoglobals // one server for all tests
+var (
+	shared  = sync.OnceValues(startServer)
+	running atomic.Pointer[server]
+)
 
 // errNoServer says why tests are skipped.
 var errNoServer = errors.New("there is no development server of Temporal; `.ci/tool temporal` builds it")
@@ -63,6 +70,7 @@ func startServer() (*server, error) {
 	if err := s.process.Start(); err != nil {
 		return nil, err
 	}
+	running.Store(s)
 	for end := time.Now().Add(time.Minute); ; {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		c, err := temporal.Dial(ctx, temporal.Options{Address: s.address})
@@ -90,13 +98,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(workerRole) != "" {
 		os.Exit(workerProcess())
 	}
-	runtime.LockOSThread() // the server ends with the thread that started it
 	code := m.Run()
-	if os.Getenv("WEIR_TEMPORAL_USED") != "" {
-		if s, err := shared(); err == nil {
-			_ = s.process.Process.Kill()
-			_ = s.process.Wait()
-		}
+	if s := running.Load(); s != nil {
+		_ = s.process.Process.Kill()
+		_ = s.process.Wait()
 	}
 	os.Exit(code)
 }

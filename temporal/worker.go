@@ -56,6 +56,9 @@ func NewWorker(w *weir.Weir, c *Client, o WorkerOptions) *Worker {
 	return k
 }
 
+// TaskQueue returns the queue that the worker polls.
+func (k *Worker) TaskQueue() string { return k.o.TaskQueue }
+
 // stopTime is how long runs have to be left where they are, beyond WorkerOptions.Drain.
 const stopTime = 10 * time.Second
 

@@ -33,6 +33,10 @@ type Config struct {
 	// Executors are what may run code.
 	Executors  Executors  `json:"executors"`
 	Trajectory Trajectory `json:"trajectory"`
+	// Runner is who schedules runs: Temporal, or "local" or "" for the processes of Weir.
+	Runner string `json:"runner"`
+	// Temporal says how to reach the cluster of that runner.
+	Temporal TemporalCluster `json:"temporal"`
 	// Secrets are those the files name; Secret finds others too.
 	Secrets map[string]Key `json:"secrets"`
 

@@ -196,6 +196,7 @@ func (d *document) resolvePaths() {
 		fix(m["key"])
 	}
 	fix(mapAt(d.values, "executors", "e2b")["key"])
+	d.resolveTemporalPaths(dir)
 	d.resolvePythonPath(dir)
 	d.resolveTrajectoryPath(dir)
 	d.resolveFlowFolders(dir)

@@ -34,6 +34,8 @@ func TestSchemaMatchesTypes(t *testing.T) {
 	}{
 		{config.Config{}, nil},
 		{config.HTTP{}, []string{"properties", "http"}},
+		{config.TemporalCluster{}, []string{"properties", "temporal"}},
+		{config.TemporalTLS{}, []string{"properties", "temporal", "properties", "tls"}},
 		{config.Tools{}, []string{"properties", "tools"}},
 		{config.Provider{}, []string{"$defs", "provider"}},
 		{config.Key{}, []string{"$defs", "key"}},

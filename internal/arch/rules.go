@@ -196,7 +196,7 @@ func DependencyRules() []DependencyRule {
 		{"google.golang.org/grpc", nil, true, true, "what Weir sends is JSON over HTTP; gRPC would add megabytes to the binary"},
 		{
 			"github.com/modelcontextprotocol/go-sdk",
-			[]string{"tool/mcp", "server/mcp", "cmd/weir"}, // whose tests have a server to call
+			[]string{"tool/mcp", "server/mcp", "cmd/cli"}, // whose tests have a server to call
 			true, true,
 			"the protocol's types stay behind tool/mcp and server/mcp, and the library must not link its SDK unasked",
 		},

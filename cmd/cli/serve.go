@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/server"
+	"github.com/weir-run/weir/server/agui"
+	"github.com/weir-run/weir/server/mcp"
+	"github.com/weir-run/weir/server/openai"
+	"github.com/weir-run/weir/server/ui"
+)
+
+type serveOptions struct {
+	addr    string
+	hosts   []string
+	tokens  bool
+	mcpFork bool
+	demo    bool
+	// started, if set, is called when the server listens at an address.
+	started func(ctx context.Context, a *application, url string) error
+	maxBody int64
+	public  string
+	rate    float64
+}
+
+func (p *cli) serveCommand() *cobra.Command {
+	o := &serveOptions{}
+	c := &cobra.Command{
+		Use:   "serve [FLOW|FOLDER]...",
+		Short: "Serve flows, runs and sessions over HTTP",
+		Long: `Serve flows over HTTP: clients start them, talk to them, answer their questions and read
+what happened. The address that it prints is a web page for people; /docs lists the operations and /openapi.json describes them. Of a FOLDER the
+files with the key weir are served.
+
+The server listens on this machine only, unless --addr says otherwise. There a request
+without a token acts for you, on all runs in the database. With --tokens, and always when
+other machines can reach the address, each request needs a token of "weir tokens create".
+Tokens travel in the clear: let other machines reach the server through a proxy that
+encrypts (TLS).
+
+The process also continues runs that other processes left unfinished. SIGTERM and Ctrl-C
+drain it: no new request is taken, streams ask their readers to come back, effects in flight
+may end, and the runs can be resumed.`,
+		Example: `  weir serve flows/
+  weir serve --demo
+  weir serve --tokens invoice.yaml support.yaml
+  weir serve --addr 0.0.0.0:8420 --host weir.example.org flows/`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error { return p.serve(c.Context(), args, o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.addr, "addr", "127.0.0.1:8420", "listen on this `HOST:PORT`; port 0 takes a free one")
+	f.StringSliceVar(&o.hosts, "host", nil, "accept requests for this host `NAME` too; may be repeated")
+	f.Float64Var(&o.rate, "rate", 0, "accept at most `N` requests a second of each token, ten times as many at once (default: no limit)")
+	f.StringVar(&o.public, "public-url", "", "the `URL` under which clients reach the server, for links that it makes")
+	f.BoolVar(&o.tokens, "tokens", false, "require a token for every request, also from this machine")
+	f.BoolVar(&o.demo, "demo", false, "serve two flows with a scripted model, and show how each protocol is tried")
+	f.BoolVar(&o.mcpFork, "mcp-fork", false, "offer the tool weir_fork_run to MCP clients")
+	f.Int64Var(&o.maxBody, "max-body", 8<<20, "the largest body of a request in `BYTES`")
+	return c
+}
+
+func (p *cli) serve(ctx context.Context, paths []string, o *serveOptions) error {
+	if o.maxBody < 1 {
+		return usagef("--max-body: expected at least 1")
+	}
+	if o.rate < 0 || math.IsNaN(o.rate) || math.IsInf(o.rate, 0) {
+		return usagef("--rate: expected 0 for no limit, or a number of requests a second")
+	}
+	if u, err := url.Parse(o.public); err != nil || o.public != "" && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil) {
+		return usagef("--public-url: expected an address such as https://weir.example.org")
+	}
+	if o.demo {
+		if err := checkDemo(paths, p.db); err != nil {
+			return err
+		}
+		return p.serveDemo(ctx, o)
+	}
+	cfg, err := p.config()
+	if err != nil {
+		return err
+	}
+	flows, err := app.LoadFlows(cfg.Flows.Folders, paths...)
+	if err != nil {
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.addr)
+	if err != nil {
+		return usagef("--addr: %w", err)
+	}
+	defer l.Close() //nolint:errcheck // Serve has closed it where that matters
+	a, err := p.openServed(ctx, flows)
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.serveOn(ctx, a, l, flows, o), a.close())
+}
+
+func (p *cli) openServed(ctx context.Context, flows []app.ServedFlow) (*application, error) {
+	o := app.Options{Recover: true, Flows: []*weir.Flow{}}
+	for _, f := range flows {
+		o.Flows = append(o.Flows, f.Flow)
+	}
+	return p.open(ctx, o)
+}
+
+func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows []app.ServedFlow, o *serveOptions) error {
+	tokens := o.tokens || !onlyThisMachine(l.Addr())
+	if tokens {
+		if err := p.checkTokens(ctx, a); err != nil {
+			return err
+		}
+	}
+	s, err := server.New(ctx, server.Options{
+		App: a.App, Flows: flows, RequireToken: tokens, Hosts: o.hosts, MaxBody: o.maxBody, PublicURL: o.public, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
+	})
+	if err != nil {
+		return err
+	}
+	agui.Register(s)
+	openai.Register(s)
+	mcp.Register(s, mcp.Options{Version: app.ThisBuild().Version, Fork: o.mcpFork})
+	stop := context.AfterFunc(ctx, s.Drain)
+	defer stop()
+	p.notef("weir: serving %s on http://%s", count(len(flows), "flow"), l.Addr())
+	if !tokens {
+		p.notef("weir: requests need no token; only this machine can reach the address")
+	}
+	if o.started != nil {
+		if err := o.started(ctx, a, "http://"+l.Addr().String()); err != nil {
+			return err
+		}
+	}
+	return s.Serve(l)
+}
+
+// checkTokens returns an error if the store has no valid token.
+func (p *cli) checkTokens(ctx context.Context, a *application) error {
+	list, err := a.Store.Tokens(ctx, "")
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if list[i].Valid(time.Now()) {
+			return nil
+		}
+	}
+	return usagef("the server requires tokens, and there is none: make one with `%s`", p.commandLine("tokens", "create", "--user", "NAME", "--scope", "read,start,answer"))
+}
+
+// onlyThisMachine reports whether other machines cannot reach an address.
+func onlyThisMachine(a net.Addr) bool {
+	addr, err := netip.ParseAddrPort(fmt.Sprint(a))
+	return err == nil && addr.Addr().IsLoopback()
+}

@@ -1,8 +1,0 @@
-//go:build !linux && !darwin && !windows
-
-package main
-
-import "os"
-
-// discardInput does nothing: what was typed ahead answers the next question here.
-func discardInput(*os.File) error { return nil }

@@ -1,0 +1,177 @@
+//go:build linux
+
+package temporal_test
+
+import (
+	"encoding/base64"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/temporal"
+)
+
+// TestAHistoryHoldsNoContents gives a run contents of every kind that a person or a node can give, and looks for them in the
+// history. -histories writes the histories to testdata, from which every later version must replay them.
+func TestAHistoryHoldsNoContents(t *testing.T) {
+	for name, c := range map[string]struct {
+		flow string
+		do   func(w *world, x *weir.Weir, r *weir.Run)
+	}{
+		"completed": {secretFlow, func(w *world, _ *weir.Weir, r *weir.Run) {
+			w.wait(r, weir.Paused)
+			if err := r.Answer(w.t.Context(), "ask:ask#1", []any{"secret-refused"}); err == nil {
+				w.t.Error("a list was accepted as a text")
+			}
+			if err := r.Answer(w.t.Context(), "ask:ask#1", "secret-answer"); err != nil {
+				w.t.Fatal(err)
+			}
+			w.until("it waits for the event", func() bool { return w.waits(r.ID, "event") })
+			if err := r.Signal(w.t.Context(), "go", map[string]any{"text": "secret-event"}); err != nil {
+				w.t.Fatal(err)
+			}
+			w.wait(r, weir.Completed)
+		}},
+		"failed": {failingFlow, func(w *world, _ *weir.Weir, r *weir.Run) { w.wait(r, weir.Failed) }},
+		"cancelled": {secretFlow, func(w *world, _ *weir.Weir, r *weir.Run) {
+			w.wait(r, weir.Paused)
+			if err := r.Cancel(w.t.Context(), "secret-reason"); err != nil {
+				w.t.Fatal(err)
+			}
+			w.wait(r, weir.Cancelled)
+		}},
+		"timer": {timerFlow, func(w *world, _ *weir.Weir, r *weir.Run) { w.wait(r, weir.Completed) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.worker(temporal.WorkerOptions{})
+			x := w.client(func(o *temporal.Options) { o.SearchAttributes = true })
+			r := w.start(x, w.flow(x, c.flow), weir.Start{
+				Inputs: map[string]any{"text": "secret-input"}, State: map[string]any{"k": "secret-state"}, User: "ann",
+			})
+			c.do(w, x, r)
+			w.until("the workflow is closed", func() bool { return w.workflowStatus(r.ID) != "Running" })
+			h := w.history(r.ID)
+			b, err := protojson.MarshalOptions{Multiline: true}.Marshal(h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := string(b)
+			for _, data := range regexp.MustCompile(`"data": *"([^"]*)"`).FindAllStringSubmatch(text, -1) {
+				decoded, err := base64.StdEncoding.DecodeString(data[1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				text += "\n" + string(decoded)
+			}
+			if i := strings.Index(text, "secret-"); i >= 0 {
+				t.Errorf("the history contains %q", text[i:min(i+20, len(text))])
+			}
+			if !strings.Contains(text, `"run":"`+r.ID) {
+				t.Error("the id of the run was not found either: the payloads were not read")
+			}
+			if *histories {
+				host, _ := os.Hostname()
+				b = []byte(strings.ReplaceAll(string(b), host, "host"))
+				if err := os.WriteFile(filepath.Join("testdata", "history-"+name+".json"), b, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+var histories = flag.Bool("histories", false, "write the histories of the tests to testdata") //nolint:gochecknoglobals // a flag
+
+const secretFlow = `
+weir: 1
+name: private
+inputs: {text: {type: text}}
+state: {k: {initial: secret-initial}}
+nodes:
+  say: {type: template, with: {text: "secret-template {{ run.inputs.text }}"}}
+  ask: {type: userInput, after: say, with: {prompt: "secret-prompt", schema: {type: string}}}
+  event: {type: waitEvent, after: ask, with: {name: go}}
+outputs: {text: "{{ say.text }} {{ ask.value }}"}
+`
+
+const failingFlow = `
+weir: 1
+name: private
+inputs: {text: {type: text}}
+nodes:
+  fail: {type: fail, with: {message: "secret-failure {{ run.inputs.text }}"}}
+`
+
+const timerFlow = `
+weir: 1
+name: private
+inputs: {text: {type: text}}
+nodes:
+  wait: {type: wait, in: {value: "{{ run.inputs.text }}"}, with: {for: 2s}}
+outputs: {text: "{{ wait.value }}"}
+`
+
+// waits reports whether a run waits at a node.
+func (w *world) waits(run, node string) bool {
+	w.t.Helper()
+	s, err := openStore(w.t.Context(), w.database)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer s.Close()
+	row, err := s.Run(w.t.Context(), run)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, i := range row.Head.Waiting {
+		if strings.HasPrefix(i.ID, node+":") {
+			return true
+		}
+	}
+	return false
+}
+
+// TestALongWorkflowContinuesAsANewOne lowers the bound of the server and answers questions until it is passed.
+func TestALongWorkflowContinuesAsANewOne(t *testing.T) {
+	w := newWorld(t)
+	w.worker(temporal.WorkerOptions{})
+	x := w.client()
+	r := w.start(x, w.flow(x, `
+weir: 1
+name: long
+nodes:
+  many:
+    type: loop
+    with:
+      max: 12
+      atMax: stop
+      body:
+        nodes:
+          ask: {type: userInput, with: {prompt: "?", schema: {type: integer}}}
+        outputs: {n: "{{ ask.value }}"}
+  late: {type: wait, after: many, with: {for: 2s}}
+outputs: {n: "{{ many.n }}"}
+`), weir.Start{})
+	for range 12 {
+		got := w.wait(r, weir.Paused)
+		if err := r.Answer(t.Context(), got.Interrupts[0].ID, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.wait(r, weir.Completed)
+	w.until("the workflow is closed", func() bool { return w.workflowStatus(r.ID) == "Completed" })
+	first := w.history(r.ID).GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
+	if first.GetContinuedExecutionRunId() == "" {
+		t.Errorf("the workflow was not continued; its history has %d events", len(w.history(r.ID).GetEvents()))
+	}
+	if n := len(w.history(r.ID).GetEvents()); n > 150 {
+		t.Errorf("the last history has %d events", n)
+	}
+}
