@@ -301,6 +301,7 @@ func TestOtherProcessesReadTheJournalAndDoNotExecuteTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.wait(forked, weir.Paused)
 	if err := forked.Answer(t.Context(), "ask:ask#1", 7); err != nil {
 		t.Fatal(err)
 	}
