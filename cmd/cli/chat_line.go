@@ -73,7 +73,7 @@ func (e *editor) read(ctx context.Context, prompt string) (string, error) {
 	t := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
-	}{keys, unfiltered(e.p.err)}, e.p.style().ask.Render(prompt))
+	}{keys, unfiltered(e.p.err)}, e.p.unmarked(e.p.style().ask.Render(prompt)))
 	t.History = e
 	t.AutoCompleteCallback = e.complete
 	if w, h, err := term.GetSize(fd); err == nil && w > 0 && h > 0 {

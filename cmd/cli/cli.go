@@ -22,7 +22,8 @@ import (
 func Main(o Options) {
 	self := sandbox.RunChildRole(app.ChildRoles()...)
 	ctx, stop := interruptible(context.Background())
-	p := &cli{terminal: terminal{in: os.Stdin, out: filterTerminal(os.Stdout), err: filterTerminal(os.Stderr)}, env: os.LookupEnv, sandboxes: self, options: o}
+	mark := newColourMark()
+	p := &cli{terminal: terminal{in: os.Stdin, out: filterTerminal(os.Stdout, mark), err: filterTerminal(os.Stderr, mark)}, env: os.LookupEnv, sandboxes: self, options: o}
 	code := p.command(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)

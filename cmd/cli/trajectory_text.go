@@ -160,7 +160,7 @@ func (p *cli) typeStyles(out io.Writer) map[trajectory.Type]lipgloss.Style {
 	if st.bad.Render("x") == "x" { // no colours here
 		return nil
 	}
-	s := lipgloss.NewStyle()
+	s := st.base
 	return map[trajectory.Type]lipgloss.Style{
 		trajectory.Query:     s.Bold(true).Foreground(lipgloss.BrightBlue),
 		trajectory.State:     s.Bold(true).Foreground(lipgloss.Green),
