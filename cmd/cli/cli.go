@@ -62,7 +62,7 @@ func interruptible(parent context.Context) (context.Context, func()) {
 			if n, ok := s.(syscall.Signal); ok {
 				e.signal = n
 			}
-			if stopping {
+			if stopping || a.blocked.Load() > 0 {
 				fmt.Fprintln(os.Stderr, "weir: stopped at once")
 				os.Exit(e.code())
 			}
@@ -77,7 +77,19 @@ func interruptible(parent context.Context) (context.Context, func()) {
 }
 
 // interruptHandler receives Ctrl-C in place of the whole command.
-type interruptHandler struct{ handler atomic.Pointer[func()] }
+type interruptHandler struct {
+	handler atomic.Pointer[func()]
+	blocked atomic.Int32 // reads in progress that only the end of the process interrupts
+}
+
+// atOnce makes the first signal end the process, until the returned function is called.
+func (a *interruptHandler) atOnce() (done func()) {
+	if a == nil {
+		return func() {}
+	}
+	a.blocked.Add(1)
+	return func() { a.blocked.Add(-1) }
+}
 
 type interruptHandlerKey struct{}
 
@@ -108,6 +120,7 @@ func command(ctx context.Context, args []string, t terminal) int {
 
 // command carries out one command line and returns the exit code.
 func (p *cli) command(ctx context.Context, args []string) int {
+	p.interrupts, _ = ctx.Value(interruptHandlerKey{}).(*interruptHandler)
 	root := p.root()
 	root.SetArgs(args)
 	root.SetIn(p.in)

@@ -14,6 +14,7 @@ func (p *cli) configOptions() config.Options {
 // config reads the configuration files and the environment. Mistakes in them are usage
 // errors.
 func (p *cli) config() (*config.Config, error) {
+	defer p.interrupts.atOnce()()
 	cfg, err := config.Load(p.configOptions())
 	if err != nil {
 		return nil, &usageError{Err: err}

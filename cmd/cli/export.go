@@ -108,6 +108,7 @@ and can be shown, forked, resumed and verified.`,
 
 // readExport reads an export; - is stdin.
 func (p *cli) readExport(path string) (*audit.Export, error) {
+	defer p.interrupts.atOnce()()
 	in := p.in
 	if path != "-" {
 		f, err := os.Open(path)

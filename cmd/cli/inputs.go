@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -164,11 +165,15 @@ func (p *cli) inputValue(t flow.PortType, text string) (any, error) {
 	if t == flow.TypeAny {
 		return text, nil
 	}
+	if json.Valid([]byte(text)) { // a value that is not taken, such as a number beyond 64 bits
+		return nil, err
+	}
 	return nil, fmt.Errorf("expected %s, written as JSON, got %s", t, shorten(text, 60))
 }
 
-// readFile reads a file, or stdin for "-".
+// readFile reads a file, or stdin for "-". A signal ends the process while it waits for a pipe or terminal.
 func (p *cli) readFile(name string) (string, error) {
+	defer p.interrupts.atOnce()()
 	var data []byte
 	var err error
 	if name == "-" {

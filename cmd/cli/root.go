@@ -16,6 +16,8 @@ import (
 type cli struct {
 	terminal
 	env    func(string) (string, bool)
+	// interrupts receives the signals of the process; nil in tests.
+	interrupts *interruptHandler
 	input  inputLines // of in
 	stderr *screen    // made by the first use of screen
 
