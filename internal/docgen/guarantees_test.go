@@ -38,6 +38,35 @@ func TestGuaranteesNameExistingTests(t *testing.T) {
 	}
 }
 
+func TestPromisesNameExistingTests(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "promises.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	funcs, texts := named(t)
+	kept, _, _ := strings.Cut(string(page), "## Decided differently")
+	rows := 0
+	for line := range strings.Lines(kept) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| promise") {
+			continue
+		}
+		rows++
+		proofs := proofPattern.FindAllStringSubmatch(line, -1)
+		if len(proofs) == 0 {
+			t.Errorf("nothing proves: %.60s", line)
+		}
+		for _, p := range proofs {
+			name, scenario, _ := strings.Cut(p[2], "/")
+			if !funcs[p[1]+": "+name] && !texts[p[1]+": "+p[2]] || scenario != "" && !scenarioExists(p[1], scenario) {
+				t.Errorf("there is no test %s", p[0])
+			}
+		}
+	}
+	if rows < 60 {
+		t.Errorf("the page has %d rows", rows)
+	}
+}
+
 // named lists the functions of test files and all texts, each as
 // "package: name".
 func named(t *testing.T) (funcs, texts map[string]bool) {

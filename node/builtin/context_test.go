@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/node/builtin"
 	"github.com/weir-run/weir/tool"
+	"github.com/weir-run/weir/weirtest"
 )
 
 // Each flow says "hi" once, however the person's words reach the model.
@@ -368,5 +370,27 @@ outputs: {last: "{{ one.text }}"}
 `, nil, map[string]any{"ask": "a"})
 	if got := model.said(0); !reflect.DeepEqual(got, []string{"user: note", "user: a"}) {
 		t.Errorf("the model was told %q", got)
+	}
+}
+
+// A node that gets a context by an edge and no message takes what the node before it put out.
+func TestAnUnwiredMessageIsTheCurrentOutputOfTheContext(t *testing.T) {
+	t.Parallel()
+	r := weirtest.Flow(t, `
+weir: 1
+name: chain
+context: {model: any/model}
+nodes:
+  text: {type: manualInput, with: {text: Take this.}}
+  ask: {type: llmRequest, in: {context: "{{ text.context }}"}}
+  sum: {type: summarize, in: {context: "{{ ask.context }}"}}
+outputs: {answer: "{{ ask.text }}"}
+`, weirtest.Case{Script: weirtest.Says("Taken.", "In short.")})
+	if r.Error != nil || len(r.Requests) != 2 {
+		t.Fatalf("%d requests: %v", len(r.Requests), r.Error)
+	}
+	last := r.Requests[0].Messages[len(r.Requests[0].Messages)-1]
+	if last.Role != convo.User || last.Text != "Take this." {
+		t.Errorf("the model was sent %+v", last)
 	}
 }
