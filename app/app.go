@@ -33,6 +33,8 @@ type Options struct {
 	Database string
 	// ReadOnly accepts a database that cannot be written; writes to it fail.
 	ReadOnly bool
+	// Sync overrides that of Config unless it is "": see DatabaseOptions.
+	Sync string
 	// Flow is the flow that is going to run, and Run a prefix of the id of a run that is
 	// going to continue. Open starts the MCP servers of their tools, and fails where a
 	// tool that they need cannot be used. Set neither where nothing is executed.
@@ -189,7 +191,7 @@ func (a *App) openWeir(ctx context.Context, o *Options, w *weir.Options) (err er
 }
 
 func (a *App) openStore(ctx context.Context, o *Options) error {
-	d, err := OpenDatabase(ctx, o.Database, DatabaseOptions{ReadOnly: o.ReadOnly})
+	d, err := OpenDatabase(ctx, o.Database, DatabaseOptions{ReadOnly: o.ReadOnly, Sync: cmp.Or(o.Sync, o.Config.Sync)})
 	if err != nil {
 		return err
 	}

@@ -38,20 +38,30 @@ type DatabaseOptions struct {
 	ReadOnly bool
 	// Untrusted reads a file that another program may have changed.
 	Untrusted bool
+	// Sync is "full", "normal", or "" for full: see sqlite.Sync. A server has its own
+	// setting, so it is refused with a URL unless it is "".
+	Sync string
 }
 
 // OpenDatabase opens the store that a string names: the URL of a PostgreSQL database, as
 // postgres://user@host:5432/name, or the path of an SQLite file. Without ReadOnly it makes
 // the tables, and the file.
 func OpenDatabase(ctx context.Context, name string, o DatabaseOptions) (*Database, error) {
+	sync, err := sqlite.ParseSync(o.Sync)
+	if err != nil {
+		return nil, &UsageError{err}
+	}
 	if store.IsURL(name) {
+		if o.Sync != "" {
+			return nil, usagef("sync %s: it is a setting of files; a PostgreSQL server has synchronous_commit", o.Sync)
+		}
 		return openServer(ctx, name, o)
 	}
 	open := sqlite.Open
 	if o.ReadOnly {
 		open = sqlite.OpenReadOnly
 	}
-	s, err := open(ctx, name, sqlite.Options{Untrusted: o.Untrusted})
+	s, err := open(ctx, name, sqlite.Options{Untrusted: o.Untrusted, Sync: sync})
 	if err != nil {
 		return nil, err // which names the file
 	}

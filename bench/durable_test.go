@@ -13,26 +13,38 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// BenchmarkDurable measures a chain over SQLite at synchronous=FULL beside raw
-// one-row commits on the same disk, in turns, and reports the ratios: one run
-// (a step is a commit of its own), and 64 runs at once (commits are gathered).
+// BenchmarkDurable measures a chain over SQLite, with commits that are synced and with
+// sync normal, beside raw one-row commits in the same mode on the same disk, in turns, and
+// reports the ratios: one run (a step is a commit of its own), and 64 runs at once (commits
+// are gathered).
 func BenchmarkDurable(b *testing.B) {
+	for _, sync := range []sqlite.Sync{sqlite.SyncFull, sqlite.SyncNormal} {
+		b.Run("sync="+sync.String(), func(b *testing.B) { benchmarkDurable(b, sync) })
+	}
+}
+
+func benchmarkDurable(b *testing.B, mode sqlite.Sync) {
+	b.Helper()
 	const nodes, many = 200, 64
 	ctx := context.Background()
-	s, err := sqlite.Open(ctx, filepath.Join(b.TempDir(), "weir.db"), sqlite.Options{})
+	s, err := sqlite.Open(ctx, filepath.Join(b.TempDir(), "weir.db"), sqlite.Options{Sync: mode})
 	if err != nil {
 		b.Fatal(err)
 	}
 	w := open(b, weir.Options{Store: s})
 	f := define(b, w, chain(nodes, "spawn"))
-	raw := openRaw(b)
+	raw := openRaw(b, mode)
 	runOnce(ctx, b, w, f)
 	raw.commit(b, nodes)
 	var rawTime, oneTime, manyTime time.Duration
+	var rawCPU, oneCPU, manyCPU time.Duration
 	b.ResetTimer()
 	for range b.N {
+		before := cpuTime()
 		rawTime += timed(func() { raw.commit(b, nodes) })
+		rawCPU, before = rawCPU+cpuTime()-before, cpuTime()
 		oneTime += timed(func() { runOnce(ctx, b, w, f) })
+		oneCPU, before = oneCPU+cpuTime()-before, cpuTime()
 		manyTime += timed(func() {
 			var wg sync.WaitGroup
 			for range many {
@@ -40,6 +52,7 @@ func BenchmarkDurable(b *testing.B) {
 			}
 			wg.Wait()
 		})
+		manyCPU += cpuTime() - before
 	}
 	steps := float64(b.N * nodes)
 	perRaw := float64(rawTime.Nanoseconds()) / steps
@@ -50,6 +63,9 @@ func BenchmarkDurable(b *testing.B) {
 	b.ReportMetric(perMany/1e3, "us/step64")
 	b.ReportMetric(perOne/perRaw, "step/raw")
 	b.ReportMetric(perOne/perMany, "x64")
+	b.ReportMetric(float64(rawCPU.Microseconds())/steps, "cpu-us/raw")
+	b.ReportMetric(float64(oneCPU.Microseconds())/steps, "cpu-us/step")
+	b.ReportMetric(float64(manyCPU.Microseconds())/steps/many, "cpu-us/step64")
 }
 
 func timed(f func()) time.Duration {
@@ -64,10 +80,10 @@ type rawTable struct {
 	row int
 }
 
-func openRaw(b *testing.B) *rawTable {
+func openRaw(b *testing.B, mode sqlite.Sync) *rawTable {
 	b.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(b.TempDir(), "raw.db")+
-		"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
+		"?_pragma=journal_mode(WAL)&_pragma=synchronous("+mode.String()+")&_txlock=immediate")
 	if err != nil {
 		b.Fatal(err)
 	}

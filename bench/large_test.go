@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/audit"
 	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/store/sqlite"
 	"github.com/weir-run/weir/trajectory/draw"
@@ -88,6 +89,13 @@ func largeRun(b *testing.B, d weir.Definition, n int) {
 			}
 		}
 		return nil
+	})
+	measure(b, "verify", n, func() error {
+		r, err := audit.Verify(ctx, s, audit.Options{})
+		if err == nil && !r.OK {
+			err = fmt.Errorf("verify: %v", r.Findings)
+		}
+		return err
 	})
 	measure(b, "fork", n, func() error { return planFork(ctx, w, run.ID) })
 	measure(b, "trajectory", n, func() error {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+
+	"github.com/weir-run/weir/store/sqlite"
 )
 
 // usage is what this process has used so far: microseconds of processor time and switches
@@ -25,7 +27,7 @@ func usage(b *testing.B) (micros, switches float64) {
 func BenchmarkRoundCost(b *testing.B) {
 	for _, messages := range []int{20, 100_000} {
 		b.Run(fmt.Sprint(messages), func(b *testing.B) {
-			t, raw := newSessionBench(b, storeWithHistory(b, messages)), openRaw(b)
+			t, raw := newSessionBench(b, storeWithHistory(b, messages)), openRaw(b, sqlite.SyncFull)
 			for range 10 {
 				t.round(b)
 				raw.commit(b, 3)

@@ -40,7 +40,7 @@ func BenchmarkShortRun(b *testing.B) {
 func shortRuns(b *testing.B, w *weir.Weir, f *weir.Flow, parallel int) {
 	b.Helper()
 	const series = 1000
-	raw := openRaw(b)
+	raw := openRaw(b, sqlite.SyncFull)
 	var runsTook, rawTook, runsCPU, rawCPU float64
 	for b.Loop() {
 		before := cpuTime()

@@ -227,7 +227,7 @@ func (s *sample) measure(f func()) {
 
 func measureTurns(b *testing.B, like turnBench, says string, n int) {
 	b.Helper()
-	long, short, raw := like, like, openRaw(b)
+	long, short, raw := like, like, openRaw(b, sqlite.SyncFull)
 	long.start(b, says, n)
 	for range 4 { // the first view is made anew
 		long.turn(b)

@@ -59,7 +59,7 @@ func passValueOnce(b *testing.B, typ string, value any, size int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	raw := openRaw(b)
+	raw := openRaw(b, sqlite.SyncFull)
 	body := strings.Repeat("x", size)
 	rawStart := cpuTime()
 	if _, err := raw.db.ExecContext(b.Context(), "INSERT INTO t VALUES (0, ?)", body); err != nil {

@@ -22,10 +22,26 @@ import (
 // model_unknown_provider before any call and turn_too_long); those of the host and of the
 // context are returned unchanged.
 func (s *Service) Turn(ctx context.Context, h Host, t Turn) (*Result, error) {
-	run, err := s.newTurn(h, t)
+	p, err := s.PrepareTurn(h, t)
 	if err != nil {
 		return nil, err
 	}
+	return p.Run(ctx)
+}
+
+// PreparedTurn is a turn that was checked and not made yet. Run it once.
+type PreparedTurn struct{ t *turn }
+
+// PrepareTurn is the first part of Turn, and Run the second. A caller that uses both holds no
+// Turn on its stack while the model answers.
+func (s *Service) PrepareTurn(h Host, t Turn) (PreparedTurn, error) {
+	run, err := s.newTurn(h, t)
+	return PreparedTurn{run}, err
+}
+
+// Run makes the turn; see Service.Turn.
+func (p PreparedTurn) Run(ctx context.Context) (*Result, error) {
+	run := p.t
 	for done := false; !done; {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err

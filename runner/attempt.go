@@ -63,11 +63,11 @@ type attempt struct {
 	declared       *engine.NoteRecorded // declared by the node's key `artifacts`
 
 	mu         sync.Mutex // guards what parallel effects share
-	ordinals   map[string]int
-	partial    []byte                      // the output of the current model call so far
-	pending    []engine.Event              // effects that are not durable yet
-	toolUsage  map[string]engine.Usage     // usage of flows that tools ran, by effect key
-	unreserved map[string]unreservedEffect // effects in flight that no budget binds
+	ordinals   ordinals
+	partial    []byte                  // the output of the current model call so far
+	pending    []engine.Event          // effects that are not durable yet
+	toolUsage  map[string]engine.Usage // usage of flows that tools ran, by effect key
+	unreserved []unreservedEffect      // effects in flight that no budget binds
 	interrupts []engine.Interrupt
 	pullPort   string
 	expand     *engine.NodeExpanded
@@ -356,12 +356,37 @@ func (a *attempt) wait(i engine.Interrupt) (engine.Answer, error) {
 }
 
 // ordinal counts the uses of a name, from 1; a.mu is held.
-func (a *attempt) ordinal(name string) int {
-	if a.ordinals == nil {
-		a.ordinals = make(map[string]int)
+func (a *attempt) ordinal(name string) int { return a.ordinals.next(name) }
+
+// ordinals counts by name. There are few names, for which a map takes ten times as much.
+type ordinals []struct {
+	name string
+	n    int
+}
+
+// of returns the count of a name.
+func (o ordinals) of(name string) int {
+	for i := range o {
+		if o[i].name == name {
+			return o[i].n
+		}
 	}
-	a.ordinals[name]++
-	return a.ordinals[name]
+	return 0
+}
+
+// next adds one to the count of a name, and returns it.
+func (o *ordinals) next(name string) int {
+	for i := range *o {
+		if c := &(*o)[i]; c.name == name {
+			c.n++
+			return c.n
+		}
+	}
+	*o = append(*o, struct {
+		name string
+		n    int
+	}{name, 1})
+	return 1
 }
 
 // Pull implements node.Graph.

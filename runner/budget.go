@@ -23,7 +23,7 @@ func (e *limitReached) Unwrap() error { return &e.failure }
 
 // reserveBudget reserves the maximum usage of an effect. If a budget is exhausted, it fails or asks for an increase,
 // as the budget's setting says.
-func (a *attempt) reserveBudget(e node.Effect, key string) error {
+func (a *attempt) reserveBudget(e *node.Effect, key string) error {
 	for round := 1; ; round++ {
 		id := fmt.Sprintf("%s:budget.%s.%d", a.Path, strings.TrimPrefix(key, a.Path+"/"), round)
 		if a.Attempt > 1 { // the answer for an earlier attempt no longer applies

@@ -1,8 +1,8 @@
 package runner
 
 import (
-	"maps"
 	"slices"
+	"strings"
 
 	"github.com/weir-run/weir/engine"
 )
@@ -10,8 +10,8 @@ import (
 // unreservedEffect is an effect in flight without a budget: nothing was reserved for it, and its start is not in the
 // journal.
 type unreservedEffect struct {
-	digest   string
-	maxUsage engine.Usage // its maximum usage
+	key, digest string
+	maxUsage    engine.Usage // its maximum usage
 }
 
 // trackUnreserved adds an effect that starts without a reservation.
@@ -21,26 +21,29 @@ func (a *attempt) trackUnreserved(key, digest string, may engine.Usage) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.unreserved == nil {
-		a.unreserved = make(map[string]unreservedEffect)
-	}
-	a.unreserved[key] = unreservedEffect{digest, may}
+	a.removeUnreserved(key)
+	a.unreserved = append(a.unreserved, unreservedEffect{key, digest, may})
 }
 
 // untrackUnreserved removes an effect that did not start.
 func (a *attempt) untrackUnreserved(key string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.unreserved, key)
+	a.removeUnreserved(key)
+}
+
+// removeUnreserved removes an effect; a.mu is held.
+func (a *attempt) removeUnreserved(key string) {
+	a.unreserved = slices.DeleteFunc(a.unreserved, func(u unreservedEffect) bool { return u.key == key })
 }
 
 // chargeUnreserved returns events that charge the effects in flight of an abandoned attempt with their maximum usage;
 // a.mu is held.
 func (a *attempt) chargeUnreserved() []engine.Event {
 	var out []engine.Event
-	for _, key := range slices.Sorted(maps.Keys(a.unreserved)) {
-		u := a.unreserved[key]
-		out = append(out, &engine.EffectStarted{Key: key, Digest: u.digest, Reserve: &u.maxUsage})
+	slices.SortFunc(a.unreserved, func(x, y unreservedEffect) int { return strings.Compare(x.key, y.key) })
+	for _, u := range a.unreserved {
+		out = append(out, &engine.EffectStarted{Key: u.key, Digest: u.digest, Reserve: &u.maxUsage})
 	}
 	a.unreserved = nil
 	return out

@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"context"
+	"flag"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 )
+
+var codeStride = flag.Int("code.stride", 3, "a process dies after every so many commits of an agent that writes code")
 
 // failingStore is a store that takes so many commits and no more, as if the process
 // had died.
@@ -96,10 +99,7 @@ func isolatedPython(t *testing.T) *python.Executor {
 
 func TestAgentsSurviveProcessDeathAtEveryCommit(t *testing.T) {
 	x := isolatedPython(t)
-	commits, died, stride := 1, 0, 1
-	if testing.Short() {
-		stride = 3
-	}
+	commits, died, stride := 1, 0, *codeStride
 	for ; ; commits += stride {
 		file := filepath.Join(t.TempDir(), "weir.db")
 		first := openFailing(t, file, commits, x)

@@ -58,13 +58,25 @@ func (h *heldModel) Generate(_ context.Context, _ *llm.Request, _ func(llm.Chunk
 	return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: "yes"}}, nil
 }
 
-// TestWaitingModelCallTakesThreeGoroutines counts the goroutines of runs that wait for a model.
+// stacksInUse returns how many bytes the stacks of all goroutines have, once collections have
+// halved those of which a quarter or less is used.
+func stacksInUse() int64 {
+	for range 4 {
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.StackInuse)
+}
+
+// TestWaitingModelCallTakesThreeGoroutines counts the goroutines of runs that wait for a model,
+// and their stacks.
 func TestWaitingModelCallTakesThreeGoroutines(t *testing.T) {
-	const runs, most, margin = 100, 3, 20
+	const runs, most, margin, maxStack = 500, 3, 20, 24 << 10
 	m := &heldModel{all: make(chan struct{}), expect: runs, release: make(chan struct{})}
 	w := weirkit.Open(t, weir.Options{Providers: map[string]weir.Provider{"p": m}})
 	f := weirkit.Parse(t, w, "weir: 1\nname: asks\ncontext: {model: p/m}\nnodes: {a: {type: llmRequest, in: {message: hello}}}\n")
-	before := runtime.NumGoroutine()
+	before, stacks := runtime.NumGoroutine(), stacksInUse()
 	var all []*weir.Run
 	for range runs {
 		run, err := w.Start(t.Context(), f, weir.Start{})
@@ -76,6 +88,11 @@ func TestWaitingModelCallTakesThreeGoroutines(t *testing.T) {
 	<-m.all
 	if n := runtime.NumGoroutine() - before; n > most*runs+margin {
 		t.Errorf("%d runs that wait for a model take %d goroutines; at most %d each are allowed", runs, n, most)
+	}
+	perRun := (stacksInUse() - stacks) / runs
+	t.Logf("stacks of %d B for each run that waits", perRun)
+	if perRun > maxStack && !testing.Short() { // the race detector needs more
+		t.Errorf("the stacks of a run that waits take %d B; at most %d are allowed", perRun, maxStack)
 	}
 	close(m.release)
 	for _, run := range all {

@@ -19,9 +19,13 @@ import (
 
 // Do implements node.Effects. A recorded result is returned unchanged. Otherwise the results of earlier effects are
 // made durable first, because the new effect may depend on them and has consequences outside.
-func (a *attempt) Do(e node.Effect) (engine.Value, error) {
+//
+// Effects are passed on by reference, which keeps the stack of a node that waits for one small.
+func (a *attempt) Do(e node.Effect) (engine.Value, error) { return a.doEffect(&e) }
+
+func (a *attempt) doEffect(e *node.Effect) (engine.Value, error) {
 	key := a.effectKey(e)
-	digest, err := requestDigest(&e)
+	digest, err := requestDigest(e)
 	if err != nil {
 		return nil, &engine.Error{Code: engine.CodeValue, Key: key, Permanent: true, Message: err.Error()}
 	}
@@ -44,21 +48,12 @@ func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 		return nil, refused
 	}
 	if a.startedEffect(key) != nil {
-		if v, done, err := a.resolveUnknown(e, key); done || err != nil {
+		if v, done, err := a.resolveUnknown(e.Unknown, key); done || err != nil {
 			return v, err
 		}
 	}
-	if err := a.checkPriced(e.Reserve); err != nil {
+	if err := a.reserveEffect(e, key, digest); err != nil {
 		return nil, err
-	}
-	if e.Reserve != nil && !a.m.ledger.binds(a.accounts) {
-		a.trackUnreserved(key, digest, e.Reserve.Usage)
-		e.Reserve = nil
-	}
-	if e.Reserve != nil {
-		if err := a.reserveBudget(e, key); err != nil {
-			return nil, err
-		}
 	}
 	if err := a.commitEffectStart(e, key, digest); err != nil {
 		a.untrackUnreserved(key)
@@ -70,13 +65,26 @@ func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 	return a.runEffect(e, key, digest)
 }
 
+// reserveEffect reserves what the effect may use, if a budget binds it.
+func (a *attempt) reserveEffect(e *node.Effect, key, digest string) error {
+	if err := a.checkPriced(e.Reserve); err != nil {
+		return err
+	}
+	if e.Reserve != nil && !a.m.ledger.binds(a.accounts) {
+		a.trackUnreserved(key, digest, e.Reserve.Usage)
+		e.Reserve = nil
+	}
+	if e.Reserve == nil {
+		return nil
+	}
+	return a.reserveBudget(e, key)
+}
+
 // runEffect executes an effect and records its result.
-func (a *attempt) runEffect(e node.Effect, key, digest string) (engine.Value, error) {
+func (a *attempt) runEffect(e *node.Effect, key, digest string) (engine.Value, error) {
 	a.effectsInFlight.Add(1)
 	defer a.effectsInFlight.Add(-1)
-	if e.Reserve != nil {
-		defer func() { a.chargeReserved(key, e.Reserve.Add(e.Reserve.RetryUsage)) }()
-	}
+	defer a.chargeAfter(e, key)
 	if err := a.checkMayStart(); err != nil {
 		a.untrackUnreserved(key)
 		return nil, err
@@ -85,6 +93,18 @@ func (a *attempt) runEffect(e node.Effect, key, digest string) (engine.Value, er
 	a.addPartial("", true)
 	begin := time.Now()
 	out, err := a.callEffect(e, key)
+	return a.completeEffect(e, key, digest, out, err, time.Since(begin))
+}
+
+// chargeAfter charges an effect for which a budget was reserved.
+func (a *attempt) chargeAfter(e *node.Effect, key string) {
+	if e.Reserve != nil {
+		a.chargeReserved(key, e.Reserve.Add(e.Reserve.RetryUsage))
+	}
+}
+
+// completeEffect records the result of an effect that has returned.
+func (a *attempt) completeEffect(e *node.Effect, key, digest string, out *node.Outcome, err error, took time.Duration) (engine.Value, error) {
 	a.resetIdleTimeout()
 	spent := a.toolRunUsage(key)
 	if err != nil && a.ctx.Err() != nil {
@@ -99,7 +119,7 @@ func (a *attempt) runEffect(e node.Effect, key, digest string) (engine.Value, er
 		return nil, context.Cause(a.ctx) // outcome unknown: nothing is recorded
 	}
 	if err != nil && out.Unknown {
-		return a.unknownOutcome(e, key, digest, spent, err)
+		return a.unknownOutcome(e.Unknown, key, digest, spent, err)
 	}
 	if spent != (engine.Usage{}) {
 		if out.Usage != nil {
@@ -109,7 +129,7 @@ func (a *attempt) runEffect(e node.Effect, key, digest string) (engine.Value, er
 	}
 	done := &engine.EffectCompleted{
 		Key: key, Digest: digest, Usage: out.Usage, Manifest: out.Manifest,
-		Micros: time.Since(begin).Microseconds(),
+		Micros: took.Microseconds(),
 	}
 	if err == nil || out.Value != nil {
 		v, invalid := engine.Normalize(out.Value)
@@ -130,8 +150,8 @@ func (a *attempt) runEffect(e node.Effect, key, digest string) (engine.Value, er
 
 // unknownOutcome applies the policy of an effect that reported an unknown outcome. If a
 // person is asked, nothing is recorded, as if the process had ended during the effect.
-func (a *attempt) unknownOutcome(e node.Effect, key, digest string, spent engine.Usage, err error) (engine.Value, error) {
-	if e.Unknown == node.UnknownAsk {
+func (a *attempt) unknownOutcome(policy node.UnknownPolicy, key, digest string, spent engine.Usage, err error) (engine.Value, error) {
+	if policy == node.UnknownAsk {
 		a.chargeToolRun(key, digest, spent)
 		a.mu.Lock()
 		if a.startedEffects == nil {
@@ -139,12 +159,12 @@ func (a *attempt) unknownOutcome(e node.Effect, key, digest string, spent engine
 		}
 		a.startedEffects[key] = nextStart(a.startedEffects[key], key, digest)
 		a.mu.Unlock()
-		v, _, err := a.resolveUnknown(e, key) // this start has no answer yet
+		v, _, err := a.resolveUnknown(policy, key) // this start has no answer yet
 		return v, err
 	}
 	failure := a.toError(err)
 	failure.Code, failure.Key = engine.CodeEffectUnknown, key
-	failure.Permanent, failure.NoRetry = e.Unknown == node.UnknownFail, e.Unknown == node.UnknownFail
+	failure.Permanent, failure.NoRetry = policy == node.UnknownFail, policy == node.UnknownFail
 	done := &engine.EffectCompleted{Key: key, Digest: digest, Error: failure}
 	if spent != (engine.Usage{}) {
 		done.Usage = &spent
@@ -173,14 +193,14 @@ func (a *attempt) chargeReserved(key string, took engine.Usage) {
 }
 
 // callEffect calls the effect's function and normalizes what it returns.
-func (a *attempt) callEffect(e node.Effect, key string) (node.Outcome, error) {
-	var out node.Outcome
+func (a *attempt) callEffect(e *node.Effect, key string) (*node.Outcome, error) {
+	out := new(node.Outcome)
 	ctx := context.Context(a.ctx)
 	if g := a.grants(); e.Uses.Kind == node.UseHost && g != nil {
 		ctx = node.WithHosts(ctx, func(host string) bool { return g.Allows(node.Use{Kind: node.UseHost, Name: host}) })
 	}
 	err := guard.Call(func() (err error) {
-		out, err = e.Do(ctx, a.ctx.Info().Run+"/"+key)
+		*out, err = e.Do(ctx, a.ctx.Info().Run+"/"+key)
 		if err == nil {
 			out.Value, err = engine.Normalize(out.Value)
 		}
@@ -193,7 +213,7 @@ func (a *attempt) callEffect(e node.Effect, key string) (node.Outcome, error) {
 }
 
 // effectKey returns the key of an effect. The ordinals of answers that ended an earlier attempt are skipped.
-func (a *attempt) effectKey(e node.Effect) string {
+func (a *attempt) effectKey(e *node.Effect) string {
 	prefix := a.Path + "/" + e.Name + "#"
 	if e.Index > 0 && e.Try > 1 {
 		return prefix + strconv.Itoa(e.Index) + "." + strconv.Itoa(e.Try)
@@ -204,7 +224,7 @@ func (a *attempt) effectKey(e node.Effect) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if e.Try > 1 {
-		return prefix + strconv.Itoa(max(a.ordinals[e.Name], 1)) + "." + strconv.Itoa(e.Try)
+		return prefix + strconv.Itoa(max(a.ordinals.of(e.Name), 1)) + "." + strconv.Itoa(e.Try)
 	}
 	for {
 		key := prefix + strconv.Itoa(a.ordinal(e.Name))
@@ -239,12 +259,12 @@ func (a *attempt) replayEffect(known *engine.EffectCompleted, digest string) (en
 const unknownMessage = "the process ended or the connection was lost while this effect was in flight; whether it happened is not known"
 
 // resolveUnknown decides about an effect that was started before a crash and has no recorded result.
-func (a *attempt) resolveUnknown(e node.Effect, key string) (v engine.Value, done bool, err error) {
+func (a *attempt) resolveUnknown(policy node.UnknownPolicy, key string) (v engine.Value, done bool, err error) {
 	unknown := &engine.Error{
 		Code: engine.CodeEffectUnknown, Key: key, Permanent: true,
 		Message: unknownMessage,
 	}
-	switch e.Unknown {
+	switch policy {
 	case node.UnknownRetry:
 		return nil, false, nil
 	case node.UnknownFail:
@@ -289,7 +309,7 @@ func nextStart(before *engine.EffectStarted, key, digest string) *engine.EffectS
 }
 
 // commitEffectStart makes durable what must be durable before the effect starts.
-func (a *attempt) commitEffectStart(e node.Effect, key, digest string) error {
+func (a *attempt) commitEffectStart(e *node.Effect, key, digest string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before := a.startedEffects[key]
@@ -338,7 +358,7 @@ func (a *attempt) recordEffect(key string, done *engine.EffectCompleted) {
 		a.effects = make(map[string]*engine.EffectCompleted)
 	}
 	a.effects[key] = done
-	delete(a.unreserved, key)
+	a.removeUnreserved(key)
 	a.pending = append(a.pending, done)
 }
 

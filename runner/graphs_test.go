@@ -3,6 +3,7 @@ package runner_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -18,6 +19,8 @@ import (
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/runner"
 )
+
+var allGraphs = flag.Bool("graphs.all", false, "simulate the graphs of more than 300 tasks too")
 
 // graph is a real scientific workflow: what its tasks wait for.
 type graph struct {
@@ -171,7 +174,7 @@ func TestRealGraphsCompleteAfterProcessDeath(t *testing.T) {
 	w := weirkit.Open(t, weir.Options{Types: []weir.Type{taskType(func() *taskLog { return l })}})
 	crashes, faults, tasks := 0, 0, 0
 	for name, d := range loadGraphs(t) {
-		if testing.Short() && len(d.Tasks) > 300 {
+		if !*allGraphs && len(d.Tasks) > 300 {
 			continue
 		}
 		f, err := w.Define(d.definition(name))

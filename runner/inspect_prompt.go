@@ -154,7 +154,7 @@ func (a *attempt) applyAnswer(id string, ans engine.Answer) {
 }
 
 // inspectEffect records a model call and returns the recorded result of any effect.
-func (a *attempt) inspectEffect(e node.Effect, key, digest string) (engine.Value, error) {
+func (a *attempt) inspectEffect(e *node.Effect, key, digest string) (engine.Value, error) {
 	known := a.completedEffect(key)
 	if e.Text != nil && e.Reserve != nil {
 		text, err := e.Text()

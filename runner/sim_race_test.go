@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/node/builtin"
 )
 
-var simScopesN = flag.Int("simscopes.n", 500, "how many schedules the tests of races and of lists whose items fail alone run")
+var simScopesN = flag.Int("simscopes.n", 200, "how many schedules the tests of races and of lists whose items fail alone run")
 
 // randomRace is a race of two to four branches, each a chain of one to three nodes that
 // speak, write, ask, wait, have effects or fail.

@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	simTreesN   = flag.Int("simtrees.n", 300, "how many schedules TestSimulatedTrees runs")
+	simTreesN   = flag.Int("simtrees.n", 100, "how many schedules TestSimulatedTrees runs")
 	simTreeSeed = flag.Uint64("simtrees.seed", 0, "the one schedule that TestSimulatedTrees runs; 0 is all")
 )
 

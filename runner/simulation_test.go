@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	simN    = flag.Int("sim.n", 20_000, "how many schedules TestSimulation runs")
+	simN    = flag.Int("sim.n", 5_000, "how many schedules TestSimulation runs")
 	simSeed = flag.Uint64("sim.seed", 0, "the one schedule that TestSimulation runs; 0 is all")
 )
 

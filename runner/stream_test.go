@@ -317,6 +317,8 @@ func openStreaming(t *testing.T, path string, seed uint64) (*weir.Weir, *weir.Fl
 	w, err := weir.Open(weir.Options{
 		Store: st, Providers: map[string]weir.Provider{"p": &streamingModel{tries: map[string]int{}, seed: seed}}, Tools: []*weir.Tool{look},
 		Flows: []weir.FlowTool{{Flow: helper, Description: "Helps."}},
+		// The model fails so often that it would not be called for a minute.
+		Breakers: map[string]llm.Breaker{"p": {Failures: -1}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -280,7 +280,7 @@ func (a *attempt) toolRunUsage(key string) engine.Usage {
 func (a *attempt) chargeToolRun(key, digest string, spent engine.Usage) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.unreserved, key)
+	a.removeUnreserved(key)
 	if spent == (engine.Usage{}) || a.abandoned {
 		return
 	}

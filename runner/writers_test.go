@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-var writersN = flag.Int("writers.n", 150, "how many runs of 64 parallel writers are simulated")
+var writersN = flag.Int("writers.n", 50, "how many runs of 64 parallel writers are simulated")
 
 const writerCount = 64
 

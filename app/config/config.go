@@ -20,6 +20,8 @@ type Config struct {
 	// Drain is how long effects in flight may take to end once SIGTERM has come; 0 is the
 	// command's default.
 	Drain time.Duration `json:"drain"`
+	// Sync is "full", "normal" or "": when commits reach the disk.
+	Sync string `json:"sync"`
 	// Providers call models, by the name before the slash in "openai/gpt-5",
 	// those that the environment gives included.
 	Providers map[string]Provider `json:"providers"`

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/weir-run/weir/store/sqlite"
 )
 
 func main() {
@@ -68,12 +70,13 @@ func tables(dir string) []table {
 		all = append(all, table{s, slices.Concat([]contender{
 			{"weir, inline nodes", weirOn(true, true, runs, inMemory)},
 			{"weir, a goroutine a node", weirOn(true, false, runs, inMemory)},
-		}, einoModes(), []contender{{"adk workflow", adk}})})
+		}, einoModes(), []contender{{"adk workflow", adk}, {"trpc-agent-go graph", trpc}})})
 	}
 	for _, runs := range []int{1, 64} {
 		all = append(all, table{durable(100, runs), []contender{
-			{"weir, SQLite FULL", weirOn(false, false, 1<<40, onDisk(dir))},
+			{"weir, SQLite FULL", weirOn(false, false, 1<<40, onDisk(dir, sqlite.SyncFull))},
 			{"raw one-row commits, FULL", rawCommits(dir)},
+			{"weir, SQLite NORMAL", weirOn(false, false, 1<<40, onDisk(dir, sqlite.SyncNormal))},
 			{"dbos, SQLite as it comes (NORMAL)", dbosChains(dir)},
 		}})
 	}
@@ -88,7 +91,7 @@ func versions(w io.Writer) {
 	}
 	for _, m := range info.Deps {
 		switch m.Path {
-		case "github.com/cloudwego/eino", "google.golang.org/adk/v2", "github.com/dbos-inc/dbos-transact-golang":
+		case "github.com/cloudwego/eino", "google.golang.org/adk/v2", "github.com/dbos-inc/dbos-transact-golang", "trpc.group/trpc-go/trpc-agent-go":
 			fmt.Fprintf(w, "%s %s\n", m.Path, m.Version)
 		}
 	}

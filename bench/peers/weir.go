@@ -142,9 +142,9 @@ func weirRun(ctx context.Context, l *runner.Local, p *runner.Program, id string,
 // inMemory and onDisk are the two ways to keep a run.
 func inMemory(context.Context) (runner.Store, error) { return memory.New(), nil }
 
-func onDisk(dir string) func(context.Context) (runner.Store, error) {
+func onDisk(dir string, sync sqlite.Sync) func(context.Context) (runner.Store, error) {
 	var count atomic.Int64
 	return func(ctx context.Context) (runner.Store, error) {
-		return sqlite.Open(ctx, filepath.Join(dir, fmt.Sprintf("weir%d.db", count.Add(1))), sqlite.Options{})
+		return sqlite.Open(ctx, filepath.Join(dir, fmt.Sprintf("weir%d.db", count.Add(1))), sqlite.Options{Sync: sync})
 	}
 }

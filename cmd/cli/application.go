@@ -24,7 +24,7 @@ func (p *cli) open(ctx context.Context, o app.Options) (*application, error) {
 	if o.Config, err = p.config(); err != nil {
 		return nil, err
 	}
-	o.Database, o.Sandboxes, o.Logger = p.database(), p.sandboxes, p.logger()
+	o.Database, o.Sync, o.Sandboxes, o.Logger = p.database(), p.syncMode(), p.sandboxes, p.logger()
 	if open := p.options.Runner; open != nil {
 		o.Runner = func(ctx context.Context) (weir.Runner, error) {
 			return open(ctx, o.Config, func(s string) { p.notef("note: %s", s) })

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/sqlite"
 )
 
 // checkResult is the result of one check.
@@ -61,6 +63,7 @@ func (p *cli) doctor(ctx context.Context, asJSON, offline bool) error {
 		} else {
 			list = append(list, p.checkDatabase(ctx))
 		}
+		list = append(list, p.checkSync(cmp.Or(p.syncMode(), cfg.Sync))...)
 		for _, f := range cfg.Findings() {
 			list = append(list, checkResult(f))
 		}
@@ -105,6 +108,26 @@ func (p *cli) checkDatabase(ctx context.Context) checkResult {
 		f.Detail += ", last run " + runs[0].ID + " (" + runs[0].Head.Status.String() + ")"
 	}
 	return f
+}
+
+// checkSync checks when commits reach the disk; "" is the default, about which there is
+// nothing to say.
+func (p *cli) checkSync(mode string) []checkResult {
+	f := checkResult{About: "database: sync", State: "ok", Detail: mode}
+	sync, err := sqlite.ParseSync(mode)
+	switch {
+	case mode == "":
+		return nil
+	case err != nil:
+		f.State, f.Remedy = "bad", "set it to full or normal"
+	case store.IsURL(p.database()):
+		f.State, f.Remedy = "bad", "remove it: it is a setting of files, and commands refuse it for a PostgreSQL server, which has synchronous_commit"
+	case sync == sqlite.SyncNormal:
+		f.State = "note"
+		f.Detail += ": a power cut or a crash of the system loses the last commits, and the effects of these run again without a question"
+		f.Remedy = "set it to full where that matters"
+	}
+	return []checkResult{f}
 }
 
 // checkDatabaseServer checks the settings of a server and the rights of the user.

@@ -130,7 +130,7 @@ func (p *cli) importFile(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	s, err := app.OpenDatabase(ctx, p.database(), app.DatabaseOptions{})
+	s, err := app.OpenDatabase(ctx, p.database(), app.DatabaseOptions{Sync: p.syncMode()})
 	if err != nil {
 		return err
 	}

@@ -147,6 +147,7 @@ func (p *cli) printModelStops(list []llm.Stop, asJSON bool) {
 
 // withModelStops opens the database alone: no provider, tool or configuration is needed.
 func (p *cli) withModelStops(ctx context.Context, o app.DatabaseOptions, do func(ctx context.Context, s *stops.Set) error) error {
+	o.Sync = p.syncMode()
 	db, err := app.OpenDatabase(ctx, p.database(), o)
 	if err != nil {
 		return err

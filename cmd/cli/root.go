@@ -27,6 +27,7 @@ type cli struct {
 	options   Options // of the binary
 
 	db         string
+	sync       string
 	configFile string
 	verbose    bool
 	json       bool // the command was asked for one object on stdout
@@ -54,6 +55,7 @@ WEIR_CONFIG; see "weir doctor".`,
 	}
 	root.SetFlagErrorFunc(suggestFlag)
 	root.PersistentFlags().StringVar(&p.db, "db", "", "database: the `PATH` of a file, or postgres://USER@HOST/NAME (default: $WEIR_DB, else .weir/weir.db)")
+	root.PersistentFlags().StringVar(&p.sync, "sync", "", "when commits of a file reach the disk: `full` or normal, with which a power cut loses the last ones (default: $WEIR_SYNC, else the configuration, else full)")
 	root.PersistentFlags().StringVar(&p.configFile, "config", "", "read only this configuration `FILE` (default: $WEIR_CONFIG)")
 	root.PersistentFlags().BoolVarP(&p.verbose, "verbose", "v", false, "log internal events to stderr")
 	root.AddGroup(&cobra.Group{ID: "flows", Title: "Flows:"}, &cobra.Group{ID: "runs", Title: "Runs:"})
@@ -102,6 +104,16 @@ func (p *cli) database() string {
 		return path
 	}
 	return filepath.Join(".weir", "weir.db")
+}
+
+// syncMode is when commits reach the disk, by flag or environment; "" leaves it to the
+// configuration.
+func (p *cli) syncMode() string {
+	if p.sync != "" {
+		return p.sync
+	}
+	mode, _ := p.env("WEIR_SYNC")
+	return mode
 }
 
 // databaseName is database for messages: without a password.

@@ -57,7 +57,7 @@ func (p *cli) copyStore(ctx context.Context, from, to string) error {
 		return err
 	}
 	defer source.Close() //nolint:errcheck // it only read
-	target, err := app.OpenDatabase(ctx, to, app.DatabaseOptions{})
+	target, err := app.OpenDatabase(ctx, to, app.DatabaseOptions{Sync: p.syncMode()})
 	if err != nil {
 		return err
 	}

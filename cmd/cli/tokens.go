@@ -178,6 +178,7 @@ func (p *cli) withTokens(ctx context.Context, o app.DatabaseOptions, do func(ctx
 
 // withDatabase opens the database alone: no provider, tool or configuration is needed.
 func (p *cli) withDatabase(ctx context.Context, o app.DatabaseOptions, do func(ctx context.Context, s *store.Full) error) error {
+	o.Sync = p.syncMode()
 	d, err := app.OpenDatabase(ctx, p.database(), o)
 	if err != nil {
 		return err

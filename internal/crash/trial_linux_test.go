@@ -32,12 +32,15 @@ type scenario struct {
 	// sequential says that one node runs at a time, so that nothing may leave the
 	// process while a commit is on its way to the disk.
 	sequential bool
+	// sync is WEIR_SYNC; with normal a request leaves before the commit before it is on the disk.
+	sync string
 }
 
 func scenarios() []scenario {
 	return []scenario{
 		{name: "first", flow: "chain", fresh: true, careful: []string{"order/request#1"}, sequential: true},
 		{name: "chain", flow: "chain", careful: []string{"order/request#1"}, sequential: true},
+		{name: "normal", flow: "chain", careful: []string{"order/request#1"}, sequential: true, sync: "normal"},
 		{name: "fan", flow: "fan", careful: []string{"three/request#1"}},
 		{name: "talk", flow: "talk", careful: []string{"book/request#1"}, sequential: true, answers: map[string]string{
 			"talk#1/user:ask#1": "hello", "talk#2/user:ask#1": "a berth", "talk#3/user:ask#1": "bye", "amount:ask#1": "42",
@@ -200,12 +203,13 @@ func (j *trial) process(tb testing.TB, args []string) (int, error) {
 	}
 	defer in.Close() //nolint:errcheck // only read
 	var code int
+	env := slices.Concat(j.harness.env, []string{"WEIR_SYNC=" + j.scenario.sync})
 	if len(j.killed) < len(j.kills) || len(j.kills) == 0 {
-		p := crash.Process{Args: args, Env: j.harness.env, Dir: j.dir, Stdin: in, Stdout: out, Stderr: errs, Data: j.data(), Before: j.before}
+		p := crash.Process{Args: args, Env: env, Dir: j.dir, Stdin: in, Stdout: out, Stderr: errs, Data: j.data(), Before: j.before}
 		code, err = p.Run()
 	} else {
 		cmd := exec.CommandContext(tb.Context(), args[0], args[1:]...)
-		cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = j.harness.env, j.dir, in, out, errs
+		cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, j.dir, in, out, errs
 		if err = cmd.Run(); cmd.ProcessState != nil {
 			code, err = cmd.ProcessState.ExitCode(), nil
 		}
@@ -243,6 +247,18 @@ func (j *trial) checkSyncOrder(s crash.Step) {
 	case j.unsynced && j.early == nil && j.scenario.sequential && s.Kind == crash.Network:
 		j.early = errors.New("a request leaves while a commit is written and not on the disk")
 	}
+}
+
+// checkSync returns what checkSyncOrder noted. With sync normal, an undisturbed run has
+// such requests: one without shows that the setting does nothing.
+func (j *trial) checkSync() error {
+	switch {
+	case j.scenario.sync != "normal":
+		return j.early
+	case j.early == nil && len(j.kills) == 0:
+		return errors.New("every commit was on the disk before the request after it, with sync normal")
+	}
+	return nil
 }
 
 // readOutput takes in what the binary has printed: events, and last the report. A

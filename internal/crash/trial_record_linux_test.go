@@ -253,7 +253,7 @@ func (j *trial) check(tb testing.TB, undisturbed *trial) error {
 	if err != nil {
 		return err
 	}
-	errs := []error{j.early, j.checkNothingLost(r), j.checkNoRepeats(r), j.checkCarefulEffects(r), r.checkOnce(), r.checkEnded(), r.checkLedger(len(j.killed))}
+	errs := []error{j.checkSync(), j.checkNothingLost(r), j.checkNoRepeats(r), j.checkCarefulEffects(r), r.checkOnce(), r.checkEnded(), r.checkLedger(len(j.killed))}
 	if j.last.Status != "completed" {
 		errs = append(errs, fmt.Errorf("the binary says %q", j.last.Status))
 	}

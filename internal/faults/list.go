@@ -34,7 +34,7 @@ func storeFaults() []Fault {
 			"if now != fence || take && !free {", "if take && !free {", sqlite, "(?i)Suite|Storetest|Fenc|Lease",
 		},
 		{
-			"SQLite does not wait for the disk", "store/sqlite/open.go",
+			"SQLite does not wait for the disk", "store/sqlite/sync.go",
 			`"synchronous(FULL)"`, `"synchronous(OFF)"`, sqlite, "(?i)Open|Pragma|Setting|Database",
 		},
 		{

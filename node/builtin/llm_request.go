@@ -209,11 +209,11 @@ func (n *llmRequestNode) Run(ctx *node.Ctx) error {
 	if err != nil {
 		return err
 	}
-	t, err := n.turn(ctx, m)
+	t, err := n.prepareTurn(ctx, m)
 	if err != nil {
 		return err
 	}
-	result, err := ctx.LLM().Turn(ctx, ctx.LLMHost(), t)
+	result, err := t.Run(ctx)
 	if err != nil {
 		return node.ModelError(err)
 	}
@@ -224,6 +224,17 @@ func (n *llmRequestNode) Run(ctx *node.Ctx) error {
 		}
 	}
 	return n.outputResult(ctx, result)
+}
+
+// prepareTurn is a function of its own so that no turn is on the stack of a node that waits
+// for a model.
+func (n *llmRequestNode) prepareTurn(ctx *node.Ctx, m *convo.Manager) (llm.PreparedTurn, error) {
+	t, err := n.turn(ctx, m)
+	if err != nil {
+		return llm.PreparedTurn{}, err
+	}
+	p, err := ctx.LLM().PrepareTurn(ctx.LLMHost(), t)
+	return p, node.ModelError(err)
 }
 
 // turn is what the model is asked for.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weir-run/weir/flow"
@@ -27,12 +28,12 @@ func nodesOf(graph map[string]any, f func(n map[string]any)) {
 }
 
 // normalOf is an example as data, nil where it needs other files.
-func normalOf(t *testing.T, e flow.Example) map[string]any {
+func normalOf(t *testing.T, e flow.Example, c flow.Catalogue) map[string]any {
 	t.Helper()
 	if len(e.Files) > 0 {
 		return nil
 	}
-	f, err := flow.Parse("example.yaml", []byte(e.Flow), builtin.Catalogue())
+	f, err := flow.Parse("example.yaml", []byte(e.Flow), c)
 	if err != nil {
 		return nil // an example of what is refused
 	}
@@ -47,26 +48,24 @@ func normalOf(t *testing.T, e flow.Example) map[string]any {
 	return doc
 }
 
-// problemsOf are the codes of what is wrong with a flow.
-func problemsOf(t *testing.T, doc map[string]any) []string {
+// problemsOf lists what is wrong with a flow.
+func problemsOf(t *testing.T, doc map[string]any, c flow.Catalogue) []flow.Problem {
 	t.Helper()
 	text, err := json.Marshal(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = flow.Parse("example.json", text, builtin.Catalogue())
+	_, err = flow.Parse("example.json", text, c)
 	var invalid *flow.Invalid
 	if !errors.As(err, &invalid) {
 		return nil
 	}
-	var codes []string
 	for _, p := range invalid.Problems {
-		codes = append(codes, p.Code)
 		if p.Pos.Line == 0 {
 			t.Errorf("%s has no place", p)
 		}
 	}
-	return codes
+	return invalid.Problems
 }
 
 // readsAllInputs reports whether a node takes inputs of any name, because it passes all of them
@@ -77,10 +76,12 @@ func readsAllInputs(n map[string]any) bool {
 }
 
 func TestMisspeltInputIsRejected(t *testing.T) {
-	for _, spec := range builtin.Catalogue().Specs() {
+	t.Parallel()
+	c := builtin.Catalogue() // schemas of settings are compiled once
+	for _, spec := range c.Specs() {
 		tried := 0
 		for _, e := range spec.Examples {
-			doc := normalOf(t, e)
+			doc := normalOf(t, e, c)
 			nodesOf(doc, func(n map[string]any) {
 				if n["type"] != spec.Name {
 					return
@@ -91,12 +92,12 @@ func TestMisspeltInputIsRejected(t *testing.T) {
 					n["in"] = in
 				}
 				in["zzz"] = 1
-				codes := problemsOf(t, doc)
+				problems := problemsOf(t, doc, c)
 				delete(in, "zzz")
-				if slices.Contains(codes, flow.CodeUnreadInput) || slices.Contains(codes, flow.CodeUnknownPort) {
+				if slices.ContainsFunc(problems, func(p flow.Problem) bool { return p.Code == flow.CodeUnreadInput || p.Code == flow.CodeUnknownPort }) {
 					tried++
 				} else if !readsAllInputs(n) {
-					t.Errorf("%s, example %q: an input zzz is accepted (%v)", spec.Name, e.Name, codes)
+					t.Errorf("%s, example %q: an input zzz is accepted (%v)", spec.Name, e.Name, problems)
 				}
 			})
 		}
@@ -106,28 +107,44 @@ func TestMisspeltInputIsRejected(t *testing.T) {
 	}
 }
 
+// TestMisspeltSettingIsRejected misspells every setting of a node at once: each must be
+// reported by its name.
 func TestMisspeltSettingIsRejected(t *testing.T) {
-	for _, spec := range builtin.Catalogue().Specs() {
+	t.Parallel()
+	c := builtin.Catalogue()
+	for _, spec := range c.Specs() {
 		closed(t, spec.Name, spec.Settings)
 		for _, e := range spec.Examples {
-			doc := normalOf(t, e)
+			doc := normalOf(t, e, c)
 			nodesOf(doc, func(n map[string]any) {
-				with, _ := n["with"].(map[string]any)
-				if n["type"] != spec.Name {
-					return
-				}
-				if with == nil {
-					with = map[string]any{}
-					n["with"] = with
-				}
-				for _, name := range append([]string{"zzz"}, settingsOf(spec)...) {
-					if with[name+"z"] = true; !slices.Contains(problemsOf(t, doc), flow.CodeUnknownSetting) {
-						t.Errorf("%s, example %q: a setting %sz is accepted", spec.Name, e.Name, name)
-					}
-					delete(with, name+"z")
+				if n["type"] == spec.Name {
+					misspellSettings(t, spec, e.Name, n, func() []flow.Problem { return problemsOf(t, doc, c) })
 				}
 			})
 		}
+	}
+}
+
+// misspellSettings misspells all settings of a node of an example.
+func misspellSettings(t *testing.T, spec *flow.TypeSpec, example string, n map[string]any, problemsOf func() []flow.Problem) {
+	t.Helper()
+	with, _ := n["with"].(map[string]any)
+	if with == nil {
+		with = map[string]any{}
+		n["with"] = with
+	}
+	names := append([]string{"zzz"}, settingsOf(spec)...)
+	for _, name := range names {
+		with[name+"z"] = true
+	}
+	problems := problemsOf()
+	for _, name := range names {
+		if !slices.ContainsFunc(problems, func(p flow.Problem) bool {
+			return p.Code == flow.CodeUnknownSetting && strings.Contains(p.Message, "has no setting "+name+"z")
+		}) {
+			t.Errorf("%s, example %q: a setting %sz is accepted", spec.Name, example, name)
+		}
+		delete(with, name+"z")
 	}
 }
 

@@ -208,6 +208,15 @@ func TestRoundParsesNothingAgainAndTakesThreeCommits(t *testing.T) {
 	}
 }
 
+// chainOf is n nodes, each after the one before; the first is after a0.
+func chainOf(n int, node string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, ", a%d: {%s, after: a%d}", i+1, node, i)
+	}
+	return b.String()
+}
+
 // TestShortRunTakesTwoCommitsOrOne counts what a run does that completes without waiting: with
 // a node whose start must be durable before it runs, and without one.
 func TestShortRunTakesTwoCommitsOrOne(t *testing.T) {
@@ -221,6 +230,9 @@ func TestShortRunTakesTwoCommitsOrOne(t *testing.T) {
 		{"transforms, one of which writes the state", `a: {type: transform, with: {expr: "1 + 1"}}, b: {type: transform, after: a, with: {state: {n: "3 + 4"}}}, ` +
 			`c: {type: transform, after: b, with: {expr: "state.n + 1"}}`, 1, 900},
 		{"a model call between", "a: {type: pure}, b: {type: llmRequest, after: a, in: {message: hello}}, c: {type: pure, after: b}", 2, 1400},
+		// The start of a node joins the commit that completes the node before it.
+		{"ten nodes that may have effects", "a0: {type: spawn}" + chainOf(9, "type: spawn"), 11, 1400},
+		{"three model calls", "a0: {type: llmRequest, in: {message: hello}}" + chainOf(2, "type: llmRequest, in: {message: again}"), 4, 2600},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "weir.db")
@@ -228,7 +240,9 @@ func TestShortRunTakesTwoCommitsOrOne(t *testing.T) {
 				Providers: map[string]weir.Provider{"echo": &weirkit.RepeatingModel{}},
 				Types: []weir.Type{weir.Func("pure", func(weir.Ctx, struct{}) (struct{}, error) {
 					return struct{}{}, nil
-				}).Inline().Pure()},
+				}).Inline().Pure(), weir.Func("spawn", func(weir.Ctx, struct{}) (struct{}, error) {
+					return struct{}{}, nil
+				})},
 			})
 			f := weirkit.Parse(t, w, "weir: 1\nname: short\ncontext: {model: echo/m}\nnodes: {"+c.nodes+"}\n")
 			run := func(n int) {

@@ -120,6 +120,9 @@ func (s *Store) secureDelete(ctx context.Context, op string, fn func(ctx context
 	if err == nil {
 		err = s.endTx(fn(context.WithoutCancel(ctx)))
 	}
+	if err == nil {
+		err = s.syncLog() // what is deleted must not come back
+	}
 	s.runs = runCache{}
 	return s.wrap(op, errors.Join(err, s.pragmas(context.WithoutCancel(ctx), "foreign_keys = ON", "secure_delete = OFF")))
 }

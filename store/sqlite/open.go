@@ -72,7 +72,7 @@ func openFile(ctx context.Context, path string, opts Options, migrations fs.FS) 
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, now: opts.Clock}
+	s := &Store{path: path, now: opts.Clock, sync: opts.Sync}
 	if err := s.connect(ctx, opts); err != nil {
 		return nil, errors.Join(err, s.closeConnections())
 	}
@@ -210,7 +210,7 @@ func (s *Store) connect(ctx context.Context, opts Options) error {
 		"busy_timeout(" + strconv.FormatInt(busy.Milliseconds(), 10) + ")",
 		"foreign_keys(1)",
 	}
-	write := append([]string{"journal_mode(WAL)", "synchronous(FULL)"}, shared...)
+	write := append([]string{"journal_mode(WAL)", opts.Sync.pragma()}, shared...)
 	if opts.maxPages > 0 {
 		write = append(write, "max_page_count("+strconv.Itoa(opts.maxPages)+")")
 	}

@@ -31,6 +31,9 @@ type Options struct {
 	BusyTimeout time.Duration
 	// Readers is the number of concurrent reads; 0 is 4.
 	Readers int
+	// Sync says when commits reach the disk; the zero value is SyncFull. It is that of this
+	// process: others that use the file have their own.
+	Sync Sync
 
 	// Untrusted opens a database also where another program has put triggers or views
 	// into it, or changed Weir's: to verify it, and for nothing else.
@@ -52,6 +55,7 @@ type Options struct {
 type Store struct {
 	path   string
 	now    func() time.Time // nil is time.Now
+	sync   Sync
 	reader *readerPool
 	closed atomic.Bool
 	// compactionDeferred: a deletion of this process has left its traces to a later Compact.
