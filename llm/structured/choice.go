@@ -20,7 +20,7 @@ var ErrNone = errors.New("it names none of them")
 // the name alone, ignoring case, quotes and punctuation. A name inside a sentence does not count, because the
 // sentence may negate it. An answer that says that none applies gives ErrNone; every other error is for the model.
 func Choice(text, member string, names []string) (string, error) {
-	text = bare(text)
+	text = answerOf(text)
 	if text == "" {
 		return "", errors.New("it is empty")
 	}
@@ -96,12 +96,13 @@ var label = sync.OnceValue(func() *regexp.Regexp { //nolint:gochecknoglobals // 
 // named returns the name that a text consists of.
 func named(text, member string, names []string) (string, error) {
 	text = unfenced(bare(text))
-	for _, as := range []string{text, label().ReplaceAllString(trimmed(text), ""), strings.TrimLeft(strings.TrimPrefix(text, member), ":= ")} {
+	unlabelled := label().ReplaceAllString(trimmed(text), "")
+	for _, as := range []string{text, unlabelled, strings.TrimLeft(strings.TrimPrefix(text, member), ":= "), unnumbered(unlabelled, names), unboxed(unlabelled)} {
 		if name, ok := match(as, names); ok {
 			return name, nil
 		}
 	}
-	switch fold(trimmed(label().ReplaceAllString(trimmed(text), ""))) {
+	switch fold(trimmed(unlabelled)) {
 	case "none", "null", "none of these", "none of them", "none of the above", "none of the categories", "no category", "n/a":
 		return "", ErrNone
 	}
@@ -109,6 +110,27 @@ func named(text, member string, names []string) (string, error) {
 		return "", errors.New("it is empty")
 	}
 	return "", fmt.Errorf("%q is none of: %s", quoteShort(text), strings.Join(names, ", "))
+}
+
+// unnumbered is a text without the number of a list item before it. Where names begin with digits, a number may be one.
+func unnumbered(text string, names []string) string {
+	if slices.ContainsFunc(names, func(n string) bool { return n != "" && n[0] >= '0' && n[0] <= '9' }) {
+		return text
+	}
+	rest := strings.TrimLeft(text, "0123456789")
+	if rest == text || rest == "" || !strings.ContainsRune(".):", rune(rest[0])) {
+		return text
+	}
+	return strings.TrimSpace(rest[1:])
+}
+
+// unboxed is the text in the LaTeX box in which models put an answer.
+func unboxed(text string) string {
+	_, boxed, _ := strings.Cut(text, `\boxed{`)
+	if inner, _, ok := strings.Cut(boxed, "}"); ok && strings.HasPrefix(text, `\boxed{`) {
+		return strings.TrimSuffix(strings.TrimPrefix(inner, `\text{`), "}")
+	}
+	return text
 }
 
 // match returns the name that equals a text, ignoring case, quotes and punctuation.

@@ -33,7 +33,7 @@ func Compile(of map[string]any) (*Form, error) {
 // optional members that are null. If two different values match, or a broken object stands beside one that matches,
 // the answer is refused. The error is for the model.
 func (f *Form) Read(text string) (string, error) {
-	text = bare(text)
+	text = answerOf(text)
 	if text == "" {
 		return "", errors.New("it is empty")
 	}

@@ -177,8 +177,10 @@ func closing(text string) int {
 	return -1
 }
 
-// lenient returns a text without commas before closing brackets, and with escaped line ends and tabs inside strings.
+// lenient returns a text without comments and commas before closing brackets, and with escaped line ends and tabs inside
+// strings.
 func lenient(text string) string {
+	text = withoutComments(text)
 	var b strings.Builder
 	quoted := false
 	for i := 0; i < len(text); i++ {
@@ -200,6 +202,39 @@ func lenient(text string) string {
 			}
 		}
 		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// withoutComments returns a text without the comments of JavaScript outside of strings.
+func withoutComments(text string) string {
+	var b strings.Builder
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		end := ""
+		switch {
+		case quoted && c == '\\' && i+1 < len(text):
+			b.WriteByte(c)
+			i++
+			c = text[i]
+		case c == '"':
+			quoted = !quoted
+		case !quoted && strings.HasPrefix(text[i:], "//"):
+			end = "\n"
+		case !quoted && strings.HasPrefix(text[i:], "/*"):
+			end = "*/"
+		}
+		if end == "" {
+			b.WriteByte(c)
+			continue
+		}
+		_, after, ok := strings.Cut(text[i+2:], end)
+		if !ok {
+			break
+		}
+		b.WriteByte('\n')
+		i = len(text) - len(after) - 1
 	}
 	return b.String()
 }
@@ -266,9 +301,32 @@ func bare(text string) string {
 	})
 }
 
+// answerOf is bare, and takes the final message of a text that begins with the channels in which gpt-oss writes:
+// "<|channel|>analysis<|message|>...<|end|><|start|>assistant<|channel|>final<|message|>...". Servers that do not know the
+// format pass the marks on. A text without a final message stays as it is.
+func answerOf(text string) string {
+	text = bare(text)
+	if !strings.HasPrefix(text, "<|channel|>") && !strings.HasPrefix(text, "<|start|>") {
+		return text
+	}
+	i := strings.LastIndex(text, "<|channel|>final")
+	if i < 0 {
+		return text
+	}
+	_, message, ok := strings.Cut(text[i:], "<|message|>")
+	if !ok {
+		return text
+	}
+	message = bare(message)
+	for _, end := range []string{"<|return|>", "<|end|>"} {
+		message = bare(strings.TrimSuffix(message, end))
+	}
+	return message
+}
+
 // Plain returns an answer without leading reasoning, "" if the reasoning has no end.
 func Plain(text string) string {
-	text = bare(text)
+	text = answerOf(text)
 	for {
 		t, n := tagAt(text)
 		if n == 0 {
@@ -293,4 +351,4 @@ func Plain(text string) string {
 }
 
 // Values returns the JSON objects and lists in an answer, outside of reasoning. Numbers are json.Number.
-func Values(text string) []any { return scan(bare(text)).values }
+func Values(text string) []any { return scan(answerOf(text)).values }
