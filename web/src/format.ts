@@ -18,8 +18,11 @@ export function cost(micros: number): string {
   return d < 0.01 ? `$${d.toFixed(5).replace(/0+$/, '')}` : d < 1 ? `$${d.toFixed(3)}` : `$${d.toFixed(2)}`
 }
 
+const whole = new Intl.NumberFormat('en')
+
 export function count(n: number): string {
-  if (n < 10000) return n.toLocaleString('en')
+  if (n < 1000) return String(n)
+  if (n < 10000) return whole.format(n)
   if (n < 1e6) return `${(n / 1000).toFixed(n < 100000 ? 1 : 0)}k`
   return `${(n / 1e6).toFixed(1)}M`
 }

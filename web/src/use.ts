@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from 'react'
+import { startTransition, useCallback, useEffect, useRef, useState } from 'react'
 import { ApiError } from './api/client'
 
 export interface Loaded<T> {
@@ -32,7 +32,7 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: unkn
       }
       try {
         const data = await latest.current(stop.signal)
-        if (!stop.signal.aborted) setState({ data, loading: false })
+        if (!stop.signal.aborted) startTransition(() => setState({ data, loading: false })) // drawn in slices, so that input is answered meanwhile
       } catch (e) {
         if (stop.signal.aborted) return
         const error = e instanceof ApiError ? e : new ApiError(0, { detail: String(e), code: 'failed' })

@@ -78,10 +78,17 @@ nodes:
   note: {type: remember, with: {text: "{{ run.inputs.message }}", key: ship}}
 outputs: {id: "{{ note.id }}"}
 `,
+    'seen.yaml': `weir: 1
+name: seen
+description: Looks at a picture.
+inputs: {picture: {type: object, required: true}}
+nodes: {kind: {type: transform, with: {expr: run.inputs.picture.mime}}}
+outputs: {kind: "{{ kind.value }}"}
+`,
     'large.yaml': large(2000),
   }
   for (const [name, text] of Object.entries(files)) writeFileSync(`${dir}/${name}`, text)
-  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'large'].map((x) => `${dir}/${x}.yaml`)
+  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'seen', 'large'].map((x) => `${dir}/${x}.yaml`)
 }
 
 /** A flow of n nodes in a lattice of 50 columns. */
@@ -98,4 +105,16 @@ function large(n) {
 export function writeConfig(dir, url) {
   mkdirSync(`${dir}/.weir`, { recursive: true })
   writeFileSync(`${dir}/.weir/config.yaml`, `providers:\n  local: {baseURL: "${url}"}\nmodels:\n  - {name: local/harbour-1, window: 32000, price: {input: 2.5, cached: 0.5, output: 10}}\ntools: {memory: true}\n`)
+}
+
+/** Flows of what is large: a long conversation, a value of three times a text, and many iterations. */
+export function writeBigFlows(dir) {
+  mkdirSync(dir, { recursive: true })
+  const files = {
+    talked: '{weir: 1, name: talked, inputs: {messages: {type: list, required: true}}, nodes: {put: {type: injectMessages, in: {messages: "{{ run.inputs.messages }}"}}}}',
+    huge: '{weir: 1, name: huge, inputs: {text: {type: text, required: true}}, nodes: {triple: {type: action, in: {text: "{{ run.inputs.text }}"}, with: {language: starlark, code: "context.update({\\"big\\": inputs[\\"text\\"] * 3})"}}}}',
+    many: '{weir: 1, name: many, inputs: {items: {type: list, required: true}}, nodes: {each: {type: forEach, in: {items: "{{ run.inputs.items }}"}, with: {concurrency: 50, body: {nodes: {one: {type: transform, in: {n: "{{ inputs.item }}"}, with: {expr: "inputs.n + 1.0"}}, two: {type: transform, in: {n: "{{ one.value }}"}, with: {expr: "inputs.n"}}}, outputs: {result: "{{ two.value }}"}}}}}}',
+  }
+  for (const [name, text] of Object.entries(files)) writeFileSync(`${dir}/${name}.yaml`, text)
+  return Object.keys(files).map((x) => `${dir}/${x}.yaml`)
 }

@@ -1,8 +1,8 @@
 import { ActionIcon, Button } from '@mantine/core'
 import { useMediaQuery } from '@mantine/hooks'
-import { lazy, Suspense, useEffect, useMemo, useState, type ReactNode } from 'react'
+import { lazy, memo, useCallback, Suspense, useDeferredValue, useEffect, useMemo, useState, type ReactNode } from 'react'
 import { api, take } from '../api/client'
-import { clock } from '../format'
+import { clock as timeText } from '../format'
 import { Failure, Loading, Tabs } from '../parts/common'
 import { Icon } from '../parts/icons'
 import { Values } from '../parts/Value'
@@ -26,14 +26,17 @@ export default function RunPage({ id }: { id: string }) {
   const at = Number(query.get('at') ?? 0)
   const run = useRun(id, at)
   const data = run.data
-  const now = useNow(!!data && !ended(data.status) && !at)
+  const clock = useNow(!!data && !ended(data.status) && !at)
+  const now = at && data ? data.at : clock
   const narrow = useMediaQuery('(max-width: 900px)', window.innerWidth <= 900, { getInitialValueInEffect: false })
+  const view = query.get('view') ?? (narrow ? 'overview' : 'timeline')
+  const shown = useDeferredValue(view) // a large graph is mounted in slices
+  const [inRun, node] = [query.get('in') ?? id, query.get('node') ?? '']
+  const chosen = useMemo(() => ({ run: inRun, path: node }), [inRun, node])
+  const choose = useCallback((inRun: string, path: string) => set({ node: path, in: inRun === id ? '' : inRun, attempt: '' }), [set, id])
   if (!data && run.error) return <Failure error={run.error} retry={run.reload} />
   if (!data) return <Loading />
-  const view = query.get('view') ?? (narrow ? 'overview' : 'timeline')
-  const chosen = { run: query.get('in') ?? data.run, path: query.get('node') ?? '' }
-  const choose = (inRun: string, path: string) => set({ node: path, in: inRun === data.run ? '' : inRun, tab: query.get('tab'), attempt: '' })
-  const wide = !narrow && view === 'compare'
+  const wide = !narrow && shown === 'compare'
   return (
     <>
       <RunHead data={data} now={now} at={at} connection={run.connection} />
@@ -46,7 +49,7 @@ export default function RunPage({ id }: { id: string }) {
         {(view === 'timeline' || view === 'split') && <input className="select search wide" type="search" placeholder={t.run.find} aria-label={t.run.find} value={query.get('find') ?? ''} onChange={(e) => set({ find: e.currentTarget.value })} />}
       </div>
       <div className="split" data-panel={wide ? 'none' : chosen.path ? 'node' : 'rest'}>
-        <View view={view} data={data} now={now} at={at} chosen={chosen} choose={choose} />
+        <View view={shown} data={data} now={now} at={at} chosen={chosen} choose={choose} />
         {query.get('fork') && <ForkForm data={data} node={query.get('fork')!} close={() => set({ fork: '' })} />}
         {!wide && <SidePanel data={data} now={now} at={at} chosen={chosen} live={run.live} follow={run.reload} />}
       </div>
@@ -64,7 +67,7 @@ interface ViewProps {
   choose: (run: string, path: string) => void
 }
 
-function View({ view, data, now, at, chosen, choose }: ViewProps) {
+const View = memo(function View({ view, data, now, at, chosen, choose }: ViewProps) {
   const [query] = useQuery()
   const graph = () => <Graph run={data.run} nodes={data.nodes ?? []} chosen={chosen.run === data.run ? chosen.path : ''} choose={(p) => choose(data.run, p)} />
   const timeline = () => <TimelineView data={data} now={now} find={query.get('find') ?? ''} chosen={chosen} choose={choose} />
@@ -73,11 +76,11 @@ function View({ view, data, now, at, chosen, choose }: ViewProps) {
     split: () => <div className="stack"><div className="column">{timeline()}</div><div className="column">{graph()}</div></div>,
     overview: () => <RunPanel data={data} now={now} at={at} />,
     messages: () => <Messages run={data.run} at={at} event={data.event} contexts={data.contexts ?? []} />,
-    compare: () => <Compare run={data.run} suggestion={data.fork?.from ?? ''} />,
+    compare: () => <Compare run={data.run} flow={data.flow} suggestion={data.fork?.from ?? ''} />,
     state: () => <div className="body pad"><Values list={data.state ?? []} none={t.state.none} /></div>,
   }
   return <div className="column"><Suspense fallback={<Loading />}>{(views[view] ?? timeline)()}</Suspense></div>
-}
+})
 
 function tabsOf(data: Timeline, narrow: boolean | undefined) {
   const messages = (data.contexts ?? []).reduce((n, c) => n + c.messages, 0)
@@ -127,7 +130,7 @@ function Scrubber({ data, at }: { data: Timeline; at: number }) {
       <input className="scrub" type="range" min={1} max={Math.max(data.events, 1)} value={value} aria-label={t.run.scrub} onChange={(e) => setValue(Number(e.currentTarget.value))} />
       <ActionIcon size={24} aria-label={t.run.stepOn} disabled={value >= data.events} onClick={() => step(1)}><Icon name="right" size={14} /></ActionIcon>
       <span className="small dim right" style={{ minWidth: 120 }}>{t.run.event} {value} {t.run.of} {data.events}</span>
-      <span className="small dim wide">{clock(data.at)}</span>
+      <span className="small dim wide">{timeText(data.at)}</span>
     </div>
   )
 }

@@ -45,7 +45,8 @@ export function Value({ value, source, index }: { value: Shown; source?: Source;
     <div className="value">
       <header>
         <b className="cut">{value.name}</b>
-        <span className="dim">{value.deleted ? 'deleted' : bytes(value.size)}</span>
+        <span className="dim">{value.deleted ? t.node.deleted : bytes(value.size)}</span>
+        {value.template && <span className="chip" title={t.node.templateHint}>{t.node.template}</span>}
         <span className="grow" />
         {source && value.size > 16384 && (
           <Tooltip label={t.state.download}>

@@ -116,11 +116,17 @@ function useStable(next: Node<Box>[]): Node<Box>[] {
   )
 }
 
+const shallow = (a: number[], b: number[]) => a[0] === b[0] && a[1] === b[1]
+
 /** The buttons of the drawing. It is fitted by the size of the layout: a large one has no elements to measure. */
 function Fit({ width, height }: { width: number; height: number }) {
-  const { fitBounds, zoomIn, zoomOut } = useReactFlow()
+  const { setViewport, zoomIn, zoomOut } = useReactFlow()
   const ready = useStore((s) => s.width > 0 && s.panZoom !== null)
-  const fit = () => void fitBounds({ x: 0, y: 0, width, height }, { padding: 0.1 })
+  const [boxWidth, boxHeight] = useStore((s) => [s.width, s.height], shallow)
+  const fit = () => {
+    const zoom = Math.max(0.02, Math.min(1, boxWidth / (width + 64), boxHeight / (height + 64)))
+    void setViewport({ x: (boxWidth - width * zoom) / 2, y: (boxHeight - height * zoom) / 2, zoom })
+  }
   useEffect(() => {
     if (ready) fit()
   }, [ready, width, height])
@@ -160,8 +166,8 @@ const BoxView = memo(function BoxView({ data }: NodeProps<Node<Box>>) {
   return (
     <div className="gnode" data-s={data.status} data-body={data.body} data-folded={data.folded > 0} data-chosen={data.chosen} data-c={data.category} title={`${data.label}${data.status ? ': ' + (statusText[data.status] ?? data.status) : ''}`}>
       <Handle type="target" position={Position.Top} isConnectable={false} />
-      <b className="cut">{data.label}{data.times > 1 && <span className="times"> ×{data.times}</span>}</b>
-      <span className="cut">{data.type}</span>
+      <b className="cut">{data.label}</b>
+      <span className="cut">{data.type}{data.times > 1 && ` ×${data.times}`}</span>
       {data.toggle && (data.body || data.folded > 0) && (
         <button className="fold nodrag nopan" type="button" aria-expanded={data.body} aria-label={data.body ? `${t.run.fold} ${data.label} −` : `${t.run.unfold} ${data.label} +${data.folded}`} onClick={(e) => { e.stopPropagation(); data.toggle!(data.path) }}>{data.body ? '−' : `+${data.folded}`}</button>
       )}
@@ -216,7 +222,7 @@ interface State {
 
 /** The path of a node in the drawing: without the numbers of iterations. */
 function drawingPath(path: string): string {
-  return path.replace(/#\d+\//g, '/')
+  return path.includes('#') ? path.replace(/#\d+\//g, '/') : path
 }
 
 /** The state of each box: in bodies the worst of all iterations. */

@@ -57,6 +57,7 @@ export function TimelineView({ data, now, find, chosen, choose }: Props) {
           ))}
         </div>
       </div>
+      {data.total > (data.nodes ?? []).length && <div className="notice small">{(data.nodes ?? []).length} {t.run.of} {data.total} {t.run.notAll}</div>}
       <Legend nodes={data.nodes ?? []} />
     </>
   )

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from 'react'
+import { startTransition, useCallback, useEffect, useRef, useState } from 'react'
 import { api, ApiError, take, type Schemas } from '../api/client'
 import { follow, type Connection, type Item } from '../api/stream'
 
@@ -55,7 +55,8 @@ export function useRun(id: string, at: number): RunState {
         if (stopped) return
         took = performance.now() - began
         setError(undefined)
-        setData((old) => (shown.current = keepUnchanged(old, next)))
+        const merged = (shown.current = keepUnchanged(shown.current, next))
+        startTransition(() => setData(merged)) // drawn in slices, so that input is answered meanwhile
         return next
       } catch (e) {
         if (!stopped) setError(e as ApiError)
@@ -90,7 +91,8 @@ export function useRun(id: string, at: number): RunState {
       if (item.type === 'effect.completed' && buffers.delete(liveKey(item, String(item.key)))) flush()
       const status = statusOf[item.type]
       if (status && !item.above && (item.number ?? 0) > (shown.current?.event ?? 0)) {
-        setData((old) => (shown.current = old && setStatus(old, String(item.node), status)))
+        const changed = (shown.current = shown.current && setStatus(shown.current, String(item.node), status))
+        setData(changed)
       }
       schedule()
     }
