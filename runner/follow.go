@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-run/weir/store"
@@ -12,7 +13,7 @@ import (
 
 // Follow yields the items of a run and its child runs, whichever process executes them, after the item with the
 // cursor ("" for all), until the run or ctx ends. It yields live output while this process executes the run;
-// otherwise it polls for events at the interval Options.Poll.
+// otherwise it reads the journals after each commit that the store reports, and at the interval Options.Poll.
 func (l *Local) Follow(ctx context.Context, run, cursor string) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		r := &reader{ctx: ctx, l: l, yield: yield, at: position{runs: []runPosition{{run: run}}}}
@@ -28,8 +29,32 @@ func (l *Local) Follow(ctx context.Context, run, cursor string) iter.Seq2[Item, 
 			yield(Item{}, fmt.Errorf("run %s: %w", run, err))
 			return
 		}
-		for r.readOnce(run) && !r.at.runs[0].ended && r.pause() {
+		var w journalWatch
+		defer w.stopWatching()
+		for r.readOnce(run) && !r.at.runs[0].ended && r.pause(&w) {
 		}
+	}
+}
+
+// journalWatch watches the journals of a tree of runs.
+type journalWatch struct {
+	runs    atomic.Pointer[map[string]bool] // those of the tree; the watcher reads them on another goroutine
+	changed <-chan struct{}
+	stop    func() // nil before the first pause
+}
+
+// setRuns sets the runs to watch.
+func (w *journalWatch) setRuns(list []runPosition) {
+	runs := make(map[string]bool, len(list))
+	for i := range list {
+		runs[list[i].run] = true
+	}
+	w.runs.Store(&runs)
+}
+
+func (w *journalWatch) stopWatching() {
+	if w.stop != nil {
+		w.stop()
 	}
 }
 
@@ -42,10 +67,16 @@ func (r *reader) readOnce(run string) bool {
 }
 
 // pause waits until the journals are read again.
-func (r *reader) pause() bool {
+func (r *reader) pause(w *journalWatch) bool {
+	w.setRuns(r.at.runs)
+	if w.stop == nil {
+		w.changed, w.stop = r.l.watch(store.TopicCommit, func(run string) bool { return (*w.runs.Load())[run] })
+	}
 	t := time.NewTimer(r.l.o.Poll)
 	defer t.Stop()
 	select {
+	case <-w.changed:
+		return true
 	case <-t.C:
 		return true
 	case <-r.ctx.Done():

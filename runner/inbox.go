@@ -35,10 +35,14 @@ func (l *Local) readInbox() {
 	r := inboxReader{l: l, inFlight: make(map[int64]bool), completed: make(chan []int64)}
 	t := time.NewTicker(l.o.Poll)
 	defer t.Stop()
+	changed, stop := l.watch(store.TopicInbox, func(run string) bool { return l.Held(run) != nil })
+	defer stop()
 	for {
 		select {
 		case <-l.ctx.Done():
 			return
+		case <-changed:
+			r.read()
 		case ids := <-r.completed:
 			for _, id := range ids {
 				delete(r.inFlight, id)
@@ -47,6 +51,14 @@ func (l *Local) readInbox() {
 			r.read()
 		}
 	}
+}
+
+// watch is store.Watcher.Watch, whose channel never receives a value if the store reports no changes.
+func (l *Local) watch(topic store.Topic, matches func(id string) bool) (changed <-chan struct{}, stop func()) {
+	if w := l.o.Store.Capabilities().Watch; w != nil {
+		return w.Watch(topic, matches)
+	}
+	return nil, func() {}
 }
 
 // read delivers the messages in the inboxes. Messages to one run are delivered together, so that one commit applies

@@ -28,6 +28,8 @@ type Capabilities struct {
 	Access      AccessStore
 	Documents   DocumentStore
 	UserState   UserStateStore
+	// Watch reports changes by other processes. nil: callers poll.
+	Watch Watcher
 	// Trajectories are tables for trajectories. They live as long as the store.
 	Trajectories tables.Tables
 	// CountTokens has the store record how many tokens the messages of sessions have:

@@ -118,8 +118,18 @@ func (g *group) try(ctx context.Context) error {
 	}
 	if err == nil {
 		g.s.remember(states)
+		g.report()
 	}
 	return err
+}
+
+// report reports the runs that have new commits.
+func (g *group) report() {
+	for i := range g.appends {
+		if g.refused[i] == nil {
+			g.s.notices.report(store.TopicCommit, g.appends[i].Commit.Run)
+		}
+	}
 }
 
 // lock locks the sessions and the runs of the group, in the order of all transactions, and

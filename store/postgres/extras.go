@@ -65,6 +65,9 @@ func (s *Store) Post(ctx context.Context, p store.Post) error {
 	}
 	n, err := s.exec(ctx, "post to run "+p.Run, `INSERT INTO inbox (run, kind, name, value, sender, at) SELECT num, $2, $3, $4, $5, $6 FROM run WHERE id = $1`,
 		text(p.Run), text(p.Kind), text(p.Name), value, text(p.By), p.At.UnixMilli())
+	if err == nil && n > 0 {
+		s.notices.report(store.TopicInbox, p.Run)
+	}
 	return requireRow("post: run "+p.Run, n, err)
 }
 

@@ -56,6 +56,7 @@ type Store struct {
 	closed   atomic.Bool
 	tokens   atomic.Pointer[func(convo.Message) int] // counts tokens; nil if nobody counts
 	contexts idBlock
+	notices  *notifier
 
 	mu   sync.Mutex // guards the following field
 	runs map[string]*runState
@@ -79,7 +80,9 @@ func open(ctx context.Context, url string, o Options, existing bool) (*Store, er
 		return nil, fmt.Errorf("open %s: %w", store.RedactURL(url), err)
 	}
 	s := &Store{pool: pool, opts: o, name: store.RedactURL(url), runs: map[string]*runState{}}
+	s.notices = newNotifier(s, config.ConnConfig)
 	if err = s.prepare(ctx, config.ConnConfig, existing); err != nil {
+		s.notices.close()
 		pool.Close()
 		return nil, fmt.Errorf("open %s: %w", s.name, err)
 	}
@@ -179,6 +182,7 @@ func poolConfig(url string, o *Options) (*pgxpool.Config, error) {
 // Close closes the connections. Later calls fail with store.ErrClosed.
 func (s *Store) Close() error {
 	if !s.closed.Swap(true) {
+		s.notices.close()
 		s.pool.Close()
 	}
 	return nil
