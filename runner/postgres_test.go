@@ -37,19 +37,22 @@ func TestProcessesOnPostgreSQLAreWoken(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	sent, received := 0, map[string]bool{}
+	sendEvents := func() {
+		for _, name := range []string{"one", "two"} {
+			if err := from.Post(t.Context(), store.Post{Run: "r", Kind: "event", Name: name, Value: name, At: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	started, received := 0, map[string]bool{}
 	for item, err := range following.Follow(ctx, "r", "") {
 		if err != nil {
-			t.Fatalf("%v, after %d events were sent and %v arrived", err, sent, received)
+			t.Fatalf("%v, after %d nodes had started and %v had received an event", err, started, received)
 		}
 		switch e := item.Event.(type) {
 		case *engine.NodeStarted:
-			if sent++; sent == 2 { // both nodes wait, or will
-				for _, name := range []string{"one", "two"} {
-					if err := from.Post(t.Context(), store.Post{Run: "r", Kind: "event", Name: name, Value: name, At: time.Now()}); err != nil {
-						t.Fatal(err)
-					}
-				}
+			if started++; started == 2 { // both nodes wait, or will
+				sendEvents()
 			}
 		case *engine.NodeCompleted:
 			received[e.Path] = true
