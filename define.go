@@ -9,16 +9,16 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// Definition is a flow written in Go, in the authoring form of a file: the same
-// keys, the same templates, validated by the same rules.
+// Definition is a flow written in Go. It has the keys and templates of a flow file and is
+// validated by the same rules.
 type Definition struct {
 	Name        string         `json:"name"`
 	Description string         `json:"description,omitempty"`
 	Context     map[string]any `json:"context,omitempty"`
 	Session     map[string]any `json:"session,omitempty"`
-	// Budget bounds what a run may spend on models, as flow.Spend does.
+	// Budget limits what a run may spend on models, as flow.Spend does.
 	Budget map[string]any `json:"budget,omitempty"`
-	// Timeout limits the time of a run, waits included: "10m", or seconds.
+	// Timeout limits the time of a run, including the time it waits: "10m", or seconds.
 	Timeout any `json:"timeout,omitempty"`
 	// Uses pins flows that nodes name to fingerprints.
 	Uses    map[string]string   `json:"uses,omitempty"`
@@ -42,9 +42,9 @@ type NodeSpec struct {
 	OnError   any            `json:"onError,omitempty"`
 	Cache     any            `json:"cache,omitempty"`
 	Isolation string         `json:"isolation,omitempty"`
-	// Budget bounds what the node, and what is inside it, may spend on models.
+	// Budget limits what the node and the nodes in its body may spend on models.
 	Budget map[string]any `json:"budget,omitempty"`
-	// InterruptBefore and InterruptAfter pause the run around the node.
+	// InterruptBefore and InterruptAfter pause the run before or after the node.
 	InterruptBefore bool   `json:"interruptBefore,omitempty"`
 	InterruptAfter  bool   `json:"interruptAfter,omitempty"`
 	Description     string `json:"description,omitempty"`
@@ -70,11 +70,11 @@ func (w *Weir) Define(d Definition) (*Flow, error) {
 	return flow.Source{Flows: used.flows}.Parse(d.Name, b, w.catalogue)
 }
 
-// flowNamer gives the flows that settings hold as values a name each.
+// flowNamer names the flows that settings contain as values.
 type flowNamer struct{ flows map[string]*Flow }
 
-// nameOf is the flow's own name, numbered where another flow has it, or where it
-// would mean the flow around it.
+// nameOf returns the name of the flow. A number is added if another flow has the name, or if it
+// is the name of the enclosing flow.
 func (n flowNamer) nameOf(f *Flow) string {
 	name := f.Name
 	for i := 2; name == flow.Self || n.flows[name] != nil && n.flows[name].Fingerprint() != f.Fingerprint(); i++ {
@@ -84,7 +84,7 @@ func (n flowNamer) nameOf(f *Flow) string {
 	return name
 }
 
-// nameNodes is a copy with names for flows, those in bodies too.
+// nameNodes returns a copy of nodes in which names replace flows, also in bodies.
 func (n flowNamer) nameNodes(specs map[string]NodeSpec) map[string]NodeSpec {
 	out := make(map[string]NodeSpec, len(specs))
 	for _, id := range slices.Sorted(maps.Keys(specs)) {
@@ -97,7 +97,7 @@ func (n flowNamer) nameNodes(specs map[string]NodeSpec) map[string]NodeSpec {
 	return out
 }
 
-// nameValue is a copy of a setting with names for flows.
+// nameValue returns a copy of a setting in which names replace flows.
 func (n flowNamer) nameValue(v any) any {
 	switch v := v.(type) {
 	case *Flow:

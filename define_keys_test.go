@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// jsonKeys are the keys that a struct is written with.
+// jsonKeys returns the keys that a struct is written with.
 func jsonKeys(v any) []string {
 	var keys []string
 	t := reflect.TypeOf(v)

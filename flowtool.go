@@ -12,23 +12,23 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// FlowTool is a flow that models may call as a tool. A call is a run of its own,
-// with its own history. Its inputs are the arguments, and the model gets its
-// outputs. The run's id follows from the call's key, so that a call that
-// is repeated after a crash continues the run that it started. A flow that a model calls
-// cannot ask a person anything; it is cancelled. A node of type tool runs the flow as a node of
-// type flow does, with isolation: fresh, and the questions are those of the caller.
+// FlowTool is a flow that models may call as a tool. Each call is a run of its own, with its
+// own history. The arguments of the call are the inputs of the run, and the model receives its
+// outputs. The run id is derived from the key of the call, so a call that is repeated after a
+// crash continues the same run. A flow that a model calls cannot ask a person a question; it is
+// cancelled if it does. A node of type tool runs the flow as a node of type flow does, with
+// isolation: fresh, and its questions are questions of the caller.
 type FlowTool struct {
-	// Name is what the model calls; "" is the flow's name.
+	// Name is the name of the tool; "" is the name of the flow.
 	Name string
-	// Description says when to call it; "" is the flow's own.
+	// Description tells the model when to call the tool; "" is the description of the flow.
 	Description string
-	// Flow is the flow, or File the file that it is read from.
+	// Flow is the flow; alternatively, File is the path of its file.
 	Flow *Flow
 	File string
 	// Model replaces the flow's model: "provider/model".
 	Model string
-	// Isolation is "" or "fresh": a tool neither reads nor writes the conversation of its
+	// Isolation is "" or "fresh": the flow neither reads nor writes the conversation of its
 	// caller. Open refuses "fork" and "share".
 	Isolation string
 	// Approve and MaxOutput are those of the Tool.
@@ -61,7 +61,7 @@ func (w *Weir) flowTools(list []FlowTool) ([]*Tool, error) {
 			return nil, err
 		}
 		t.Timeout = -1 // the flow's nodes have their own
-		// A repeated call joins the run that the first began.
+		// A repeated call joins the run that the first call started.
 		t.ReadOnly, t.Origin = true, "flow:"+ft.Flow.Fingerprint()
 		t.Approve, t.MaxOutput, t.Flow = ft.Approve, ft.MaxOutput, ft.Flow.Fingerprint()
 		w.toolFlows[t.Name] = ft
@@ -70,8 +70,8 @@ func (w *Weir) flowTools(list []FlowTool) ([]*Tool, error) {
 	return out, nil
 }
 
-// FlowParameters is the JSON Schema of a flow's inputs, as a model sees it
-// that may call the flow as a tool.
+// FlowParameters returns the JSON Schema of a flow's inputs, as a model that may call the flow
+// as a tool receives it.
 func FlowParameters(f *Flow) map[string]any {
 	properties, required := map[string]any{}, []any{}
 	for _, in := range f.Inputs {
@@ -94,7 +94,7 @@ func FlowParameters(f *Flow) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
 }
 
-// jsonType is the JSON Schema type of a port type, "" for any.
+// jsonType returns the JSON Schema type of a port type, "" for any.
 func jsonType(t flow.PortType) string {
 	switch t {
 	case flow.TypeText:
@@ -152,8 +152,8 @@ func (w *Weir) flowOfTool(ctx context.Context, name string) (*runner.Program, st
 	return p, ft.Model, err
 }
 
-// outputText is the result of a flow for a model: a single text as it
-// is, anything else as JSON.
+// outputText returns the outputs of a flow as text for a model: a single text unchanged,
+// anything else as JSON.
 func outputText(outputs engine.Values) (string, error) {
 	if s, ok := onlyText(outputs); ok {
 		return s, nil

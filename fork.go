@@ -14,35 +14,36 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// ForkOptions say how much of another run's past a fork shares, and what differs from there
-// on. Without From and At, the past is shared up to the first start of a node that has
+// ForkOptions says how much of another run's history a fork shares, and what differs after it.
+// Without From and At, the fork shares the history up to the first start of a node that has
 // changed or reads a changed input.
 type ForkOptions struct {
 	// ID is the id of the fork: forking again with it returns the same fork. "" generates
 	// one.
 	ID string
-	// From is the path of a node, such as "draft" or "refine#2/draft": the past before its
-	// first start is shared.
+	// From is the path of a node, such as "draft" or "refine#2/draft". The fork shares the
+	// history before the node's first start.
 	From string
 	// At is the number of the last shared event; 0 is not set. If the run had failed or
 	// ended at that event, the last event before the failure or end is used.
 	At int64
 	// Inputs are the inputs that differ.
 	Inputs map[string]any
-	// State is written where the past ends; it needs From or At.
+	// State is applied at the fork point; it needs From or At.
 	State map[string]any
-	// Flow is the flow under which the run continues; nil is that of the other run.
+	// Flow is the flow that the fork continues under; nil is the flow of the other run.
 	Flow *Flow
-	// Model replaces the model of the main context from there on: "provider/model".
+	// Model replaces the model of the main context after the fork point: "provider/model".
 	Model string
 	// Breaks pauses the run before these nodes.
 	Breaks []string
-	// By is recorded as the person who forks, Origin as what started the fork; "" is "fork".
+	// By is the person who forks; Origin is what started the fork, "" is "fork". Both are
+	// recorded.
 	By, Origin string
 }
 
-// ForkPlan describes a fork before it runs: the shared past, and for each node whether it is
-// reused or runs again.
+// ForkPlan describes a fork before it runs: the shared history, and for each node whether its
+// results are reused or it runs again.
 type ForkPlan struct {
 	*runner.ForkPlan
 
@@ -50,8 +51,8 @@ type ForkPlan struct {
 	w  *Weir
 }
 
-// Fork creates a run that shares the past of another and executes it. The other run does not
-// change. Fork is PlanFork and Start.
+// Fork creates a run that shares the history of another run up to a point, and executes it. The
+// other run does not change. Fork combines PlanFork and Start.
 func (w *Weir) Fork(ctx context.Context, run string, o ForkOptions) (*Run, *ForkPlan, error) {
 	p, err := w.PlanFork(ctx, run, o)
 	if err != nil {
@@ -61,15 +62,15 @@ func (w *Weir) Fork(ctx context.Context, run string, o ForkOptions) (*Run, *Fork
 	return r, p, err
 }
 
-// Start creates the run and executes it. It writes one row and one commit, whatever the
-// length of the past.
+// Start creates the run and executes it. It writes one row and one commit, whatever the length
+// of the shared history.
 func (p *ForkPlan) Start(ctx context.Context) (*Run, error) {
 	x, err := p.w.local.Fork(ctx, p.ForkPlan)
 	return p.w.handOver(ctx, p.id, x, err)
 }
 
-// PlanFork plans a fork and creates nothing. The error is an *Error with the code fork_point
-// if the run cannot be forked there.
+// PlanFork plans a fork without creating anything. The error is an *Error with the code
+// fork_point if the run cannot be forked there.
 func (w *Weir) PlanFork(ctx context.Context, run string, o ForkOptions) (*ForkPlan, error) {
 	from, err := w.programForReading(ctx, run)
 	if err != nil {
@@ -145,8 +146,7 @@ func checkFork(f *Flow, start *engine.RunStarted, o *ForkOptions) error {
 	return checkBreaks(f, o.Breaks)
 }
 
-// checkBreaks refuses breakpoints at nodes that the flow does not have, inside
-// composites either.
+// checkBreaks refuses breakpoints at nodes that neither the flow nor its composites have.
 func checkBreaks(f *Flow, ids []string) error {
 	for _, id := range ids {
 		if !hasNode(&f.Graph, id) {
@@ -160,8 +160,9 @@ func hasNode(g *flow.Graph, id string) bool {
 	return g.Node(id) != nil || slices.ContainsFunc(g.Nodes, func(n *flow.Node) bool { return n.Body != nil && hasNode(n.Body, id) })
 }
 
-// forkInputs are the inputs of a fork: those of the run, with the changed ones; those that the flow no longer declares are left out. One that
-// was left to its default has the flow's default now.
+// forkInputs returns the inputs of a fork: those of the run with the changed ones. Inputs that
+// the flow no longer declares are dropped. An input that had its default value gets the default
+// of the present flow.
 func forkInputs(from, to *Flow, was engine.Values, given map[string]any) (engine.Values, error) {
 	if from == to && len(given) == 0 {
 		return was, nil
@@ -212,10 +213,10 @@ func (w *Weir) FlowOf(ctx context.Context, run string) (*Flow, error) {
 	return p.Flow, nil
 }
 
-// Rerun starts a run of the same flow, as it was then, with the same inputs, first state,
-// model, targets and user as another run, and shares nothing with it. Fields of s that are
-// set replace those of the other run; Inputs and State replace only the values that they
-// name. Breaks are not taken from the other run, and Origin is "rerun" if it is "".
+// Rerun starts a run with the recorded flow, inputs, initial state, model, targets and user of
+// another run. It shares no history with it. Fields of s that are set replace those of the
+// other run; Inputs and State replace only the values that they name. Breakpoints are not
+// copied, and an empty Origin becomes "rerun".
 func (w *Weir) Rerun(ctx context.Context, run string, s Start) (*Run, error) {
 	p, err := w.programOf(ctx, run)
 	if err != nil {
@@ -233,7 +234,7 @@ func (w *Weir) Rerun(ctx context.Context, run string, s Start) (*Run, error) {
 	return w.handOver(ctx, b.ID, x, err)
 }
 
-// rerunOptions are those of a run that began with start, with what s replaces.
+// rerunOptions returns start with the replacements in s.
 func rerunOptions(f *Flow, start *engine.RunStarted, s Start) (b runner.StartOptions, err error) {
 	b = runner.StartOptions{
 		ID: cmp.Or(s.ID, runner.NewID()), User: cmp.Or(s.User, start.User), Origin: cmp.Or(s.Origin, "rerun"),

@@ -30,8 +30,8 @@ func Func[In, Out any](name string, f func(Ctx, In) (Out, error)) *Function {
 	return FuncWith(name, func(ctx Ctx, in In, _ struct{}) (Out, error) { return f(ctx, in) })
 }
 
-// FuncWith is Func for a type with settings: the fields of Set are what `with:`
-// may hold, under the same naming rules. They are decoded once per node.
+// FuncWith is Func for a type with settings. The fields of Set are the keys of `with:`, named
+// by the same rules. They are decoded once per node.
 func FuncWith[In, Out, Set any](name string, f func(Ctx, In, Set) (Out, error)) *Function {
 	in, out := portsOf[In](), portsOf[Out]()
 	t := &Function{spec: flow.TypeSpec{
@@ -70,40 +70,39 @@ func (t *Function) Spec() *flow.TypeSpec { return &t.spec }
 // Prepare implements Type.
 func (t *Function) Prepare(with map[string]any) (node.Node, error) { return t.make(with) }
 
-// Doc describes the type: one sentence, and Markdown.
+// Doc sets the description of the type: one sentence, and Markdown.
 func (t *Function) Doc(summary, doc string) *Function {
 	t.spec.Summary, t.spec.Doc = summary, doc
 	return t
 }
 
-// Version is part of a run's closure; raise it when the function's behaviour
-// changes. It is 1 by default.
+// Version sets the version of the type, which is among a run's pinned dependencies. Increase it
+// when the behaviour of the function changes. The default is 1.
 func (t *Function) Version(n int) *Function {
 	t.spec.Version = n
 	return t
 }
 
-// Pure promises that the function has no effect and writes no context, and
-// that its outputs depend on settings, inputs and state only. It may then run
-// before its start is durable, and be cached.
+// Pure declares that the function has no effects, writes no context, and has outputs that
+// depend only on settings, inputs and state. The runner may then execute it before its start is
+// durable, and its results can be cached.
 func (t *Function) Pure() *Function {
 	t.spec.Pure = true
 	return t
 }
 
-// Inline promises that the function is quick (microseconds), so that it may
-// run on the run's own goroutine.
+// Inline declares that the function is fast (microseconds). The runner may then call it on the
+// goroutine that drives the run.
 func (t *Function) Inline() *Function {
 	t.spec.Inline = true
 	return t
 }
 
-// WritesContext says that the function changes its context (Ctx.Context); the
-// type gets the ports `context` in and out. ReadsContext is for one that only
-// reads it.
+// WritesContext declares that the function changes its context (Ctx.Context). The type gets the
+// input and output ports `context`. Use ReadsContext for a function that only reads it.
 func (t *Function) WritesContext() *Function { return t.context(flow.ContextWrite) }
 
-// ReadsContext says that the function reads its context.
+// ReadsContext declares that the function reads its context.
 func (t *Function) ReadsContext() *Function { return t.context(flow.ContextRead) }
 
 func (t *Function) context(use flow.ContextUse) *Function {
@@ -141,7 +140,7 @@ type structPort struct {
 	port  flow.Port
 	field int
 	typ   reflect.Type
-	// direct fields take the value as it is, without conversion.
+	// direct fields receive the value without conversion.
 	direct bool
 }
 
@@ -185,7 +184,7 @@ func portsOf[T any]() structPorts {
 	return out
 }
 
-// fieldName is a field's name as a port or setting, and its options.
+// fieldName returns the name of a field as a port or setting, and its options.
 func fieldName(f reflect.StructField) (string, []string) {
 	tag := strings.Split(f.Tag.Get("weir"), ",")
 	if tag[0] != "" {
@@ -256,7 +255,7 @@ func (ps structPorts) readInputs(c *node.Ctx, v reflect.Value) error {
 	return nil
 }
 
-// assign sets what a direct field points at, if x is of its type.
+// assign stores x in a direct field if the types match.
 func assign(field any, x engine.Value) (ok bool) {
 	switch f := field.(type) {
 	case *any:
@@ -275,8 +274,8 @@ func assign(field any, x engine.Value) (ok bool) {
 	return ok
 }
 
-// writeOutputs makes the node's outputs from a struct. A nil pointer, slice, map or
-// interface that is optional is no output.
+// writeOutputs sets the node's outputs from a struct. An optional field that is a nil pointer,
+// slice, map or interface sets no output.
 func (ps structPorts) writeOutputs(c *node.Ctx, v reflect.Value) error {
 	for i := range ps {
 		p := &ps[i]
@@ -300,7 +299,7 @@ func (ps structPorts) writeOutputs(c *node.Ctx, v reflect.Value) error {
 	return nil
 }
 
-// convert turns a value into what into points to, by its JSON.
+// convert decodes the JSON of a value into the target of into.
 func convert(v engine.Value, into any) error {
 	b, err := engine.AppendValue(nil, v)
 	if err != nil {
@@ -309,7 +308,7 @@ func convert(v engine.Value, into any) error {
 	return json.Unmarshal(b, into)
 }
 
-// decode fills a settings struct strictly.
+// decode fills a settings struct and rejects unknown keys.
 func decode(with map[string]any, into any) error {
 	t := reflect.TypeOf(into).Elem()
 	v := reflect.ValueOf(into).Elem()
@@ -326,7 +325,7 @@ func decode(with map[string]any, into any) error {
 	return nil
 }
 
-// settingsOf is the JSON Schema of a settings struct.
+// settingsOf returns the JSON Schema of a settings struct.
 func settingsOf[T any]() map[string]any {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Struct {

@@ -119,7 +119,7 @@ func TestStateIsReadAndWrittenInNodeTransaction(t *testing.T) {
 	}
 }
 
-// requestOnceType is a node that does an effect, waits for a person, and is then entered
+// requestOnceType returns a node that does an effect, waits for a person, and is then entered
 // again from the top.
 func requestOnceType(request func(entry int32) any, done *atomic.Int32, seen chan<- []any) weir.Type {
 	var entries atomic.Int32

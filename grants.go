@@ -12,16 +12,16 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// Keep keeps a flow, and those that it uses, in the store, so that FlowByFingerprint finds
-// them. It executes nothing.
+// Keep stores a flow, with the flows that it uses, so that FlowByFingerprint finds them. It
+// executes nothing.
 func (w *Weir) Keep(ctx context.Context, f *Flow) error {
 	_, err := w.program(ctx, f)
 	return err
 }
 
-// UsesOf lists what the nodes of a flow use outside the run, as far as the file says it, in
-// order; flows that it runs are not looked into. What a value names while a run proceeds is
-// not among them: Options.Grants covers that.
+// UsesOf lists the tools, hosts, secrets and other resources outside the run that the nodes of
+// a flow name in the file, sorted. It does not include the flows that the flow runs, nor
+// resources that a value names during a run; Options.Grants checks those.
 func (w *Weir) UsesOf(f *Flow) []node.Use {
 	n := requirements{providers: map[string]bool{}, secrets: map[string]bool{}}
 	n.addGraph(&f.Graph)

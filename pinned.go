@@ -8,9 +8,9 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// pinDependencies adds to a program's closure the tools that its flow names, or those of it
-// that this process offers, and what the flows name that it uses. Tools that are
-// named by a value that comes as it runs are not known yet, and not pinned.
+// pinDependencies pins the tools that the flow names and this process offers, and those of the
+// flows that it uses. Tools that a value names during the run are not known in advance and are
+// not pinned.
 func (w *Weir) pinDependencies(p *runner.Program) {
 	for _, f := range p.Flow.Dependencies() {
 		names, all := runner.ToolNames(&f.Graph)
@@ -25,8 +25,8 @@ func (w *Weir) pinDependencies(p *runner.Program) {
 	}
 }
 
-// checkBranchTools refuses tools that are named in the branches of races and may change
-// something outside the run: the change stays if another branch wins.
+// checkBranchTools refuses tools in the branches of races if they may change something outside
+// the run: the change would remain if another branch won.
 func (w *Weir) checkBranchTools(f *Flow) error {
 	var problems []flow.Problem
 	for _, used := range f.Dependencies() {

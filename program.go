@@ -10,14 +10,14 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// Load reads a flow file and validates it, with the files of the flows that its
-// nodes run, which must be in the folder of the file, in one of the given folders, or
-// below. The error is a *flow.Invalid with all problems where one is not a valid flow.
+// Load reads and validates a flow file, with the files of the flows that its nodes run. Those
+// files must be in the folder of the file, in one of the given folders, or below. The error is
+// a *flow.Invalid with all problems if a flow is invalid.
 func (w *Weir) Load(path string, folders ...string) (*Flow, error) {
 	return w.checked(flow.Load(path, w.catalogue, folders...))
 }
 
-// checked compares a flow that was read with the tools of this process.
+// checked validates a parsed flow against the tools of this process.
 func (w *Weir) checked(f *Flow, err error) (*Flow, error) {
 	if err == nil {
 		err = node.CheckTools(f, w.catalogue, w.tools)
@@ -28,9 +28,9 @@ func (w *Weir) checked(f *Flow, err error) (*Flow, error) {
 	return f, nil
 }
 
-// Parse is Load for bytes; name stands in positions. It reads no files: nodes of
-// type flow may run the flow itself and those in uses, by their names. Of two of
-// one name the later counts.
+// Parse is Load for bytes; positions in errors begin with name. It reads no files: nodes of
+// type flow can run the flow itself and the flows in uses, by name. If two of these have the
+// same name, the later one is used.
 func (w *Weir) Parse(name string, data []byte, uses ...*Flow) (*Flow, error) {
 	given := make(map[string]*Flow, len(uses))
 	for _, f := range uses {
@@ -39,14 +39,14 @@ func (w *Weir) Parse(name string, data []byte, uses ...*Flow) (*Flow, error) {
 	return w.checked(flow.Source{Flows: given}.Parse(name, data, w.catalogue))
 }
 
-// ParseIn is Parse where the flows that nodes run are read from files, by paths
-// from the folder that name is in.
+// ParseIn is Parse, but the flows that nodes run are read from files. Their paths are relative
+// to the folder of name.
 func (w *Weir) ParseIn(files flow.Files, name string, data []byte) (*Flow, error) {
 	return w.checked(flow.Source{Files: files}.Parse(name, data, w.catalogue))
 }
 
-// program prepares a flow, once, and keeps it and all flows it uses, so that its
-// runs and their children can continue.
+// program prepares a flow once and keeps it with all flows that it uses, so that its runs and
+// their children can continue.
 func (w *Weir) program(ctx context.Context, f *Flow) (*runner.Program, error) {
 	var p *runner.Program
 	if f.Recorded() {
@@ -97,14 +97,14 @@ func (w *Weir) prepare(ctx context.Context, f *Flow) (*runner.Program, error) {
 	return p, nil
 }
 
-// cachedProgram is the program of a flow that was prepared before, else nil.
+// cachedProgram returns the program of a flow that was prepared before, nil if there is none.
 func (w *Weir) cachedProgram(fingerprint string) *runner.Program {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.programs[fingerprint]
 }
 
-// programOf finds the program a run was started under.
+// programOf returns the program that a run was started under.
 func (w *Weir) programOf(ctx context.Context, id string) (*runner.Program, error) {
 	r, err := w.store.Run(ctx, id)
 	if err != nil {
@@ -117,7 +117,7 @@ func (w *Weir) programOf(ctx context.Context, id string) (*runner.Program, error
 	return p, nil
 }
 
-// programByFingerprint finds the program of a flow that was kept, by its fingerprint.
+// programByFingerprint returns the program of a stored flow by its fingerprint.
 func (w *Weir) programByFingerprint(ctx context.Context, fingerprint string) (*runner.Program, error) {
 	if p := w.cachedProgram(fingerprint); p != nil {
 		return p, nil
@@ -129,9 +129,9 @@ func (w *Weir) programByFingerprint(ctx context.Context, fingerprint string) (*r
 	return w.program(ctx, f)
 }
 
-// programForReading finds the program for reading a run: that of the node types that it was
-// recorded with, whatever this process has. A run of an earlier version, which
-// recorded none, is read with the node types of this process.
+// programForReading returns the program for reading a run: the one with the node types that the
+// run recorded, whatever node types this process has. Runs of earlier versions recorded none
+// and are read with the node types of this process.
 func (w *Weir) programForReading(ctx context.Context, id string) (*runner.Program, error) {
 	row, err := w.store.Run(ctx, id)
 	if err != nil {
@@ -147,7 +147,7 @@ func (w *Weir) programForReading(ctx context.Context, id string) (*runner.Progra
 	return w.recordedProgram(ctx, row.Fingerprint, specs)
 }
 
-// recordedProgramOf is recordOf for what must not enter any node.
+// recordedProgramOf returns the recorded program for callers that must not execute any node.
 func (w *Weir) recordedProgramOf(ctx context.Context, id string) (*runner.Program, error) {
 	p, err := w.programForReading(ctx, id)
 	if err != nil || !p.Executable() {
@@ -156,7 +156,7 @@ func (w *Weir) recordedProgramOf(ctx context.Context, id string) (*runner.Progra
 	return w.recordedProgram(ctx, p.Fingerprint, p.Specs)
 }
 
-// recordedProgram is the recorded program of a flow with specs, made once.
+// recordedProgram returns the recorded program of a flow with specs, and makes it once.
 func (w *Weir) recordedProgram(ctx context.Context, fingerprint, specs string) (*runner.Program, error) {
 	key := fingerprint + " " + specs
 	w.mu.Lock()
@@ -178,9 +178,9 @@ func (w *Weir) recordedProgram(ctx context.Context, fingerprint, specs string) (
 	return p, nil
 }
 
-// FlowByFingerprint returns a flow that a run was started with, by its fingerprint as
-// store.Run has it. The error is a *flow.Invalid where the flow does not load
-// with the node types of this process, and store.ErrNotFound where none is kept.
+// FlowByFingerprint returns a flow that a run was started with, by the fingerprint in
+// store.Run. The error is a *flow.Invalid if the flow cannot be loaded with the node types of
+// this process, and store.ErrNotFound if no flow with this fingerprint is stored.
 func (w *Weir) FlowByFingerprint(ctx context.Context, fingerprint string) (*Flow, error) {
 	kept := func(fp string) ([]byte, error) { return w.store.Flow(ctx, fp) }
 	normal, err := kept(fingerprint)
@@ -194,8 +194,8 @@ func (w *Weir) FlowByFingerprint(ctx context.Context, fingerprint string) (*Flow
 	return f, nil
 }
 
-// ActiveRun returns a run that this process executes, also a child run, and nil if it does
-// not execute the run.
+// ActiveRun returns a run or child run that this process executes, nil if it does not execute
+// the run.
 func (w *Weir) ActiveRun(id string) *Run {
 	x := w.local.Held(id)
 	if x == nil {

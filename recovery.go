@@ -17,15 +17,15 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// Blocked lists the unfinished runs that this process does not continue, and why. It
-// is empty where Options.Recover is not set.
+// Blocked lists the unfinished runs that this process cannot continue, with the reasons. It is
+// empty unless Options.Recover is set.
 func (w *Weir) Blocked() []runner.Blocked {
 	return append(w.local.Blocked(), w.sessions.Blocked()...)
 }
 
-// Continue is Resume for callers that act without a person's request: a run that has
-// brought down its processes is a runner.ErrPoisoned, and one for which this process
-// lacks something a *runner.Missing.
+// Continue is Resume for callers that act without a request of a person. The error is
+// runner.ErrPoisoned for a run that has repeatedly crashed the processes that executed it, and
+// a *runner.Missing if this process lacks something that the run needs.
 func (w *Weir) Continue(ctx context.Context, id string) (*Run, error) {
 	if w.runner != nil {
 		return w.wake(ctx, id)
@@ -41,9 +41,8 @@ func (w *Weir) Continue(ctx context.Context, id string) (*Run, error) {
 	return &Run{ID: id, w: w, exec: x}, nil
 }
 
-// Missing lists what this process lacks to continue a run: node types, tools, providers
-// of models and secrets, as far as the run's flow names them. It is empty where nothing
-// is missing.
+// Missing lists the node types, tools, model providers and secrets that the run's flow names
+// and that this process lacks. It is empty if nothing is missing.
 func (w *Weir) Missing(ctx context.Context, id string) ([]string, error) {
 	_, err := w.programIfRunnable(ctx, id)
 	if m, ok := errors.AsType[*runner.Missing](err); ok {
@@ -52,8 +51,8 @@ func (w *Weir) Missing(ctx context.Context, id string) ([]string, error) {
 	return nil, err
 }
 
-// programIfRunnable is the program of a run if this process has all that the run needs, else
-// a *runner.Missing.
+// programIfRunnable returns the program of a run if this process has everything that the run
+// needs, otherwise a *runner.Missing.
 func (w *Weir) programIfRunnable(ctx context.Context, id string) (*runner.Program, error) {
 	if err := w.local.CheckRunner(ctx, id); err != nil {
 		return nil, err
@@ -84,7 +83,7 @@ func (w *Weir) programIfRunnable(ctx context.Context, id string) (*runner.Progra
 	return p, nil
 }
 
-// startOf is the first event of a run, nil where it has none.
+// startOf returns the first event of a run, nil if it has none.
 func (w *Weir) startOf(ctx context.Context, id string) (*engine.RunStarted, error) {
 	for c, err := range w.store.Commits(ctx, id, 0) {
 		if err != nil {
@@ -100,7 +99,8 @@ func (w *Weir) startOf(ctx context.Context, id string) (*engine.RunStarted, erro
 	return nil, nil
 }
 
-// startWithAcceptedChanges is how a run began, with what was accepted since.
+// startWithAcceptedChanges returns the first event of a run with the changes that were accepted
+// since.
 func (w *Weir) startWithAcceptedChanges(ctx context.Context, id string, start *engine.RunStarted) (*engine.RunStarted, error) {
 	now := *start
 	for c, err := range w.store.Commits(ctx, id, 0) {
@@ -116,8 +116,8 @@ func (w *Weir) startWithAcceptedChanges(ctx context.Context, id string, start *e
 	return &now, nil
 }
 
-// changed lists the node types, with their ports, and the tools that are not what they
-// were when a run was started.
+// changed lists the node types, with their ports, and the tools that differ from those that a
+// run was started with.
 func (w *Weir) changed(ctx context.Context, p *runner.Program, start *engine.RunStarted) ([]string, error) {
 	if start == nil {
 		return nil, nil
@@ -136,7 +136,7 @@ func (w *Weir) changed(ctx context.Context, p *runner.Program, start *engine.Run
 	return out, nil
 }
 
-// missing adds to what has changed what else this process lacks for a run.
+// missing adds what else this process lacks for a run.
 func (w *Weir) missing(p *runner.Program, start *engine.RunStarted, out []string) []string {
 	n := requirements{providers: map[string]bool{}, secrets: map[string]bool{}}
 	for _, f := range p.Flow.Dependencies() {
@@ -162,7 +162,7 @@ func (w *Weir) missing(p *runner.Program, start *engine.RunStarted, out []string
 	return slices.Compact(out)
 }
 
-// modelOfStart is the model of the main context that a run began with.
+// modelOfStart returns the model of the main context at the start of a run.
 func modelOfStart(s *engine.RunStarted) string {
 	if len(s.Contexts) == 0 {
 		return ""
@@ -175,8 +175,8 @@ func modelOfStart(s *engine.RunStarted) string {
 	return change.Settings.Provider + "/" + change.Settings.Model
 }
 
-// requirements are the providers and secrets that the nodes of flows name. What comes by a
-// value during a run is not among them.
+// requirements lists the providers and secrets that the nodes of flows name. Those that a value
+// names during a run are not included.
 type requirements struct{ providers, secrets map[string]bool }
 
 var secretName = regexp.MustCompile(`\bsecrets\.([A-Za-z_][A-Za-z0-9_]*)`)
@@ -190,7 +190,7 @@ func (n *requirements) addGraph(g *flow.Graph) {
 	}
 }
 
-// addModels adds the providers of models that are asked one after another.
+// addModels adds the providers of a list of fallback models.
 func (n *requirements) addModels(list []any) {
 	for _, m := range list {
 		if s, ok := m.(string); ok {
@@ -225,7 +225,7 @@ func (n *requirements) addSettings(v any) {
 	}
 }
 
-// addModel notes the provider of a model that is named as PROVIDER/MODEL.
+// addModel adds the provider of a model named PROVIDER/MODEL.
 func (n *requirements) addModel(name string) {
 	if provider, _, ok := strings.Cut(name, "/"); ok && provider != "" && !strings.Contains(name, "{{") {
 		n.providers[provider] = true

@@ -52,16 +52,15 @@ func (r *Run) Wait(ctx context.Context) (Result, error) {
 	return r.execution().Wait(ctx)
 }
 
-// Events yields the events of the run from its first on, and those of its child runs,
-// with live output between them, until the run ends or pauses. It never slows the run
-// down: a reader that lags loses live output, which an item with Gap says, and no event.
-// Item says how items add up.
+// Events yields all events of the run and of its child runs, with live output between them,
+// until the run ends or pauses. A slow reader never delays the run: it loses live output, which
+// an item with Gap reports, and no event. Item documents how the items combine.
 func (r *Run) Events(ctx context.Context) iter.Seq2[Item, error] {
 	return r.EventsAfter(ctx, 0)
 }
 
-// EventsAfter is Events from the run's event after number n on; of child runs that the
-// run was waiting for then it yields what comes from now on.
+// EventsAfter yields what Events yields after the run's event number n. Events of child runs
+// that the run waited for at that event are yielded only if they are new.
 func (r *Run) EventsAfter(ctx context.Context, n int64) iter.Seq2[Item, error] {
 	if r.w.runner != nil {
 		return r.w.eventsOfWorker(ctx, r.ID, "", n)
@@ -69,9 +68,9 @@ func (r *Run) EventsAfter(ctx context.Context, n int64) iter.Seq2[Item, error] {
 	return r.execution().Items(ctx, n)
 }
 
-// EventsFrom is Events from behind the item that has the cursor (Item.Cursor), also of an
-// earlier execution or of another process. The error is runner.ErrCursor for a cursor of
-// another run.
+// EventsFrom yields what Events yields after the item with the cursor (Item.Cursor). The cursor
+// may come from an earlier execution or from another process. The error is runner.ErrCursor for
+// a cursor of another run.
 func (r *Run) EventsFrom(ctx context.Context, cursor string) iter.Seq2[Item, error] {
 	if r.w.runner != nil {
 		return r.w.eventsOfWorker(ctx, r.ID, cursor, 0)
@@ -79,16 +78,16 @@ func (r *Run) EventsFrom(ctx context.Context, cursor string) iter.Seq2[Item, err
 	return r.execution().Stream(ctx, cursor)
 }
 
-// Follow is EventsFrom for any run, whichever process executes it, from its beginning
-// where the cursor is "". It ends when the run has ended and not when it pauses. Live
-// output comes while this process executes the run; while another does, or none, the
-// journals are looked at four times a second.
+// Follow is EventsFrom for any run, in whichever process it executes. An empty cursor starts at
+// the first event. Follow ends when the run has ended, not when it pauses. It yields live
+// output while this process executes the run; otherwise it polls the journals four times a
+// second and yields events only.
 func (w *Weir) Follow(ctx context.Context, id, cursor string) iter.Seq2[Item, error] {
 	return w.local.Follow(ctx, id, cursor)
 }
 
-// Cursor is the position behind all that a run and its child runs have done, from which
-// Follow and Run.EventsFrom yield what is new.
+// Cursor returns the position after everything that a run and its child runs have done so far.
+// Follow and Run.EventsFrom yield what comes after it.
 func (w *Weir) Cursor(ctx context.Context, id string) (string, error) {
 	return w.local.Cursor(ctx, id)
 }
@@ -114,10 +113,10 @@ func (r *Run) Cancel(ctx context.Context, reason string) error {
 	return r.do(ctx, runner.Cancel("", reason))
 }
 
-// OverrideNode moves a stuck node: op is "retry", "skip" or "complete", the last with
-// the node's outputs. A failed run continues. The path leads into child runs as
-// "PATH>NODE"; a run that a child failed continues once the child has completed,
-// which Force waits for.
+// OverrideNode unblocks a stuck node: op is "retry", "skip" or "complete", the last with the
+// outputs of the node. A failed run continues. The path may lead into child runs, as
+// "PATH>NODE". A run that failed because of a child continues once the child has completed;
+// OverrideNode waits for that.
 func (r *Run) OverrideNode(ctx context.Context, op, path string, outputs map[string]any) error {
 	return r.setExecution(r.w.OverrideNode(ctx, r.ID, op, path, outputs, ""))
 }
@@ -144,7 +143,7 @@ func (r *Run) do(ctx context.Context, c runner.Command) error {
 	return r.setExecution(r.w.do(ctx, r.ID, c))
 }
 
-// setExecution takes over the execution that a command on the run has returned.
+// setExecution replaces the execution by the one that a command on the run returned.
 func (r *Run) setExecution(done *Run, err error) error {
 	if done != nil && done.exec != nil {
 		r.mu.Lock()
@@ -154,7 +153,7 @@ func (r *Run) setExecution(done *Run, err error) error {
 	return err
 }
 
-// do carries out a command on any run, resuming it here.
+// do executes a command on any run, and resumes the run in this process.
 func (w *Weir) do(ctx context.Context, id string, c runner.Command) (*Run, error) {
 	p, err := w.programOf(ctx, id)
 	if err != nil {
@@ -163,7 +162,7 @@ func (w *Weir) do(ctx context.Context, id string, c runner.Command) (*Run, error
 	return w.doWithProgram(ctx, p, id, c)
 }
 
-// doAtNode carries out a command on a node of any run or of its child runs.
+// doAtNode executes a command on a node of any run or of its child runs.
 func (w *Weir) doAtNode(ctx context.Context, id, path string, at func(path string) runner.Command) (*Run, error) {
 	p, err := w.programOf(ctx, id)
 	if err != nil {
@@ -181,8 +180,8 @@ func (w *Weir) doAtNode(ctx context.Context, id, path string, at func(path strin
 	return w.handOver(ctx, id, r.exec, nil)
 }
 
-// ChildAt is the id of the newest child run that the node at a path of a run has
-// begun, "" where there is none. The path is of that run: it leads into no child.
+// ChildAt returns the id of the newest child run that the node at a path has started, "" if
+// there is none. The path is relative to the run and must not lead into a child run.
 func (w *Weir) ChildAt(ctx context.Context, id, path string) (string, error) {
 	i, err := w.local.ChildAt(ctx, id, path)
 	if err != nil || i.Child == nil {
@@ -191,13 +190,13 @@ func (w *Weir) ChildAt(ctx context.Context, id, path string) (string, error) {
 	return i.Child.Run, nil
 }
 
-// AcceptChanges has a run, with the child runs that it waits for, continue under the
-// versions of node types and tools that this process has, and returns what is different
-// from what it was started with; nothing where nothing is. It is recorded with by, and
-// nothing is executed: Resume, Answer and the rest work afterwards. A *runner.Changed
-// error says that the ports of a node type differ so that the record may mean something
-// else; Fork continues such a run. A run that has completed or was cancelled is
-// runner.ErrStatus.
+// AcceptChanges lets a run, with the child runs that it waits for, continue under the versions
+// of node types and tools that this process has. It returns the differences from the versions
+// that the run was started with, nil if there are none. The acceptance is recorded with by.
+// Nothing is executed: call Resume, Answer or another method afterwards. The error is a
+// *runner.Changed if the ports of a node type differ so that the record could change its
+// meaning; such a run can only be forked. The error is runner.ErrStatus if the run has
+// completed or was cancelled.
 func (w *Weir) AcceptChanges(ctx context.Context, id, by string) ([]string, error) {
 	p, err := w.programOf(ctx, id)
 	if err != nil {
@@ -206,8 +205,8 @@ func (w *Weir) AcceptChanges(ctx context.Context, id, by string) ([]string, erro
 	return w.local.Accept(ctx, p, id, by)
 }
 
-// doStop is do for what stops a run, also where its tools have changed and where its
-// node types are not those of this process.
+// doStop is do for commands that stop a run. They also work if the tools or node types of the
+// run differ from those of this process.
 func (w *Weir) doStop(ctx context.Context, id string, c runner.Command) (*Run, error) {
 	p, err := w.programOf(ctx, id)
 	if err == nil {
@@ -227,9 +226,8 @@ func (w *Weir) doWithProgram(ctx context.Context, p *runner.Program, id string, 
 	return w.retryWhileOwned(ctx, p, id, func() (*runner.Execution, error) { return w.local.Do(ctx, p, id, c) })
 }
 
-// retryWhileOwned carries out a command on a run, and tries again for a moment while
-// another process is about to release the run. What a child run has recorded is not
-// carried out again.
+// retryWhileOwned executes a command on a run, and retries it for a short time if another
+// process is about to release the run. What a child run has already recorded is not repeated.
 func (w *Weir) retryWhileOwned(ctx context.Context, p *runner.Program, id string, do func() (*runner.Execution, error)) (*Run, error) {
 	var accepted *runner.AcceptedByChild
 	for begin := time.Now(); ; {
@@ -256,17 +254,18 @@ func (w *Weir) retryWhileOwned(ctx context.Context, p *runner.Program, id string
 	}
 }
 
-// ownedRetryTimeout is how long a command waits for a run that rests in another process.
+// ownedRetryTimeout limits how long a command waits for another process to release a paused
+// run.
 const ownedRetryTimeout = 2 * time.Second
 
-// isAboutToBeReleased reports whether a run that somebody has waits for people alone: it is
-// about to be given back.
+// isAboutToBeReleased reports whether a process owns the run although it waits only for people.
+// That process is about to release it.
 func (w *Weir) isAboutToBeReleased(ctx context.Context, id string) bool {
 	r, err := w.store.Run(ctx, id)
 	return err == nil && r.Head.Status == engine.Paused && r.Head.Due == 0
 }
 
-// Resume drives a run again after a crash, shutdown or pause.
+// Resume continues a run in this process after a crash, shutdown or pause.
 func (w *Weir) Resume(ctx context.Context, id string) (*Run, error) {
 	if w.runner != nil {
 		return w.wake(ctx, id)
@@ -295,8 +294,8 @@ func (w *Weir) startPendingRound(ctx context.Context, id string, start session.S
 	return &Run{ID: id, w: w, exec: x}, nil
 }
 
-// Answer resolves an interrupt of any run and drives the run on here. The run
-// is nil where it could not be had.
+// Answer resolves an interrupt of any run and continues the run in this process. The returned
+// Run is nil if another process executes it.
 func (w *Weir) Answer(ctx context.Context, id, interrupt string, v any, by string) (*Run, error) {
 	if w.runner != nil {
 		return w.deliver(ctx, store.Post{Run: id, Kind: "answer", Name: interrupt, Value: v, By: by})
@@ -304,7 +303,7 @@ func (w *Weir) Answer(ctx context.Context, id, interrupt string, v any, by strin
 	return w.do(ctx, id, runner.Answer(interrupt, v, by))
 }
 
-// Signal brings an outside event to any run and drives the run on here.
+// Signal delivers an outside event to any run and continues the run in this process.
 func (w *Weir) Signal(ctx context.Context, id, event string, v any, by string) (*Run, error) {
 	if w.runner != nil {
 		return w.deliver(ctx, store.Post{Run: id, Kind: "event", Name: event, Value: v, By: by})
@@ -312,8 +311,8 @@ func (w *Weir) Signal(ctx context.Context, id, event string, v any, by string) (
 	return w.do(ctx, id, runner.Signal(event, v, by))
 }
 
-// Cancel stops any run. One that another process drives is sent a message, and
-// the Run is nil.
+// Cancel cancels any run. If another process executes the run, that process is sent a message
+// and the returned Run is nil.
 func (w *Weir) Cancel(ctx context.Context, id, by, reason string) (*Run, error) {
 	if w.runner != nil {
 		return w.deliver(ctx, store.Post{Run: id, Kind: "cancel", By: by})
@@ -342,7 +341,7 @@ func (w *Weir) Cancel(ctx context.Context, id, by, reason string) (*Run, error) 
 	}
 }
 
-// OverrideNode moves a stuck node of any run and drives the run on here; see
+// OverrideNode unblocks a stuck node of any run and continues the run in this process; see
 // Run.OverrideNode.
 func (w *Weir) OverrideNode(ctx context.Context, id, op, path string, outputs map[string]any, by string) (*Run, error) {
 	vs, err := valuesOf(outputs)
@@ -352,8 +351,8 @@ func (w *Weir) OverrideNode(ctx context.Context, id, op, path string, outputs ma
 	return w.doAtNode(ctx, id, path, func(path string) runner.Command { return runner.OverrideNode(op, path, vs, by) })
 }
 
-// IncreaseBudget adds to the budget that a node of any failed run ran out of and drives
-// the run on here; see Run.IncreaseBudget.
+// IncreaseBudget increases the budget that a node of any failed run exceeded, and continues the
+// run in this process; see Run.IncreaseBudget.
 func (w *Weir) IncreaseBudget(ctx context.Context, id, path string, more map[string]any, by string) (*Run, error) {
 	return w.doAtNode(ctx, id, path, func(path string) runner.Command { return runner.IncreaseBudget(path, more, by) })
 }
@@ -363,8 +362,8 @@ func (w *Weir) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) {
 	return w.store.Runs(ctx, f)
 }
 
-// Find returns the one run whose id begins with prefix, its child runs, whose ids
-// begin with the same, aside.
+// Find returns the one run whose id begins with prefix. Child runs, whose ids begin with the id
+// of their root run, do not count.
 func (w *Weir) Find(ctx context.Context, prefix string) (string, error) {
 	ids, err := w.store.FindRunIDs(ctx, prefix)
 	if !slices.Contains(ids, prefix) {
@@ -383,12 +382,12 @@ func (w *Weir) Find(ctx context.Context, prefix string) (string, error) {
 	return ids[0], nil
 }
 
-// maxFound is how many ids of runs a store finds at most.
+// maxFound is the maximum number of run ids that a store returns for a prefix.
 const maxFound = 100
 
-// rootRuns leaves out the runs of a list, sorted, that are children of others in it:
-// their ids begin with the id of the root of their tree. A list that is full is
-// as it is, since it may lack others.
+// rootRuns removes from a sorted list the runs that are children of other runs in it: their ids
+// begin with the id of the root of their tree. A list of maxFound ids is returned unchanged,
+// since it may be incomplete.
 func rootRuns(ids []string) []string {
 	if len(ids) >= maxFound {
 		return ids
@@ -402,8 +401,8 @@ func rootRuns(ids []string) []string {
 	return out
 }
 
-// Output returns an output of a completed run as a T; an error says what it is
-// instead.
+// Output returns an output of a completed run as a T. If the run has no such output, or the
+// output is not a T, the error says so.
 func Output[T any](r Result, name string) (T, error) {
 	var out T
 	v, ok := r.Outputs.Get(name)

@@ -87,19 +87,18 @@ func (w *Weir) EditSessionState(ctx context.Context, id string, e session.StateE
 	return w.sessions.EditState(ctx, id, e)
 }
 
-// Unqueue removes a message that no round has taken yet, by its id, and returns the
-// session it was sent to. A sender that waits for it gets the status cancelled. The error
-// is store.ErrNotFound if there is no such message, and runner.ErrStatus if a round has
-// taken it.
+// Unqueue removes a message that no round has taken, by its id, and returns the session that it
+// was sent to. A sender that waits for the message gets the status cancelled. The error is
+// store.ErrNotFound if there is no such message, and runner.ErrStatus if a round has taken it.
 func (w *Weir) Unqueue(ctx context.Context, message string) (session string, err error) {
 	return w.sessions.Unqueue(ctx, message)
 }
 
-// ContinueSession drives a session in this process whose senders have died: its round, if
-// no process executes it, and the messages in its queue, each with the flow it was sent
-// with. It returns a Reply for each; none if there is nothing to do. A message that
-// cannot be taken stays in the queue, and its Reply ends with an error. Another process
-// may do the same at the same time: each message is still taken once.
+// ContinueSession continues a session in this process if its senders have died: it resumes the
+// round that no process executes, and starts rounds for the messages in the queue, each with
+// the flow that it was sent with. It returns a Reply for each of them, none if there is nothing
+// to do. A message that cannot be taken stays in the queue, and its Reply ends with an error.
+// Another process may call it at the same time: each message is still taken once.
 func (w *Weir) ContinueSession(ctx context.Context, id string) ([]*Reply, error) {
 	if err := w.notWithRunner("session"); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// TrajectoryOptions say how trajectories are kept.
+// TrajectoryOptions says how trajectories are stored.
 type TrajectoryOptions struct {
 	// Storage keeps a copy of each round when it ends, and whenever its run pauses:
 	// files.New, tables.New, trajectory.Both; nil keeps none.
@@ -36,8 +36,7 @@ func (w *Weir) KeepTrajectory(ctx context.Context, session string) error {
 	return w.trajectories.Keep(ctx, session)
 }
 
-// newTrajectories makes the trajectories, and the options with which the runner records
-// them.
+// newTrajectories returns the trajectories, and the options with which the runner records them.
 func (w *Weir) newTrajectories(o *TrajectoryOptions) (*history.Trajectories, *runner.TrajectoryOptions) {
 	describe := func(name string) string {
 		if known := w.tools.Get(name); known != nil {

@@ -13,16 +13,16 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// UserState returns the values of state keys with the scope user that flows keep for a user,
-// or for all users if user is "", sorted by user, flow and key.
+// UserState returns the values of state keys with the scope user, for one user or, if user is
+// "", for all users. They are sorted by user, flow and key.
 func (w *Weir) UserState(ctx context.Context, user string) ([]store.UserValue, error) {
 	return w.store.UserStates(ctx, user)
 }
 
-// SetUserState sets values that a flow keeps for a user, all or none. Runs that are in
-// progress combine what they write with the values that are set. The error has the code
-// input_invalid if the flow does not declare a key with the scope user, if a value does not
-// fit its key, or if the values would be larger than 64 KiB. By is who sets them.
+// SetUserState sets values that a flow keeps for a user, all or none. Runs that are in progress
+// combine their writes with the new values. The error has the code input_invalid if the flow
+// does not declare a key with the scope user, if a value does not fit its key, or if the values
+// would exceed 64 KiB. By is the person who sets them.
 func (w *Weir) SetUserState(ctx context.Context, f *Flow, user string, values map[string]any, by string) error {
 	if err := checkUserName(user); err != nil {
 		return err
@@ -57,8 +57,8 @@ func (w *Weir) SetUserState(ctx context.Context, f *Flow, user string, values ma
 	return w.store.EditUserState(ctx, e)
 }
 
-// ResetUserState removes values that the flow with a name keeps for a user, all if there are
-// no keys, so that the next run starts with the initial values. The error has the code
+// ResetUserState removes values that the named flow keeps for a user, or all of them if no keys
+// are given. The next run then starts with the initial values. The error has the code
 // input_invalid if there is no such value.
 func (w *Weir) ResetUserState(ctx context.Context, flowName, user string, keys []string, by string) error {
 	if err := checkUserName(user); err != nil {

@@ -75,7 +75,7 @@ type Options struct {
 	// Store keeps the record; nil keeps it in memory, until the process ends. Weir.Close
 	// closes it.
 	Store Store
-	// Types are node types beside the built-in ones.
+	// Types are node types besides the built-in ones.
 	Types []Type
 	// Providers call models, by the name before the slash in "openai/gpt-5".
 	Providers map[string]Provider
@@ -103,20 +103,21 @@ type Options struct {
 	// Secrets resolves secrets.NAME; nil looks for the environment variable
 	// WEIR_SECRET_NAME.
 	Secrets func(name string) (string, bool)
-	// Trajectories keeps the trajectories of all runs while they execute; nil keeps
-	// none beside the journal, of which Trajectory makes them at any time.
+	// Trajectories stores the trajectories of all runs while they execute. Without it, nothing
+	// is stored, and Trajectory derives them from the journal on request.
 	Trajectories *TrajectoryOptions
-	// Grants returns what the runs of a flow may use outside the run, by the flow's
-	// fingerprint; nil grants are everything, and so is a nil function. It is asked before
-	// each effect.
+	// Grants returns the resources outside the run that a flow may use, by the fingerprint of
+	// the flow. A nil result, or a nil function, allows everything. It is called before each
+	// effect.
 	Grants func(ctx context.Context, fingerprint string) (*runner.Grants, error)
-	// Current returns the version of a flow that a new round of a session runs, for most
-	// flows the given one; nil always runs that.
+	// Current returns the flow that a new round of a session runs in place of the given one,
+	// for example a newer version. A nil function keeps the given flow.
 	Current func(ctx context.Context, f *Flow) (*Flow, error)
 	// HTTP sends the requests of httpRequest; nil is a client that refuses private
 	// addresses.
 	HTTP node.HTTPDoer
-	// Parallel is the largest number of nodes of one run that run at once; 0 is 16.
+	// Parallel is the maximum number of nodes of one run that execute at the same time; 0 is
+	// 16.
 	Parallel int
 	// Runner has other processes execute the runs; nil executes them in this process. Sessions
 	// need a process that executes runs itself. Weir.Close closes it.
@@ -145,7 +146,7 @@ type Options struct {
 	Logger *slog.Logger
 
 	// Wrap and Skip are for tests of flows. Wrap returns the node type to use in place of a
-	// type, with the same spec. Skip says when waits pass at once; see runner.Options.
+	// type, with the same spec. Skip reports whether waits end at once; see runner.Options.
 	Wrap func(t Type) Type
 	Skip func(open map[string][]engine.Interrupt) bool
 }
@@ -158,11 +159,11 @@ type Weir struct {
 	tools       *tool.Set
 	logger      *slog.Logger
 	models      *llm.Catalogue
-	customTypes map[string]bool     // node types beside the built-in ones
+	customTypes map[string]bool     // node types besides the built-in ones
 	toolFlows   map[string]FlowTool // flows that are offered as tools, by the tool's name
 	sessions    *session.Manager
-	// providers are the names of those that are configured; replays, that one answers for
-	// all.
+	// providers has the names of the configured providers. replays reports that Options.Replay
+	// answers for all of them.
 	providers    map[string]bool
 	replays      bool
 	secret       func(name string) (string, bool)
@@ -257,7 +258,7 @@ func Open(o Options) (*Weir, error) {
 	return w, nil
 }
 
-// checkStore reports a capability that the options need and the store lacks.
+// checkStore returns an error if the options need a capability that the store lacks.
 func (o *Options) checkStore() error {
 	switch {
 	case o.Runner != nil && (o.Recover || o.Tend || o.Executes != ""):
@@ -305,7 +306,7 @@ func (w *Weir) SetDrain(d time.Duration) { w.local.SetDrain(d) }
 // Catalogue lists the node types.
 func (w *Weir) Catalogue() *node.Catalogue { return w.catalogue }
 
-// Start says what a run starts with; the zero value starts a run without inputs.
+// Start has the inputs and settings of a run; the zero value starts a run without inputs.
 type Start struct {
 	// ID is the id of the run: starting it again with the same id returns the same run. ""
 	// generates one.
@@ -355,7 +356,7 @@ func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
 	return w.handOver(ctx, b.ID, x, err)
 }
 
-// newBeginning checks what a run is started with.
+// newBeginning checks the inputs and settings of a new run.
 func newBeginning(f *Flow, s Start) (b runner.StartOptions, err error) {
 	b = runner.StartOptions{ID: s.ID, User: s.User, Parent: s.parent, Origin: s.Origin, Targets: s.Targets, Breaks: s.Breaks}
 	if b.ID == "" {
@@ -386,7 +387,7 @@ func checkNodes(f *Flow, ids []string) error {
 	return nil
 }
 
-// cache is the store's as nodes see it.
+// cache gives nodes access to the cache of the store.
 type cache struct{ s store.CacheStore }
 
 // Get implements node.Cache.
@@ -408,7 +409,7 @@ func (c cache) Change(ctx context.Context, key string, change func(engine.Value,
 	return c.s.CacheUpdate(ctx, key, time.Now(), change)
 }
 
-// Abandoned is how many functions of nodes have not returned although their node
-// failed at its `timeout:` or was cancelled. Their results and effects are refused;
-// their goroutines last until they return by themselves. Each is logged once.
+// Abandoned returns the number of node functions that have not returned although their node
+// timed out or was cancelled. Their results and effects are refused; their goroutines exist
+// until they return. Each is logged once.
 func (w *Weir) Abandoned() int { return w.local.Abandoned() }

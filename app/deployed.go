@@ -42,7 +42,7 @@ type DeployedFlow struct {
 	Promoted string `json:"promoted"`
 	// Paused: nothing new starts.
 	Paused bool `json:"paused"`
-	// Access lists the users who may use it beside the owner; "*" is everyone.
+	// Access lists the users who may use it besides the owner; "*" is everyone.
 	Access []string `json:"access"`
 	// Grants is what its runs may use outside.
 	Grants runner.Grants `json:"grants"`

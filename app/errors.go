@@ -15,7 +15,7 @@ import (
 // cannot be used as it is.
 type UsageError struct{ Err error }
 
-// Error is the cause's.
+// Error returns the cause's.
 func (e *UsageError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.

@@ -35,6 +35,6 @@ func pythonOptions(c config.Python) python.Options {
 	}
 }
 
-// ChildRoles are what this program does when an executor starts it as a child. main must
+// ChildRoles returns what this program does when an executor starts it as a child. main must
 // pass them to sandbox.RunChildRole first.
 func ChildRoles() []sandbox.ChildRole { return []sandbox.ChildRole{starlark.Role()} }

@@ -118,7 +118,7 @@ func diffEntries(list []history.ValueDifference) []diffEntry {
 	return out
 }
 
-// rawOf is a value as JSON, null where there is none.
+// rawOf returns a value as JSON, null if there is none.
 func rawOf(v any, there bool) json.RawMessage {
 	if !there {
 		return json.RawMessage("null")

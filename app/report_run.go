@@ -98,7 +98,7 @@ type ContextReport struct {
 	Messages []convo.Message `json:"messages"`
 }
 
-// RunDetailsOf is a run with those around it.
+// RunDetailsOf returns a run with those around it.
 func RunDetailsOf(ctx context.Context, db history.TreeStore, v *runner.RunView) (*RunDetails, error) {
 	s := runDetailsOf(v)
 	var err error
@@ -241,7 +241,7 @@ func childRunOf(r *store.Run) ChildRun {
 	}
 }
 
-// RunStatuses are the statuses that a run can have.
+// RunStatuses returns the statuses that a run can have.
 func RunStatuses() []string {
 	var out []string
 	for _, s := range []engine.Status{engine.Pending, engine.Running, engine.Paused, engine.Completed, engine.Failed, engine.Cancelled} {

@@ -26,7 +26,7 @@ type ToolReport struct {
 	Problems []string `json:"problems"`
 }
 
-// States of a tool beside those of mcptool.Reason.
+// States of a tool besides those of mcptool.Reason.
 const (
 	ToolConfigured  = "configured"  // defined by the configuration
 	ToolAccepted    = "accepted"    // defined by a server, and accepted

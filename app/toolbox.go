@@ -28,7 +28,7 @@ type Toolbox struct {
 	flows    []config.FlowTool
 	servers  []*ToolServer // by name
 	memory   config.Memory
-	// folders are those that the flows which a flow uses may be in, beside its own.
+	// folders are those that the flows which a flow uses may be in, besides its own.
 	folders []string
 }
 

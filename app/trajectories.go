@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/trajectory/tables"
 )
 
-// trajectories returns the options of the trajectory recorder, nil where nothing is
+// trajectories returns the options of the trajectory recorder, nil if nothing is
 // configured.
 func trajectories(c config.Trajectory, store weir.Store) *weir.TrajectoryOptions {
 	if c == (config.Trajectory{}) {

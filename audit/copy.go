@@ -19,7 +19,7 @@ type CopyResult struct {
 	Commits int64 `json:"commits"`
 	// Existing is how many runs were there already as they are in the source.
 	Existing int `json:"same"`
-	// Left says what the source has beside its runs and their sessions; it is not copied.
+	// Left says what the source has besides its runs and their sessions; it is not copied.
 	Left []string `json:"left"`
 }
 

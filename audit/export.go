@@ -121,7 +121,7 @@ func (w *exporter) line(l exportLine) {
 	_, w.err = w.out.Write(data)
 }
 
-// encode is the line as it is written, with the new line that ends it.
+// encode returns the line as it is written, with the new line that ends it.
 func (l *exportLine) encode() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -240,10 +240,10 @@ type exportRun struct {
 	commits []exportCommit
 }
 
-// Run is the run that was exported.
+// Run returns the run that was exported.
 func (e *Export) Run() string { return e.head.Run }
 
-// Heads are the heads of its chains as they were when it was made.
+// Heads returns the heads of its chains as they were when it was made.
 func (e *Export) Heads() []KeptHead { return e.end.Heads }
 
 // ReadExport reads what WriteExport wrote; ErrExport where it is none, or not whole.
@@ -390,7 +390,7 @@ func (e *Export) Chains(context.Context) ([]store.Chain, error) {
 	return out, nil
 }
 
-// events is the number of the last event that a base shares.
+// events returns the number of the last event that a base shares.
 func (e *Export) events(b *store.Base) int64 {
 	for i := range e.runs {
 		r := &e.runs[i]
@@ -435,7 +435,7 @@ func (e *Export) Links(_ context.Context, c store.Chain) iter.Seq2[store.ChainLi
 	}
 }
 
-// Audit implements store.AuditStore: of what is beside the chains it has the rows of runs.
+// Audit implements store.AuditStore: it has the rows of runs as the only data outside the chains.
 func (e *Export) Audit(_ context.Context, c store.Chain, f *store.JournalFacts) ([]store.Finding, error) {
 	var out []store.Finding
 	for i := range e.runs {

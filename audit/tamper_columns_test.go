@@ -123,7 +123,7 @@ func documents(r *rand.Rand, v string) []forgery {
 	return out
 }
 
-// members are the places of all members of objects in a JSON text: where the name
+// members returns the places of all members of objects in a JSON text: where the name
 // begins, where it ends, where the value ends.
 func members(s string) (out [][3]int) {
 	type open struct{ name [2]int }
@@ -159,7 +159,7 @@ func members(s string) (out [][3]int) {
 	return out
 }
 
-// schemaOf are the tables of a database with their columns, generated ones too.
+// schemaOf returns the tables of a database with their columns, generated ones too.
 func schemaOf(ctx context.Context, t *testing.T, db *sql.DB) map[string][]string {
 	t.Helper()
 	rows, err := db.QueryContext(ctx, "SELECT s.name, c.name FROM sqlite_schema s JOIN pragma_table_xinfo(s.name) c WHERE s.type = 'table'")
@@ -299,7 +299,7 @@ func forge(ctx context.Context, db *sql.DB, c cell, to any) (bool, error) {
 	return before != after, err
 }
 
-// value is what is in a cell.
+// value returns what is in a cell.
 func (c *cell) value(ctx context.Context, db *sql.DB) (v any, err error) {
 	err = db.QueryRowContext(ctx, "SELECT "+c.column+" FROM "+c.table+" WHERE "+c.key+" = ?", c.row).Scan(&v)
 	return v, err

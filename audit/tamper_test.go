@@ -185,7 +185,7 @@ func (v *corruptor) swap(ctx context.Context, x recordTable, key any) (string, e
 	return fmt.Sprintf("swap %s %v and %v", x.table, key, other), nil
 }
 
-// copied is a copy of a closed database.
+// copied returns a copy of a closed database.
 func copied(t *testing.T, data []byte) (path string, db *sql.DB) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "weir.db")
@@ -200,7 +200,7 @@ func copied(t *testing.T, data []byte) (path string, db *sql.DB) {
 	return path, db
 }
 
-// tampered is how many journals are tampered with: WEIR_TAMPERED, or n.
+// tampered returns how many journals are tampered with: WEIR_TAMPERED, or n.
 func tampered(n int) int {
 	if more, err := strconv.Atoi(os.Getenv("WEIR_TAMPERED")); err == nil {
 		return more
@@ -248,7 +248,7 @@ func TestVerifyFindsEveryRecordChange(t *testing.T) {
 	t.Logf("found: %s", j)
 }
 
-// longRuns are the numbers of runs with at least that many commits that rewrite can change: they are
+// longRuns returns the numbers of runs with at least that many commits that rewrite can change: they are
 // no fork and not the base of one, and no commit of another run is stored as a difference from theirs.
 func longRuns(t *testing.T, db *sql.DB, least int) (nums []int64, ids []string) {
 	t.Helper()

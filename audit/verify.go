@@ -32,8 +32,8 @@ type KeptHead struct {
 	// Number is the run's in its database, by which an erased one is found.
 	Number int64      `json:"number,omitempty"`
 	Head   store.Hash `json:"head"`
-	// Row identifies what the database says of the run and its session beside the
-	// journal, nil where that is not known; see store.RowHash.
+	// Row identifies what the database says of the run and its session besides the
+	// journal, nil if that is not known; see store.RowHash.
 	Row *store.Hash `json:"row,omitempty"`
 }
 
@@ -60,7 +60,7 @@ type VerifiedRun struct {
 	Commits   int64 `json:"commits"`
 	Events    int64 `json:"events"`
 	Unchained int64 `json:"unchained,omitempty"`
-	// At is the commit whose head was kept, 0 where none was given.
+	// At is the commit whose head was kept, 0 if none was given.
 	At int64 `json:"at,omitempty"`
 	OK bool  `json:"ok"`
 }
@@ -71,7 +71,7 @@ type VerifiedRun struct {
 // end of this one. With a head all up to its commit is as it was then.
 //
 // A store that does not chain its commits is a *store.Unsupported error. What it has
-// beside its chains is compared as far as its capabilities go.
+// outside its chains is compared as far as its capabilities go.
 func Verify(ctx context.Context, s store.Store, v Options) (*Report, error) {
 	c := s.Capabilities()
 	if c.Chains == nil {
@@ -209,7 +209,7 @@ func (x *verifier) ancestors(c store.Chain) []store.Chain {
 	return []store.Chain{c}
 }
 
-// lastSharedCommit is where the last commit lies that a chain shares with its base.
+// lastSharedCommit returns where the last commit lies that a chain shares with its base.
 func (x *verifier) lastSharedCommit(c store.Chain) (commitRef, bool) {
 	seq := c.BaseSeq
 	for c.Base != 0 && seq > 0 {
@@ -314,7 +314,7 @@ func (x *verifier) verifyRow(c store.Chain, r *VerifiedRun) error {
 	return nil
 }
 
-// audit has the store compare what is beside a chain, unless the chain is broken.
+// audit has the store compare the data outside a chain, unless the chain is broken.
 func (x *verifier) audit(c store.Chain, f *store.JournalFacts, before int) error {
 	if x.s.audit == nil || len(x.out.Findings) > before {
 		return nil
@@ -369,7 +369,7 @@ func (x *verifier) verifyFlow(fingerprint string) (string, error) {
 	return wrong, nil
 }
 
-// verifyOutsideChains has the store look at all that is beside the chains, and looks at the flows
+// verifyOutsideChains has the store look at everything outside the chains, and looks at the flows
 // that no run ran.
 func (x *verifier) verifyOutsideChains() error {
 	if x.s.audit == nil || x.v.Run != "" {

@@ -25,7 +25,7 @@ var archive struct {
 	data []byte
 }
 
-// archiveData is a closed database with all that a record can hold: runs of every kind,
+// archiveData returns a closed database with all that a record can hold: runs of every kind,
 // forks, sessions and what is left of those that were erased.
 func archiveData(t *testing.T) []byte {
 	t.Helper()
@@ -41,7 +41,7 @@ func archiveData(t *testing.T) []byte {
 	return archive.data
 }
 
-// archiveDatabase is the path of a copy of archiveData.
+// archiveDatabase returns the path of a copy of archiveData.
 func archiveDatabase(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.db")

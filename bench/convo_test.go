@@ -31,7 +31,7 @@ func BenchmarkContext(b *testing.B) {
 	}
 }
 
-// conversation is a context of n messages.
+// conversation returns a context of n messages.
 func conversation(b *testing.B, n int) convo.Context {
 	b.Helper()
 	c, err := convo.New("main", convo.Change{Create: true})

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime is what this process has used so far.
+// cpuTime returns what this process has used so far.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

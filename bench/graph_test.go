@@ -27,7 +27,7 @@ func passValue(_ weir.Ctx, in value) (result, error) { return result{in.In}, nil
 
 func gather(_ weir.Ctx, in wide) (result, error) { return result{int64(len(in.In))}, nil }
 
-// types are the no-op node in its modes: on the run's own goroutine, on one of
+// types returns the no-op node in its modes: on the run's own goroutine, on one of
 // its own, and pure (which may run before its start is durable).
 func types() []weir.Type {
 	return []weir.Type{
@@ -75,7 +75,7 @@ func chain(n int, typ string) weir.Definition {
 	return weir.Definition{Name: "chain", Nodes: nodes}
 }
 
-// fan is 1 -> n -> 1.
+// fan returns 1 -> n -> 1.
 func fan(n int, typ string) weir.Definition {
 	nodes := map[string]weir.NodeSpec{"a": {Type: typ, In: map[string]any{"in": "x"}}}
 	all := make([]any, n)

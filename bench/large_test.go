@@ -39,7 +39,7 @@ func BenchmarkLarge(b *testing.B) {
 	}
 }
 
-// iterations is a flow whose only node repeats a body n times.
+// iterations returns a flow whose only node repeats a body n times.
 func iterations(typ string, n int) weir.Definition {
 	with := map[string]any{"body": map[string]any{
 		"nodes": map[string]any{"work": map[string]any{"type": "spawn", "in": map[string]any{"in": "{{ inputs.index }}"}}},

@@ -53,7 +53,7 @@ func parse(b *testing.B, w *weir.Weir, text string) *weir.Flow {
 	return f
 }
 
-// memoryInUse is what the heap and the stacks take, after a collection.
+// memoryInUse returns what the heap and the stacks take, after a collection.
 func memoryInUse() float64 {
 	runtime.GC()
 	var m runtime.MemStats

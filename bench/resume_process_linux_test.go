@@ -76,7 +76,7 @@ func resumeMain(task string) error {
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
-// cpuTimeUsed is the processor time of this process, in nanoseconds.
+// cpuTimeUsed returns the processor time of this process, in nanoseconds.
 func cpuTimeUsed() int64 {
 	var r syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {

@@ -160,7 +160,7 @@ func (k *pausedRun) answer(ctx context.Context) (next, model time.Duration, err 
 // BenchmarkResume measures the time from a person's answer to a paused run to
 // the start of the next node, and to the model call behind it, which is given
 // the whole history. "warm" is a process that had the run before and has let
-// go of it; "reopened" opens the file anew for each answer. x/100 is the ratio
+// go of it; "reopened" opens the file again for each answer. x/100 is the ratio
 // to the time at 100 messages, x/commit that to a plain commit of one row: three
 // commits (the lease, the answer, the start) lie between answer and node.
 func BenchmarkResume(b *testing.B) {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// usage is what this process has used so far: microseconds of processor time and switches
+// usage returns what this process has used so far: microseconds of processor time and switches
 // between threads.
 func usage(b *testing.B) (micros, switches float64) {
 	b.Helper()
@@ -22,7 +22,7 @@ func usage(b *testing.B) (micros, switches float64) {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e3, float64(u.Nvcsw + u.Nivcsw)
 }
 
-// BenchmarkRoundCost measures rounds of a session alone, each beside three raw commits: the
+// BenchmarkRoundCost measures rounds of a session alone, each next to three raw commits: the
 // processor time of both, their times, and the context switches of a round.
 func BenchmarkRoundCost(b *testing.B) {
 	for _, messages := range []int{20, 100_000} {

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/sandbox/python"
 )
 
-// BenchmarkSandbox measures a run of Python code in a sandbox beside the bare
+// BenchmarkSandbox measures a run of Python code in a sandbox next to the bare
 // interpreter, by turns, so that both have the machine's same mood: the least and
 // the median of each, in microseconds.
 func BenchmarkSandbox(b *testing.B) {
@@ -49,7 +49,7 @@ func BenchmarkSandbox(b *testing.B) {
 	}
 }
 
-// BenchmarkSandboxThroughput runs as many jobs at once as there are cores, beside
+// BenchmarkSandboxThroughput runs as many jobs at once as there are cores, next to
 // the bare interpreter.
 func BenchmarkSandboxThroughput(b *testing.B) {
 	e, bare := pythonToMeasure(b)

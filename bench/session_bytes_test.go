@@ -24,7 +24,7 @@ outputs: {answer: "{{ answer.text }}"}
 `
 
 // BenchmarkRoundBytes measures what a round of a session takes in the file, after
-// closing, beside its text: x/text, and B/over-text a round. The ids are those
+// closing, relative to its text: x/text, and B/over-text a round. The ids are those
 // that Weir makes.
 func BenchmarkRoundBytes(b *testing.B) {
 	for _, size := range []int{20, 120, 445, 450, 900, 4000} {
@@ -43,7 +43,7 @@ func BenchmarkRoundBytes(b *testing.B) {
 	}
 }
 
-// bytesAfterRounds is how large the file is, after closing, where a session had n
+// bytesAfterRounds returns how large the file is, after closing, where a session had n
 // rounds whose messages have so many bytes.
 func bytesAfterRounds(b *testing.B, size, n int) int64 {
 	b.Helper()

@@ -83,7 +83,7 @@ func sendMessage(b *testing.B, s *weir.Session) {
 	}
 }
 
-// storeWithHistory is a database whose session has about so many messages.
+// storeWithHistory returns a database whose session has about so many messages.
 func storeWithHistory(b *testing.B, messages int) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "weir.db")
@@ -140,7 +140,7 @@ func (t *sessionBench) round(b *testing.B) {
 	t.took = append(t.took, time.Since(began))
 }
 
-// medianRound is how long half of the rounds took at most.
+// medianRound returns how long half of the rounds took at most.
 func (t *sessionBench) medianRound() float64 {
 	slices.Sort(t.took)
 	return float64(t.took[len(t.took)/2].Microseconds()) / 1000

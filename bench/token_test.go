@@ -83,7 +83,7 @@ func goCode(b *testing.B) string {
 	return all.String()
 }
 
-// airlineText is what was said in the real conversations, "" without them.
+// airlineText returns what was said in the real conversations, "" without them.
 func airlineText(b *testing.B) string {
 	b.Helper()
 	f, err := os.Open(shareddata.Path(b, shareddata.Airline))

@@ -86,7 +86,7 @@ func (t *turnBench) Generate(ctx context.Context, r *llm.Request, _ func(llm.Chu
 	return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: t.nextText()}, Stop: "end"}, nil
 }
 
-// nextText is a message unlike any other.
+// nextText returns a message unlike any other.
 func (t *turnBench) nextText() string {
 	t.said++
 	var b strings.Builder
@@ -229,7 +229,7 @@ func measureTurns(b *testing.B, like turnBench, says string, n int) {
 	b.Helper()
 	long, short, raw := like, like, openRaw(b, sqlite.SyncFull)
 	long.start(b, says, n)
-	for range 4 { // the first view is made anew
+	for range 4 { // the first view is recomputed
 		long.turn(b)
 	}
 	var at, ten, plain sample
@@ -264,7 +264,7 @@ func measureTurns(b *testing.B, like turnBench, says string, n int) {
 }
 
 // BenchmarkTurnBytes measures what a turn takes in the file, after closing,
-// beside its text: x/text, and B/over-text a turn.
+// relative to its text: x/text, and B/over-text a turn.
 func BenchmarkTurnBytes(b *testing.B) {
 	for _, mode := range []struct{ name, says string }{{"running", running}, {"answered", answered}} {
 		for _, size := range []int{20, 120, 445, 450, 900, 4000} {
@@ -289,7 +289,7 @@ func measureTurnBytes(b *testing.B, says string, size int) {
 	b.ReportMetric(a-float64(2*size), "B/over-text")
 }
 
-// bytesAfter is how large the file is, after closing, where n turns were taken.
+// bytesAfter returns how large the file is, after closing, where n turns were taken.
 func bytesAfter(b *testing.B, t turnBench, says string, n int) int64 {
 	b.Helper()
 	t.start(b, says, 0)

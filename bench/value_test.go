@@ -87,7 +87,7 @@ func passValueOnce(b *testing.B, typ string, value any, size int) {
 	b.StartTimer()
 }
 
-// storedBytes is the size of all values and commits of a database.
+// storedBytes returns the size of all values and commits of a database.
 func storedBytes(b *testing.B, path string) (n float64) {
 	b.Helper()
 	db, err := sql.Open("sqlite", path)

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/token"
 )
 
-// airlineMessages are the messages of the real conversations one after another,
+// airlineMessages returns the messages of the real conversations one after another,
 // again and again, n in all.
 func airlineMessages(tb testing.TB, n int) []convo.Message {
 	tb.Helper()
@@ -43,7 +43,7 @@ func (c counted) Message(m convo.Message) int {
 	return c.Counter.Message(m)
 }
 
-// measureContext is a context of 10,000 messages with the spec of its views.
+// measureContext returns a context of 10,000 messages with the spec of its views.
 func measureContext(tb testing.TB, window int) (convo.Context, convo.ViewSpec, *int) {
 	tb.Helper()
 	c := convo.Context{ID: "main"}
@@ -56,7 +56,7 @@ func measureContext(tb testing.TB, window int) (convo.Context, convo.ViewSpec, *
 	return c, convo.ViewSpec{Room: window, Count: counted{counter, n}, Reader: "weir_result"}, n
 }
 
-// oneTurn is what one turn adds: a question and an answer, as they were recorded.
+// oneTurn returns what one turn adds: a question and an answer, as they were recorded.
 func oneTurn(ms []convo.Message, i int) []convo.Message {
 	said := map[convo.Role]convo.Message{}
 	for ; len(said) < 2; i++ {

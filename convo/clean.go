@@ -16,7 +16,7 @@ const (
 	ToolsKept ToolCleaning = iota
 	// ToolsCleared keeps both, but removes text and parts of the results.
 	ToolsCleared
-	// ToolsDropped removes both; the assistant's text beside a call stays.
+	// ToolsDropped removes both; the assistant's text next to a call stays.
 	ToolsDropped
 )
 

@@ -163,7 +163,7 @@ func TestHistoryCleanUsesNewestVersions(t *testing.T) {
 	}
 }
 
-// allCleanOptions are all combinations of options.
+// allCleanOptions returns all combinations of options.
 func allCleanOptions() []convo.CleanOptions {
 	var out []convo.CleanOptions
 	for _, last := range []int{0, 1, 5, 14} {
@@ -248,7 +248,7 @@ func TestCleanIsValidAndIdempotentOnRealConversations(t *testing.T) {
 	}
 }
 
-// withDefects is a conversation with what the real ones do not have: system messages,
+// withDefects returns a conversation with what the real ones do not have: system messages,
 // reasoning, native blocks, pins, a run of messages, results that are missing.
 func withDefects(ms []convo.Message, seed int) []convo.Message {
 	out := []convo.Message{{Role: convo.System, Text: "Be kind.", Pinned: seed%5 == 0}}
@@ -292,7 +292,7 @@ func TestCleanIsValidAndIdempotent(t *testing.T) {
 	})
 }
 
-// longConversation is a conversation of n messages.
+// longConversation returns a conversation of n messages.
 func longConversation(n int) []convo.Message {
 	ms := make([]convo.Message, 0, n)
 	for i := 0; len(ms) < n; i++ {

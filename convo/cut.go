@@ -51,7 +51,7 @@ func (s *selection) shortenToRoom(room int) error {
 	return nil
 }
 
-// summaryGrowth is the number of tokens that the needed summary may take over what it
+// summaryGrowth returns the number of tokens that the needed summary may take over what it
 // replaces. A summary that would not fit must not be paid for.
 func (s *selection) summaryGrowth(need *Need) int {
 	n := s.count(Summary{From: need.From, To: need.To}.asMessage()) + need.Tokens + 8 // tokens may differ where texts meet

@@ -78,7 +78,7 @@ func (m *Manager) Upsert(msg Message) (Message, error) {
 // Prepend puts messages before all others of the current epoch, in their order. A message
 // under a known id becomes the newest version of that message in its place, as with Upsert.
 // Prepend begins a new epoch that repeats the messages of the old one after the new ones, so
-// its cost grows with their number, and a summary or cut of earlier views is made anew.
+// its cost grows with their number, and a summary or cut of earlier views is recomputed.
 func (m *Manager) Prepend(msgs ...Message) ([]Message, error) {
 	if err := m.checkWritable("add to"); err != nil {
 		return nil, err

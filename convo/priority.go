@@ -8,7 +8,7 @@ import (
 // DefaultPriority is the priority of a message that has none.
 const DefaultPriority = 50
 
-// priority is the highest priority of the messages of a group.
+// priority returns the highest priority of the messages of a group.
 func (g *group) priority() int {
 	highest := 0
 	for _, m := range g.source {

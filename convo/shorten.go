@@ -51,7 +51,7 @@ func (s *selection) shortenedResult(m, stub Message, pos, tokens, limit int) Mes
 	return stub
 }
 
-// readHint is the text that says to a model how to read what was omitted.
+// readHint returns the text that says to a model how to read what was omitted.
 func (s *selection) readHint(pos int) string {
 	if s.spec.Reader == "" {
 		return ""

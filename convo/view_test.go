@@ -80,7 +80,7 @@ func drawSpec(t *rapid.T) convo.ViewSpec {
 	}
 }
 
-// requiredTexts are the texts that a view may not leave out.
+// requiredTexts returns the texts that a view may not leave out.
 func requiredTexts(t *rapid.T, c convo.Context) map[string]bool {
 	out := make(map[string]bool)
 	ms, err := c.Messages()

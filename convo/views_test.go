@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// viewBothWays makes a view anew and with the views that are kept, which must be the
+// viewBothWays makes a view again and with the views that are kept, which must be the
 // same or fail the same, and returns the marks for the next view.
 func viewBothWays(t *rapid.T, views *convo.Views, c convo.Context, spec convo.ViewSpec) convo.Marks {
 	t.Helper()

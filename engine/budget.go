@@ -98,7 +98,7 @@ func belongsTo(key, path string) bool {
 	return strings.HasPrefix(key, path) && len(key) > len(path) && (key[len(path)] == '/' || key[len(path)] == '#')
 }
 
-// parentPath is the path of the composite around the node at path, "" at the root.
+// parentPath returns the path of the composite around the node at path, "" at the root.
 func parentPath(path string) string {
 	i := strings.LastIndexByte(path, '/')
 	if i < 0 {

@@ -74,7 +74,7 @@ func (n *nodeState) cancelsChildren() bool { return n.phase == phaseFailing || n
 // child are prefixed with the node's path.
 const ChildName = "child"
 
-// childPathPrefix is the part of a child's interrupt id that precedes the ">" in the ids of
+// childPathPrefix returns the part of a child's interrupt id that precedes the ">" in the ids of
 // the child's own interrupts: the path, if the node runs one flow.
 func childPathPrefix(id string) string {
 	i := strings.LastIndex(id, ":"+ChildName+"#1")

@@ -140,7 +140,7 @@ type CodeInfo struct {
 	Code, Meaning, Remedy string
 }
 
-// Codes is the table of error codes, in the order in which they are declared.
+// Codes returns the table of error codes, in the order in which they are declared.
 func Codes() []CodeInfo {
 	return slices.Concat(runErrorCodes(), nodeErrorCodes(), codeNodeErrorCodes(), modelErrorCodes(), requestErrorCodes(), serverErrorCodes())
 }

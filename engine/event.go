@@ -292,7 +292,7 @@ type ChildReported struct {
 }
 
 // RunForked turns a copy of another run's past into a run of its own: the events before it
-// belong to the other run. Attempts that were executing start anew.
+// belong to the other run. Attempts that were executing start again.
 type RunForked struct {
 	From string `json:"from"` // run id
 	// At is the number of the last shared event, and AtTime the time of its commit in Unix
@@ -308,7 +308,7 @@ type RunForked struct {
 	Inputs Values        `json:"inputs,omitempty"`
 	State  []StateChange `json:"state,omitempty"`
 	// Edited says that inputs or state were changed. A waiting attempt with effects starts
-	// anew, because its requests may differ now.
+	// again, because its requests may differ now.
 	Edited bool     `json:"edited,omitempty"`
 	Breaks []string `json:"breaks,omitempty"`
 	// Contexts changes the settings of the main context.

@@ -10,7 +10,7 @@ import (
 // with its own past.
 func (r *Run) Forked() *RunForked { return r.forked }
 
-// SharedUsage is what was spent in the past that the run shares with another. Neither Usage
+// SharedUsage returns what was spent in the past that the run shares with another. Neither Usage
 // nor any budget counts it.
 func (r *Run) SharedUsage() Usage { return r.sharedUsage }
 

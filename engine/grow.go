@@ -46,7 +46,7 @@ func (g *growing) extend(list, more []Value) []Value {
 // plus 8 bytes for each other value.
 const MaxStateBytes = 64 << 20
 
-// sizeOf is a value's share of MaxStateBytes.
+// sizeOf returns a value's share of MaxStateBytes.
 func sizeOf(v Value) int {
 	switch v := v.(type) {
 	case string:

@@ -113,7 +113,7 @@ func (r *Run) reopenSeparate(n *nodeState) {
 	x.failure = nil
 }
 
-// itemErrors are the failures of the items of a composite that tolerates them, by item; nil
+// itemErrors returns the failures of the items of a composite that tolerates them, by item; nil
 // for any other.
 func (n *nodeState) itemErrors() []*Error {
 	if x := n.ext.expansion; x.separate != nil && !x.separate.race {

@@ -181,7 +181,7 @@ func (r *Run) ScopeAt(path string) (Scope, bool) {
 	return Scope{s}, ok
 }
 
-// Graph is the plan of the scope.
+// Graph returns the plan of the scope.
 func (s Scope) Graph() *GraphPlan { return s.s.plan }
 
 // Inputs returns the scope's own inputs: an iteration's item.

@@ -119,7 +119,7 @@ func (r *Run) checkLanes(n *nodeState) *Error {
 	return nil
 }
 
-// stateConflict is the error for two unordered writes of a key: a wrote what b had written.
+// stateConflict returns the error for two unordered writes of a key: a wrote what b had written.
 func stateConflict(node, a, b, key string) *Error {
 	return &Error{
 		Code: CodeStateConflict, Node: node, Permanent: true,

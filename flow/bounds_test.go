@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// chain is a flow of n nodes, each after the one before, as YAML.
+// chain returns a flow of n nodes, each after the one before, as YAML.
 func chain(n int) string {
 	var b strings.Builder
 	b.WriteString("weir: 1\nname: chain\nnodes:\n  n0: {type: start}\n")

@@ -107,7 +107,7 @@ type TypeSpec struct {
 	// LanesFor, if set, decides from the settings whether the iterations of a Composite need
 	// lanes: isolation is then fork, the default, or fresh. It must accept any settings.
 	LanesFor func(with map[string]any) bool
-	// BodyInputs are what a composite's body may read under inputs.* beside the input ports
+	// BodyInputs are what a composite's body may read under inputs.* besides the input ports
 	// of the node and, where its ports are AnyOut, the outputs of the body itself, which
 	// are carried from iteration to iteration; nil means item and index.
 	BodyInputs []string

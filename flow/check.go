@@ -36,7 +36,7 @@ func (s *scope) checkView(it *nodeDraft) {
 	s.l.checkViewKeys(v, cmp.Or(of.Strategy, DefaultStrategy), ", which is that of the flow's context")
 }
 
-// checkErrorPort refuses onError beside a connected error port, which would handle the same
+// checkErrorPort refuses onError together with a connected error port, which would handle the same
 // failure.
 func (s *scope) checkErrorPort(it *nodeDraft) {
 	if !it.node.OnError.Handled || s.l.AlreadyValid {

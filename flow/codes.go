@@ -61,7 +61,7 @@ type Code struct {
 	Name, Meaning, Remedy string
 }
 
-// Codes is the table of problem codes, by name.
+// Codes returns the table of problem codes, by name.
 func Codes() []Code {
 	return []Code{
 		{CodeAmbiguousContext, "Two context edges that may both be taken bring different contexts to one node.", "Keep one, or let them leave different branches of one node."},

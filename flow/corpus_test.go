@@ -59,7 +59,7 @@ func folder(tb testing.TB) flow.MemFiles {
 	return out
 }
 
-// problemLines is a problem as want lines have it: with the file where that is another.
+// problemLines returns a problem as want lines have it: with the file where that is another.
 func problemLines(name string, p flow.Problem) string {
 	msg, _, _ := strings.Cut(p.Message, "\n")
 	s := fmt.Sprintf("%d:%d %s %s", p.Pos.Line, p.Pos.Column, p.Code, msg)

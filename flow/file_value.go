@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// FileValue is one value of a file with its position. Files beside flows, such as tests of
+// FileValue is one value of a file with its position. Files other than flows, such as tests of
 // flows, are read with it; flows themselves are read with Parse.
 type FileValue struct {
 	v    *value

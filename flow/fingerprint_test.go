@@ -2,7 +2,7 @@ package flow_test
 
 import "testing"
 
-// prints are the fingerprints of the valid flows of the corpus.
+// prints returns the fingerprints of the valid flows of the corpus.
 func prints() map[string]string {
 	return map[string]string{
 		"artifacts.yaml": "sha256:6fea2617edd5549f7b96b6162b126028757f70351d5a590347a5e115634557e0",

@@ -360,7 +360,7 @@ type Edge struct {
 	// port's value is the result of the template, not the edge's value.
 	Partial bool
 	// Conditional marks a Partial edge that the template may not read, because it is in a
-	// branch of ?:, beside || or &&, or in a macro: the port can have a value without it.
+	// branch of ?:, next to || or &&, or in a macro: the port can have a value without it.
 	// Guarded marks one that the template tests with has(): the target may run without it.
 	Conditional, Guarded bool
 	// Metadata is free-form and preserved in round trips.

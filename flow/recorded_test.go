@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// storedFlows are the normal forms of a flow and of all flows that it uses.
+// storedFlows returns the normal forms of a flow and of all flows that it uses.
 func storedFlows(t *testing.T, f *flow.Flow) func(string) ([]byte, error) {
 	t.Helper()
 	forms := map[string][]byte{}

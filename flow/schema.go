@@ -189,7 +189,7 @@ func ViewSchema() map[string]any {
 	return view
 }
 
-// contextViewSchema is the schema of the view of a flow's context, which has the default
+// contextViewSchema returns the schema of the view of a flow's context, which has the default
 // strategy if it names none.
 func contextViewSchema() obj {
 	view := ViewSchema()

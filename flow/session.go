@@ -16,7 +16,7 @@ type SessionSettings struct {
 	// with the history so far.
 	Busy string
 	// MaxMessages and MaxTokens limit the history that a round starts with: the number and
-	// tokens of the newest messages; 0 means no limit beside the context's budget.
+	// tokens of the newest messages; 0 means no limit besides the context's budget.
 	MaxMessages, MaxTokens int
 	// Spend limits the spending of all rounds of a session together.
 	Spend SpendLimits

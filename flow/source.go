@@ -141,7 +141,7 @@ func (t MemFiles) List(folder string) []string {
 	return out
 }
 
-// Parse is the function Parse, with access to the flows that this one uses.
+// Parse returns the function Parse, with access to the flows that this one uses.
 func (s Source) Parse(name string, data []byte, c Catalogue) (*Flow, error) {
 	l := newLoader(newSharedState(s, c), name, data)
 	f := l.read()

@@ -10,7 +10,7 @@ import (
 )
 
 // Specs has the parts of the node types of a flow, and of the flows that it uses, that are
-// needed to read records of their runs. A store keeps them by digest beside the flow, so
+// needed to read records of their runs. A store keeps them by digest next to the flow, so
 // that a process with other node types, or other versions of them, can read the run.
 type Specs struct {
 	// Format is specsFormat.
@@ -140,7 +140,7 @@ func specOf(f *Flow, n *Node, t *TypeSpec) *NodeSpec {
 	return s
 }
 
-// contextUses are the names of the uses of a context, by ContextUse.
+// contextUses returns the names of the uses of a context, by ContextUse.
 func contextUses() []string { return []string{"", "read", "write"} }
 
 // refOf returns the reference by which a flow uses another.

@@ -105,7 +105,7 @@ func (s *scope) useFlow(it *nodeDraft, with *value) {
 	}
 }
 
-// nameFlows finds the flows that a node's settings name beside `flow`.
+// nameFlows finds the flows that a node's settings name besides `flow`.
 func (s *scope) nameFlows(it *nodeDraft, with *value) {
 	for _, r := range it.spec.Flows(it.node.With) {
 		path := strings.Split(r.Setting, ".")

@@ -36,7 +36,7 @@ func normal(tb testing.TB, f *flow.Flow) string {
 	return string(b)
 }
 
-// withoutPositions is the flow without what its text's layout decides.
+// withoutPositions returns the flow without what its text's layout decides.
 func withoutPositions(f *flow.Flow) *flow.Flow {
 	c := *f
 	c.File = ""

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-run/weir/node/builtin"
 )
 
-// Suffixes are the extensions of test files.
+// Suffixes returns the extensions of test files.
 func Suffixes() []string { return []string{".test.yaml", ".test.yml", ".test.json"} }
 
 // File is a valid test file.
@@ -218,7 +218,7 @@ func (r *fileReader) tests(doc *flow.FileValue) []*Test {
 	return out
 }
 
-// caseKeys are the keys of a test, and of the defaults.
+// caseKeys returns the keys of a test, and of the defaults.
 func caseKeys(test bool) []string {
 	keys := []string{
 		"inputs", "state", "user", "model", "target", "script", "replay", "mocks", "tools", "answers",

@@ -77,7 +77,7 @@ func TestDiffCoversBothTexts(t *testing.T) {
 	})
 }
 
-// longest is the length of a longest common subsequence, the slow way.
+// longest returns the length of a longest common subsequence, the slow way.
 func longest(a, b []string) int {
 	switch {
 	case len(a) == 0 || len(b) == 0:

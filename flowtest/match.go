@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// Matchers are the keys of an object that describes conditions on a value instead of the value.
+// Matchers returns the keys of an object that describes conditions on a value instead of the value.
 func Matchers() []string {
 	return []string{
 		"$above", "$absent", "$all", "$any", "$approx", "$below", "$contains", "$each", "$endsWith", "$equals",

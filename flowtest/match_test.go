@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/flowtest"
 )
 
-// made is a flow that puts out the value of an input as it is.
+// made is a flow that outputs the value of an input as it is.
 const made = `
 inputs: {v: {type: any}, w: {type: any}}
 nodes: {a: {type: transform, with: {expr: run.inputs.v}}}

@@ -20,7 +20,7 @@ type Options struct {
 	Types []weir.Type
 	// Models has the prices of models; nil means the built-in table.
 	Models *llm.Catalogue
-	// FlowFolders are folders that the flows which a flow uses may be in, beside its own.
+	// FlowFolders are folders that the flows which a flow uses may be in, besides its own.
 	FlowFolders []string
 	// HTTP performs the requests of tests with `network: true`; nil refuses private addresses.
 	HTTP node.HTTPDoer

@@ -124,7 +124,7 @@ func (p *testRunner) runOnce(ctx context.Context, tested *weir.Flow, model strin
 	return p.answerAll(ctx, run)
 }
 
-// refusedOutcome is the outcome where no run was started.
+// refusedOutcome returns the outcome where no run was started.
 func refusedOutcome(e *engine.Error) *outcome {
 	return &outcome{status: failed, err: e, outputs: map[string]any{}, state: map[string]any{}}
 }

@@ -138,7 +138,7 @@ func (b *toolbox) tools() []*weir.Tool {
 	return out
 }
 
-// definition is the flow of a recording: one iteration of the loop is one turn,
+// definition returns the flow of a recording: one iteration of the loop is one turn,
 // until the customer says goodbye or a tool hands them over.
 func (r *recording) definition() weir.Definition {
 	maxSteps := 30
@@ -214,7 +214,7 @@ func (h *replayedTalk) open(t *testing.T, s weir.Store) *weir.Weir {
 	return w
 }
 
-// question is the one interrupt a paused run waits on.
+// question returns the one interrupt a paused run waits on.
 func question(t *testing.T, res weir.Result) string {
 	t.Helper()
 	if res.Status != engine.Paused || len(res.Interrupts) != 1 {
@@ -293,7 +293,7 @@ func (h *replayedTalk) check(t *testing.T, w *weir.Weir) {
 	}
 }
 
-// differ is the first difference of two histories in what was said: roles,
+// differ returns the first difference of two histories in what was said: roles,
 // texts, calls and results.
 func differ(got, want []convo.Message) error {
 	for i := range min(len(got), len(want)) {

@@ -32,7 +32,7 @@ func dataOf(t *testing.T, text string) *trajectory.Graph {
 	return g
 }
 
-// datum is the one node of a type and a name.
+// datum returns the one node of a type and a name.
 func datum(t *testing.T, g *trajectory.Graph, kind trajectory.Type, name string) trajectory.Node {
 	t.Helper()
 	var found []trajectory.Node
@@ -47,7 +47,7 @@ func datum(t *testing.T, g *trajectory.Graph, kind trajectory.Type, name string)
 	return found[0]
 }
 
-// sourcesOf is the name and kind of what leads to a node, and by which relation.
+// sourcesOf returns the name and kind of what leads to a node, and by which relation.
 func sourcesOf(t *testing.T, g *trajectory.Graph, n trajectory.Node) []string {
 	t.Helper()
 	var out []string
@@ -159,7 +159,7 @@ nodes:
 	}
 }
 
-// actionNode is the Action of a node of the flow.
+// actionNode returns the Action of a node of the flow.
 func actionNode(t *testing.T, g *trajectory.Graph, path string) trajectory.Node {
 	t.Helper()
 	i := slices.IndexFunc(g.Nodes, func(n trajectory.Node) bool { return n.ID.Type() == trajectory.Action && n.Name == path })
@@ -226,7 +226,7 @@ nodes:
 	}
 }
 
-// notesOf are the notes of a run's nodes, each with the kind of the event after it.
+// notesOf returns the notes of a run's nodes, each with the kind of the event after it.
 func notesOf(t *testing.T, s weir.Store, run string) (out []string) {
 	t.Helper()
 	for c, err := range s.Commits(t.Context(), run, 0) {
@@ -247,7 +247,7 @@ func notesOf(t *testing.T, s weir.Store, run string) (out []string) {
 	return out
 }
 
-// unreliableType is a node type that asks a person, then fails, then writes what the state does
+// unreliableType returns a node type that asks a person, then fails, then writes what the state does
 // not take, and then completes.
 func unreliableType() weir.Type {
 	type out struct{ Text string }
@@ -266,7 +266,7 @@ func unreliableType() weir.Type {
 	})
 }
 
-// waitForResult is how a run ends whose questions are all answered.
+// waitForResult returns how a run ends whose questions are all answered.
 func waitForResult(t *testing.T, r *weir.Run) weir.Result {
 	t.Helper()
 	for {

@@ -148,7 +148,7 @@ func (s *randomWrites) flow() string {
 	return string(data)
 }
 
-// viewRows are the rows as the SQL views have them.
+// viewRows returns the rows as the SQL views have them.
 func viewRows(t *testing.T, db *sql.DB, run string) (rows []weirkit.WorkRow, steps int) {
 	t.Helper()
 	found, err := db.QueryContext(t.Context(), `SELECT node_id, coalesce(node_type, ''), status, coalesce(code_executed, ''), attempt,

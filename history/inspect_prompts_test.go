@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// omittedMessages is how many messages a call was not sent whole.
+// omittedMessages returns how many messages a call was not sent whole.
 func omittedMessages(t *testing.T, s runner.ModelCall) int {
 	t.Helper()
 	if !s.Proven || s.Result == nil {

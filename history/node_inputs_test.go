@@ -77,7 +77,7 @@ func TestInputsOfANodeAreReadWithoutEvaluation(t *testing.T) {
 	}
 }
 
-// only is the value of the one port, nil if there is none.
+// only returns the value of the one port, nil if there is none.
 func only(t *testing.T, list engine.Values) any {
 	t.Helper()
 	if len(list) == 0 {

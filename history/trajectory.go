@@ -73,7 +73,7 @@ func (t *trajectoryBuilder) graphOf(ctx context.Context, session string, sub int
 	return trajectory.JoinRounds(records...)
 }
 
-// agentsOf are the agents, the main one first.
+// agentsOf returns the agents, the main one first.
 func (t *trajectoryBuilder) agentsOf(ctx context.Context, session string) ([]trajectory.Agent, error) {
 	if err := t.addSession(ctx, session); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ type trajectoryBuilder struct {
 	agents        []string
 	maxRounds     int  // 0 for all
 	completedOnly bool // omit rounds that have not ended
-	// describe says what a tool does; nil where there are none.
+	// describe says what a tool does; nil if there are none.
 	describe func(tool string) string
 }
 

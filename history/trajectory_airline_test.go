@@ -22,7 +22,7 @@ import (
 	"github.com/weir-run/weir/trajectory/tables"
 )
 
-// roundFlow is what a round of a recording runs: the model with its tools, and where
+// roundFlow returns what a round of a recording runs: the model with its tools, and where
 // after the goodbye only what the customer said.
 func (r *recording) roundFlow(last bool) weir.Definition {
 	d := weir.Definition{
@@ -117,7 +117,7 @@ func replayAll(t *testing.T, all []*airlineSession) {
 	}
 }
 
-// messages are those of the session, the roles and texts of which are the recorded
+// messages returns those of the session, the roles and texts of which are the recorded
 // ones.
 func (k *airlineSession) messages(t *testing.T, w *weir.Weir) []convo.Message {
 	t.Helper()
@@ -280,7 +280,7 @@ func (k *airlineSession) checkReload(t *testing.T) {
 	}
 }
 
-// encodedRecord is a stored round as its two files have it.
+// encodedRecord returns a stored round as its two files have it.
 func encodedRecord(t *testing.T, s trajectory.Storage, k trajectory.Key) []byte {
 	t.Helper()
 	r, err := s.Load(t.Context(), k)

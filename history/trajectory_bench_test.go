@@ -98,7 +98,7 @@ func BenchmarkARoundOfAChatWithTools(b *testing.B) {
 	}
 }
 
-// benchStore is a store and where trajectories are kept beside it.
+// benchStore returns a store and where its trajectories are stored.
 func benchStore(b *testing.B, name string) (weir.Store, trajectory.Storage) {
 	b.Helper()
 	if name == "memory" {

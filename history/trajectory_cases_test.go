@@ -120,7 +120,7 @@ func (c *trajectoryCase) perform(t *testing.T, line string, r weir.Result) (*wei
 	return nil, errors.New("nobody knows how")
 }
 
-// describe is what the run became, and the trajectories of all who worked in it.
+// describe returns what the run became, and the trajectories of all who worked in it.
 func (c *trajectoryCase) describe(t *testing.T, r weir.Result) string {
 	t.Helper()
 	agents, err := c.w.Agents(t.Context(), c.id)

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/trajectory/tables"
 )
 
-// memoryTables is a storage in memory that says what it was given.
+// memoryTables returns a storage in memory that says what it was given.
 func memoryTables() trajectory.Storage { return tables.New(tables.NewMemory()) }
 
 // checkStored checks that what was stored of a session during its runs is what its

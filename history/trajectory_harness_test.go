@@ -80,7 +80,7 @@ func (p *commandModel) first(said string) bool {
 	return true
 }
 
-// commandTools are what the puppet calls.
+// commandTools returns what the puppet calls.
 func commandTools() []*weir.Tool {
 	object := map[string]any{"type": "object"}
 	return []*weir.Tool{
@@ -211,7 +211,7 @@ type trajectoryHarness struct {
 	store      weir.Store // not closed with a Weir
 	kept       trajectory.Storage
 	puppet     *commandModel
-	types      []weir.Type // beside the usual ones
+	types      []weir.Type // besides the usual ones
 	tools      []*weir.Tool
 	w          *weir.Weir
 	hasUnsaved bool // a process has died with what it had to store
@@ -268,7 +268,7 @@ func (s *trajectoryHarness) openWith(st weir.Store, storage trajectory.Storage) 
 	return err
 }
 
-// reply is what a person answers to an interrupt.
+// reply returns what a person answers to an interrupt.
 func reply(i engine.Interrupt) any {
 	switch i.Kind {
 	case engine.AwaitApproval:

@@ -22,7 +22,7 @@ import (
 	"github.com/weir-run/weir/trajectory/follow"
 )
 
-// surveyType is a node type that records its work by hand, asks a person in the middle,
+// surveyType returns a node type that records its work by hand, asks a person in the middle,
 // and continues.
 func surveyType(entered *int) weir.Type {
 	return weir.Func("survey", func(ctx weir.Ctx, _ struct{}) (struct{ ID string }, error) {

@@ -25,7 +25,7 @@ type flowGenerator struct {
 
 func (d *flowGenerator) one(of int) bool { return rapid.IntRange(0, of-1).Draw(d.t, "d") == 0 }
 
-// words are the instructions of a model.
+// words returns the instructions of a model.
 func (d *flowGenerator) words() string {
 	d.texts++
 	out := fmt.Sprint("text", d.texts)
@@ -74,7 +74,7 @@ func (d *flowGenerator) scope(prefix string, depth int, uses []*weir.Flow) (node
 	return nodes, map[string]any{"text": "{{ " + rapid.SampledFrom(b.ports).Draw(d.t, "out") + " }}"}
 }
 
-// addInput draws what a node is behind, beside what it reads.
+// addInput draws what a node is behind, besides what it reads.
 func (d *flowGenerator) addInput(b *before, n, in map[string]any, id, kind string) {
 	var behind []string
 	if len(b.ends) > 0 && d.one(3) {

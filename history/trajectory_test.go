@@ -86,7 +86,7 @@ func runOf(t *testing.T, w *weir.Weir, text string, s weir.Start) weir.Result {
 	return res
 }
 
-// graphText is a graph as lines: "name Type kind <- predecessors (relation)".
+// graphText returns a graph as lines: "name Type kind <- predecessors (relation)".
 func graphText(g *trajectory.Graph) string {
 	names := map[trajectory.ID]string{}
 	for _, n := range g.Nodes {

@@ -21,7 +21,7 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// flowVersions are what a flow is, round by round: agents and flows come and go.
+// flowVersions returns what a flow is, round by round: agents and flows come and go.
 func flowVersions() []string {
 	head := "weir: 1\nname: edited\ncontext: {model: puppet/m}\ninputs: {message: {type: text, required: true}}\nnodes:\n"
 	return []string{

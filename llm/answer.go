@@ -106,7 +106,7 @@ func (t *turn) rejectionReason(resp *Response, err error) string {
 	return ""
 }
 
-// rejectedError is the error of a turn whose answer is invalid even after its repair. It
+// rejectedError returns the error of a turn whose answer is invalid even after its repair. It
 // has the key of the failed effect.
 func rejectedError(err error, problem string) error {
 	message := "the model's answer cannot be used, also after one repair: " + problem
@@ -118,7 +118,7 @@ func rejectedError(err error, problem string) error {
 	return &Error{Code: engine.CodeModelAnswer, Message: message}
 }
 
-// rejectionError is the error of an invalid answer, nil for a valid one. It is evaluated
+// rejectionError returns the error of an invalid answer, nil for a valid one. It is evaluated
 // inside the effect, so that the effect fails.
 func (t *turn) rejectionError(resp *Response) error {
 	if t.parseAnswer == nil || len(resp.Message.Calls) > 0 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Table is the built-in catalogue, by name.
+// Table returns the built-in catalogue, by name.
 func Table() []Model {
 	return slices.SortedFunc(maps.Values(NewCatalogue().models), func(a, b Model) int { return strings.Compare(a.Name, b.Name) })
 }
@@ -23,7 +23,7 @@ func (l *Limits) Idle() bool {
 	return len(l.runQueues) == 0
 }
 
-// Apart is a request without what is remembered of those before it.
+// Apart returns a request without what is remembered of those before it.
 func Apart(r Request) Request {
 	r.digests, r.digestKey = nil, digestKey{}
 	return r

@@ -156,7 +156,7 @@ func carryOut(limits map[string]llm.Limit, schedule []asking, pauses []pause) ([
 	return out, l.Idle()
 }
 
-// key is the most special key that a model of the test counts under.
+// key returns the most special key that a model of the test counts under.
 func key(limits map[string]llm.Limit, model string) string {
 	if _, ok := limits["p/"+model]; !ok && model == "m-mini" {
 		if _, ok := limits["p/m"]; ok {
@@ -215,7 +215,7 @@ func broken(name string, limit llm.Limit, calls []*made, i int) string {
 	return ""
 }
 
-// counted is what a call that began before takes of the minute at least.
+// counted returns what a call that began before takes of the minute at least.
 func (m *made) counted(at time.Duration, limit llm.Limit) int {
 	switch {
 	case m.begin == at, m.end == at:

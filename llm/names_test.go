@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// nameBounds are those of every API: the strictest of names, and of names that must
+// nameBounds returns those of every API: the strictest of names, and of names that must
 // not begin with a digit.
 func nameBounds() map[string]llm.NameRules {
 	name := regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -23,7 +23,7 @@ func nameBounds() map[string]llm.NameRules {
 	}
 }
 
-// oddName is a name that a model may write: any text, one that looks like one made
+// oddName returns a name that a model may write: any text, one that looks like one made
 // here, and one that only differs from others in what is replaced.
 func oddName() *rapid.Generator[string] {
 	return rapid.OneOf(

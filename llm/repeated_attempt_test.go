@@ -75,7 +75,7 @@ func (p *talker) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)
 	return &llm.Response{Message: m, Usage: llm.Usage{Input: req.Estimate.Input * 13 / 10, Output: 20}}, nil
 }
 
-// What is sent beside the messages is corrected with them when a factor is
+// What is sent besides the messages is corrected with them when a factor is
 // taken over.
 func TestALearnedFactorHoldsForInstructionsToo(t *testing.T) {
 	t.Parallel()

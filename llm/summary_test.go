@@ -20,7 +20,7 @@ func (s *summariser) Generate(_ context.Context, req *llm.Request, _ func(llm.Ch
 	return &llm.Response{Message: convo.Message{Text: "Yes."}}, nil
 }
 
-// long is a context far over the window that it is given, to be summarised.
+// long returns a context far over the window that it is given, to be summarised.
 func long(newest string) convo.Context {
 	c := convo.Context{ID: "main", Settings: convo.Settings{
 		Model: "openai/gpt-4o", Window: 4000, Reserve: 500, View: convo.ViewSettings{Strategy: convo.Summarise},

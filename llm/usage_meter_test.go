@@ -130,7 +130,7 @@ func TestCancelledCallIsChargedForReceivedOutput(t *testing.T) {
 	}
 }
 
-// waits is a provider's try that says something, or not, and waits.
+// waits returns a provider's try that says something, or not, and waits.
 func waits(text string) try {
 	return func(ctx context.Context, emit func(llm.Chunk)) (*llm.Response, error) {
 		if text != "" {

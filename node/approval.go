@@ -111,7 +111,7 @@ func (g *approvalGate) ask(index int, t *tool.Tool, call convo.Call, earlier []t
 	return callDecision{refusal: by.DenialText(), note: approvalMetadata(by)}, answers
 }
 
-// approvalMetadata is the part of an answer that is stored with the result of the call.
+// approvalMetadata returns the part of an answer that is stored with the result of the call.
 func approvalMetadata(a tool.ApprovalAnswer) convo.Metadata {
 	note := map[string]any{"allowed": a.Allow}
 	if a.By != "" {
@@ -155,7 +155,7 @@ func approvalInterrupt(t *tool.Tool, asked tool.Call, who string) engine.Interru
 	return i
 }
 
-// ApprovalSchema is the JSON Schema of the answers to a request for approval.
+// ApprovalSchema returns the JSON Schema of the answers to a request for approval.
 func ApprovalSchema() map[string]any {
 	return map[string]any{"anyOf": []any{
 		map[string]any{"type": "string", "enum": []any{answerApprove, answerReject}},

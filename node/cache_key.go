@@ -2,7 +2,7 @@ package node
 
 import "net/url"
 
-// CacheKey is the key under which a value of the cache is kept: one of the user's own,
+// CacheKey returns the key under which a value of the cache is kept: one of the user's own,
 // or, where shared is true, one for all users. "" is the user of runs without one.
 func CacheKey(user string, shared bool, key string) string {
 	if shared {

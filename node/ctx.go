@@ -192,7 +192,7 @@ type Reserve struct {
 	// Unpriced names the model of a call with unknown cost, "" otherwise.
 	Unpriced string
 	// HasBudget is set if a budget binds the effect; Output is then what the budget leaves
-	// for it. More then reserves the same amount for another try after a failed one, beside
+	// for it. More then reserves the same amount for another try after a failed one, besides
 	// what that has cost; it fails if a budget has no room.
 	HasBudget    bool
 	ReserveRetry func(spent engine.Usage) error
@@ -370,7 +370,7 @@ func hash(s string, salt uint64) uint64 {
 	return h
 }
 
-// Result is the result of one execution of a node, for runners.
+// Result returns the result of one execution of a node, for runners.
 func (c *Ctx) Result() (outputs, meta engine.Values, state []engine.StateChange) {
 	return c.outputs, c.meta, c.state.Changes()
 }

@@ -48,7 +48,7 @@ func (h toolHost) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolRe
 	return r, err
 }
 
-// unknownPolicy is the policy of the effect of a call.
+// unknownPolicy returns the policy of the effect of a call.
 func unknownPolicy(t *tool.Tool) UnknownPolicy {
 	switch t.UnknownPolicy() {
 	case tool.UnknownRetry:

@@ -58,7 +58,7 @@ func (l *Local) checkPorts(ctx context.Context, m *machine, s *engine.RunStarted
 	return e
 }
 
-// portChanges is how the node types of a program differ from what the run recorded.
+// portChanges returns how the node types of a program differ from what the run recorded.
 func (l *Local) portChanges(ctx context.Context, p *Program, s *engine.RunStarted) ([]flow.SpecChange, error) {
 	if s.Specs == p.Specs || s.Specs == "" || p.RecordedSpecs == nil || l.o.Specs == nil {
 		return nil, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/store/memory"
 )
 
-// typeSaying is the node type "says" of a process: its version and its ports.
+// typeSaying returns the node type "says" of a process: its version and its ports.
 func typeSaying[In, Out any](version int, out Out) weir.Type {
 	return weir.Func("says", func(weir.Ctx, In) (Out, error) { return out, nil }).Version(version)
 }
@@ -57,7 +57,7 @@ type (
 type acceptCase struct {
 	typ     weir.Type
 	loads   bool   // the flow loads with it
-	refused string // what the refusal names, "" where the run is continued
+	refused string // what the refusal names, "" if the run is continued
 	accepts bool   // on request it is
 }
 
@@ -209,7 +209,7 @@ func continued(t *testing.T, r weir.Result) {
 	}
 }
 
-// eventsOf are the kinds of a run's events.
+// eventsOf returns the kinds of a run's events.
 func eventsOf(t *testing.T, w *weir.Weir, id string) (kinds []string) {
 	t.Helper()
 	v, err := w.Inspect(t.Context(), id, 0)

@@ -211,7 +211,7 @@ func (m *machine) boundInputs(e *engine.Entry, h *preparedNode) (engine.Values, 
 	return in, nil
 }
 
-// templateVars are the names that the node's templates may read.
+// templateVars returns the names that the node's templates may read.
 func (m *machine) templateVars(e *engine.Entry) *scopeVars {
 	scope, _ := m.run.ScopeOf(e.Path)
 	return &scopeVars{
@@ -304,7 +304,7 @@ func (a *attempt) normalizeOutputs() error {
 	return nil
 }
 
-// exitError is the failure of a node whose function ended its goroutine.
+// exitError returns the failure of a node whose function ended its goroutine.
 func (a *attempt) exitError() *engine.Error {
 	return a.toError(&engine.Error{
 		Code: engine.CodeNodePanic, Permanent: true, Message: "the node's function did not return: " + guard.ErrExited.Error(),
@@ -543,7 +543,7 @@ func (a *attempt) New(init convo.Change) (engine.Handle, error) {
 // LLM implements node.Services, as do the following methods.
 func (a *attempt) LLM() *llm.Service { return a.m.services.LLM }
 
-// Tools are those of the process.
+// Tools returns those of the process.
 func (a *attempt) Tools() *tool.Set { return a.m.services.Tools }
 
 // Executors implements node.Services.

@@ -63,7 +63,7 @@ func TestRunFailedByBudgetContinuesAfterIncrease(t *testing.T) {
 	}
 }
 
-// budgetIncreasers are those who added calls to the budget of the run, as its record has it.
+// budgetIncreasers returns those who added calls to the budget of the run, as its record has it.
 func budgetIncreasers(t *testing.T, w *weir.Weir) []string {
 	t.Helper()
 	v, err := w.Inspect(t.Context(), "run", 0)

@@ -69,7 +69,7 @@ func openMetered(t *testing.T, m *countingModel, s weir.Store) *weir.Weir {
 	return w
 }
 
-// questions is a flow of n model calls, one after another.
+// questions returns a flow of n model calls, one after another.
 func questions(n int, budget string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "weir: 1\nname: budgets\ncontext: {model: meter/m}\n%snodes:\n", budget)

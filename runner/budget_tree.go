@@ -27,7 +27,7 @@ type ledgerLink struct {
 	byTool bool   // a tool call is between the call's run and this one
 }
 
-// chain is the ledger of a call, linked to those of its ancestors, which must be locked.
+// chain returns the ledger of a call, linked to those of its ancestors, which must be locked.
 func (p *budgetLedger) chain(paths []string) *ledgerLink { return &ledgerLink{ledger: p, paths: paths} }
 
 func (l *ledgerLink) parent() *ledgerLink {

@@ -15,7 +15,7 @@ import (
 type cacheSpec struct {
 	key      *expr.Template // nil means everything on which the node may depend
 	settings []byte
-	// reads is what the settings read beside what every key contains.
+	// reads is what the settings read besides what every key contains.
 	reads nodeReads
 }
 

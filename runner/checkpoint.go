@@ -91,7 +91,7 @@ func encodeContexts(contexts map[string]convo.Context) (list []contextSnapshot, 
 	return list, true
 }
 
-// decodeContexts is the inverse of encodeContexts.
+// decodeContexts returns the inverse of encodeContexts.
 func decodeContexts(list []contextSnapshot, src convo.Source) map[string]convo.Context {
 	contexts := make(map[string]convo.Context, len(list))
 	for _, x := range list {

@@ -89,7 +89,7 @@ outputs: {out: "{{ down.out }}"}
 	equal(t, "runs", len(tr.runs()), 4)
 }
 
-// newFlakyType is a node type that fails so many times.
+// newFlakyType returns a node type that fails so many times.
 func newFlakyType(tries *atomic.Int64, failures int64) node.Type {
 	return &funcType{flow.TypeSpec{
 		Name: "flaky", Version: 1, Ports: flow.Ports{Out: []flow.Port{{Name: "out", Type: flow.TypeAny}}},

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// newReportType is a node type that puts out all that its view has, and adds to it.
+// newReportType returns a node type that outputs all that its view has, and adds to it.
 func newReportType() node.Type {
 	return &funcType{flow.TypeSpec{
 		Name: "tells", Version: 1, Context: flow.ContextWrite, Ports: flow.Ports{Out: []flow.Port{{Name: "seen", Type: flow.TypeText}}},
@@ -39,7 +39,7 @@ func newReportType() node.Type {
 	}}
 }
 
-// reportChain is a chain of n nodes of type tell, after one node.
+// reportChain returns a chain of n nodes of type tell, after one node.
 func reportChain(prefix, after string, n int) (text, last string) {
 	var b strings.Builder
 	for i := range n {

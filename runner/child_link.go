@@ -238,7 +238,7 @@ func (m *machine) childReport() *engine.ChildReported {
 }
 
 // finalAnswer returns the last text of a model in a context from a position on, and the
-// context's current output where there is none.
+// context's current output if there is none.
 func finalAnswer(c convo.Context, began int) string {
 	for i := c.History.Len() - 1; i >= max(began, c.Epoch); i-- {
 		m, err := c.History.Read(i)

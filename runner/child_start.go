@@ -61,7 +61,7 @@ func depthError(flow string, depth, most int) error {
 	}
 }
 
-// deadline is the time by which a child must have ended, in Unix milliseconds, 0 for none: the timeout of the node
+// deadline returns the time by which a child must have ended, in Unix milliseconds, 0 for none: the timeout of the node
 // includes its wait.
 func (a *attempt) deadline() int64 {
 	if total := a.Plan.Def.Timeout.Total; total > 0 {

@@ -37,7 +37,7 @@ func (f *failingStore) Append(ctx context.Context, appends []store.Append) []err
 // unlimited is more commits than a run of these tests has.
 const unlimited = 1 << 20
 
-// openFailing is a Weir over a file that takes so many commits.
+// openFailing returns a Weir over a file that takes so many commits.
 func openFailing(t *testing.T, file string, left int, x sandbox.Executor) *weir.Weir {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), file, sqlite.Options{})

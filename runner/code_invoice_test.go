@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// stepTable is what a chain of work shows of a run's steps: node, number, name,
+// stepTable returns what a chain of work shows of a run's steps: node, number, name,
 // attempt, status.
 func stepTable(t *testing.T, w *weir.Weir, run string) []string {
 	t.Helper()
@@ -34,7 +34,7 @@ func stepTable(t *testing.T, w *weir.Weir, run string) []string {
 	return out
 }
 
-// withPython is a Weir that runs code, over a store of its own.
+// withPython returns a Weir that runs code, over a store of its own.
 func withPython(t *testing.T, o weir.Options) *weir.Weir {
 	t.Helper()
 	x := isolatedPython(t)
@@ -53,7 +53,7 @@ func withPython(t *testing.T, o weir.Options) *weir.Weir {
 	return w
 }
 
-// writtenCode are the steps of the invoice flow whose code models write: the first
+// writtenCode returns the steps of the invoice flow whose code models write: the first
 // program for extract fails.
 func writtenCode() []string {
 	return []string{

@@ -28,7 +28,7 @@ func runCode(t *testing.T, flow string, c weirtest.Case) weirtest.Result {
 	return weirtest.Flow(t, flow, c)
 }
 
-// codeOf is a flow of the nodes, each with code.
+// codeOf returns a flow of the nodes, each with code.
 func codeOf(state, nodes string) string {
 	return "weir: 1\nname: coded\nstate: {" + state + "}\nnodes:\n" + nodes
 }
@@ -167,7 +167,7 @@ func TestCodeNeedsAnExecutor(t *testing.T) {
 	}
 }
 
-// withFiles is a folder with a flow that reads a file, and what is around it.
+// withFiles returns a folder with a flow that reads a file, and what is around it.
 func withFiles(t *testing.T, files string) string {
 	t.Helper()
 	dir := t.TempDir()

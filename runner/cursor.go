@@ -31,7 +31,7 @@ type runPosition struct {
 // lastUnknown is used for a run whose earlier events are not reported, until its number of events is known.
 const lastUnknown = -1
 
-// Cursor is the position after the item, from which a reader can resume, also in another process: Stream continues
+// Cursor returns the position after the item, from which a reader can resume, also in another process: Stream continues
 // with the next item. It is a text of letters, digits, '-', '_' and '.'. Its format may change. "" for an item that
 // was not in a stream.
 func (it *Item) Cursor() string {

@@ -72,7 +72,7 @@ type Result struct {
 	Error      *engine.Error      `json:"error,omitempty"`
 }
 
-// SessionLength is how many messages the session of a round had when the execution ended; ok
+// SessionLength returns how many messages the session of a round had when the execution ended; ok
 // is false before it has ended, and for a run that is no round.
 func (x *Execution) SessionLength() (n int, ok bool) {
 	select {

@@ -59,7 +59,7 @@ nodes:
 outputs: {user: "{{ run.user }}"}
 `
 
-// outerFlow is one that has the tool called; more stands before its nodes, with
+// outerFlow returns one that has the tool called; more stands before its nodes, with
 // in the node.
 func outerFlow(more, with string) string {
 	return "weir: 1\nname: outer\ncontext: {model: m/m}\n" + more + `
@@ -78,7 +78,7 @@ func openWithInnerTool(t *testing.T, h *innerToolModel, s weir.Store) *weir.Weir
 	})
 }
 
-// waitForChildren is the run that the tool call of a run began.
+// waitForChildren returns the run that the tool call of a run began.
 func waitForChildren(t *testing.T, w *weir.Weir, n int) []store.Run {
 	t.Helper()
 	runs, err := w.Runs(t.Context(), store.Filter{Parent: "run"})

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// folder is the folder of the files that nodes of the flow, or of its sub-flows, name: the given one, otherwise that
+// folder returns the folder of the files that nodes of the flow, or of its sub-flows, name: the given one, otherwise that
 // of the flow's file; "" if no node names files.
 func (p *Program) folder(given string) string {
 	if !p.files {

@@ -110,7 +110,7 @@ func (l *Local) ReadJournals(ctx context.Context, run, cursor string, after int6
 	}
 }
 
-// Cursor is the position after everything that a run and its child runs have done so far.
+// Cursor returns the position after everything that a run and its child runs have done so far.
 func (l *Local) Cursor(ctx context.Context, run string) (string, error) {
 	var failed error
 	r := &reader{

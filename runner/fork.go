@@ -78,7 +78,7 @@ type ForkedNode struct {
 	Reason string
 }
 
-// EffectiveStart is the start of a run as it applies now: for a fork with its own flow and inputs.
+// EffectiveStart returns the start of a run as it applies now: for a fork with its own flow and inputs.
 func (l *Local) EffectiveStart(ctx context.Context, id string) (*engine.RunStarted, error) {
 	return EffectiveStartIn(ctx, l.store, id)
 }

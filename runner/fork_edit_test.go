@@ -29,7 +29,7 @@ type randomNode struct {
 	input    string // of the run, "" for none
 }
 
-// text is the sketch as a flow file.
+// text returns the sketch as a flow file.
 func (s *randomFlow) text() string {
 	var b strings.Builder
 	b.WriteString("weir: 1\nname: sketch\ncontext: {model: p/m, budget: {window: 100000}}\ninputs:\n")

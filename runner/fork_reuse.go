@@ -26,7 +26,7 @@ type forkEdits struct {
 	model bool
 }
 
-// stale are the nodes of the root graph whose past cannot be shared, with the reason, by id: nodes with a changed
+// stale returns the nodes of the root graph whose past cannot be shared, with the reason, by id: nodes with a changed
 // definition, new and removed nodes, nodes that read an edited value, and all that follow them. A composite is one
 // node with everything inside it.
 func (e *forkEdits) stale() map[string]string {

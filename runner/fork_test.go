@@ -18,7 +18,7 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// resultText is what a run came to: its outputs, its state and all messages.
+// resultText returns what a run came to: its outputs, its state and all messages.
 func resultText(t *testing.T, w *weir.Weir, r weir.Result) string {
 	t.Helper()
 	v, err := w.Inspect(t.Context(), r.Run, 0)

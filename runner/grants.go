@@ -58,7 +58,7 @@ func (g *Grants) Allows(u node.Use) bool {
 	return false
 }
 
-// NotGranted is the error of a use that the grants do not cover.
+// NotGranted returns the error of a use that the grants do not cover.
 func NotGranted(u node.Use) *engine.Error {
 	return &engine.Error{
 		Code: engine.CodeNotGranted, Permanent: true,

@@ -31,7 +31,7 @@ type graph struct {
 	nodes map[string]string // task id -> node id
 }
 
-// loadGraphs reads the graphs that stand beside the repository.
+// loadGraphs reads the graphs that are in the folder next to the repository.
 func loadGraphs(t *testing.T) map[string]*graph {
 	t.Helper()
 	files, err := filepath.Glob(shareddata.Path(t, "dags/*.json"))

@@ -183,7 +183,7 @@ func (h *hub) has(id string, pos uint64) bool {
 	return id != "" && id == h.id && h.first <= pos && pos <= h.next
 }
 
-// lastPublished is the number of the run's last published event.
+// lastPublished returns the number of the run's last published event.
 func (h *hub) lastPublished() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()

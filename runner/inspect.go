@@ -34,7 +34,7 @@ type NodeInputs struct {
 	Templates engine.Values
 }
 
-// Inputs are the inputs of a node's function, by port. They are known if the view is at an event that starts or
+// Inputs returns the inputs of a node's function, by port. They are known if the view is at an event that starts or
 // resumes the node; otherwise ok is false.
 func (v *RunView) Inputs(path string) (in NodeInputs, ok bool, err error) {
 	e, ok := v.Run.Entry(path)

@@ -93,7 +93,7 @@ func (it Item) MarshalJSON() ([]byte, error) {
 	return append(head, own[1:]...), nil
 }
 
-// renamedMember is an event's field with the same name as a member of every item, and its name in an item.
+// renamedMember returns an event's field with the same name as a member of every item, and its name in an item.
 func renamedMember(e engine.Event) (from, to string) {
 	switch e.(type) {
 	case *engine.ChildReported:

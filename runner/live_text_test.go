@@ -25,7 +25,7 @@ func TestReaderJoiningAtAnyChunkGetsTheWholeText(t *testing.T) {
 		h.publishCommit("r", &engine.Commit{First: 1, Events: []engine.Event{&engine.NodeStarted{Path: "a"}}})
 		var readers []subscription
 		for i := range pieces {
-			if i == came || i == pieces/2 { // the second reader comes beside the first
+			if i == came || i == pieces/2 { // the second reader comes while the first reads
 				readers = append(readers, h.subscribe(0, true))
 			}
 			h.publishLive(textItem(fmt.Sprintf("%d ", i)))
@@ -39,7 +39,7 @@ func TestReaderJoiningAtAnyChunkGetsTheWholeText(t *testing.T) {
 	}
 }
 
-// readerText is the text that a reader has: that of the snapshots it was given and
+// readerText returns the text that a reader has: that of the snapshots it was given and
 // of the pieces that came after.
 func readerText(t *testing.T, h *hub, a subscription) string {
 	t.Helper()

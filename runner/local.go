@@ -186,8 +186,8 @@ func (l *Local) startOrLoad(ctx context.Context, p *Program, b *StartOptions, fi
 
 // StartRound starts the run of a session's next round with the message that waits first
 // there. The run, the message that it takes and what the session says are one commit with
-// the run's first events. store.ErrExists where the run exists or a round has taken the
-// message, store.ErrBusy where the session is not as b.Round has it, store.ErrSessionAdvanced
+// the run's first events. The error is store.ErrExists if the run exists or a round has taken the
+// message. The error is store.ErrBusy if the session is not as b.Round has it, store.ErrSessionAdvanced
 // where its state has changed.
 func (l *Local) StartRound(ctx context.Context, p *Program, b StartOptions, start RoundStart) (*Execution, error) {
 	x, _, err := l.startNew(ctx, p, &b, start,

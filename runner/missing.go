@@ -2,7 +2,7 @@ package runner
 
 import "github.com/weir-run/weir/flow"
 
-// MissingTypes is the error that a run cannot continue because its flow does not load
+// MissingTypes returns the error that a run cannot continue because its flow does not load
 // with the node types of this process.
 func MissingTypes(run string, invalid *flow.Invalid) *Missing {
 	m := &Missing{Run: run}

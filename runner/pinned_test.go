@@ -97,7 +97,7 @@ func TestRunDoesNotContinueWithChangedTools(t *testing.T) {
 	}
 }
 
-// openWithTools is a Weir over a file, whose model calls the tool look.
+// openWithTools returns a Weir over a file, whose model calls the tool look.
 func openWithTools(t *testing.T, path string, tools []*weir.Tool) *weir.Weir {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})

@@ -49,7 +49,7 @@ func (x *Execution) hasEnded() bool {
 	}
 }
 
-// durableEvents is the number of the run's last durable event.
+// durableEvents returns the number of the run's last durable event.
 func (x *Execution) durableEvents() int64 { return x.m.first - 1 }
 
 // publishEnd publishes to readers of the parent what the run did, if they did not see it live, and that it is no

@@ -52,7 +52,7 @@ func (m *racingModels) Generate(ctx context.Context, req *llm.Request, _ func(ll
 	return &llm.Response{Message: out, Usage: llm.Usage{Input: 10, Output: 5}}, nil
 }
 
-// paying is a tool that changes something outside.
+// paying returns a tool that changes something outside.
 func paying(calls *atomic.Int32) *weir.Tool {
 	return &weir.Tool{
 		Name: "pay", Description: "Pays.", Parameters: map[string]any{"type": "object"},
@@ -60,7 +60,7 @@ func paying(calls *atomic.Int32) *weir.Tool {
 	}
 }
 
-// raceOf is a flow that races branches; rest is added to it.
+// raceOf returns a flow that races branches; rest is added to it.
 func raceOf(allow, rest string, branches ...string) string {
 	return "weir: 1\nname: contest\ncontext: {model: fake/quick}\nnodes:\n  try:\n    type: race\n    with:\n" + allow +
 		"      branches:\n        " + strings.Join(branches, "\n        ") + "\n" + rest + "outputs: {by: \"{{ try.winner }}\", said: \"{{ try.said }}\"}\n"

@@ -396,7 +396,7 @@ func TestProcessOfRecovery(t *testing.T) {
 	}
 }
 
-// startNeighbours starts a run that ends its process and others beside it.
+// startNeighbours starts a run that ends its process and others besides it.
 func startNeighbours(ctx context.Context, w *recoveryWorld) (*weir.Weir, error) {
 	eng, err := w.open(nil)
 	if err != nil {

@@ -21,7 +21,7 @@ func openWorld(t *testing.T, w *recoveryWorld) *weir.Weir {
 	return eng
 }
 
-// runOf is the run, or the newest round, as the store has it.
+// runOf returns the run, or the newest round, as the store has it.
 func (l *recoveryCase) runOf(t *testing.T, eng *weir.Weir) (store.Run, bool) {
 	t.Helper()
 	f := store.Filter{Roots: true}

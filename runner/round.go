@@ -174,7 +174,7 @@ func newSessionPast(m *machine, session, run string, at int) *sessionPast {
 	return &sessionPast{journal: m.journal, session: session, run: run, length: at}
 }
 
-// messagePrefix is the prefix of the ids of messages that the run adds. For a round it is its number and the position
+// messagePrefix returns the prefix of the ids of messages that the run adds. For a round it is its number and the position
 // at which it starts in the history, so that ids are unique in the session and its forks; for a child run it is the
 // run's id.
 func messagePrefix(s *engine.RunStarted) string {

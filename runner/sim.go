@@ -60,7 +60,7 @@ type simulation struct {
 	running    []*coroutine
 	waiting    []*coroutine // their events are staged
 	journal    []engine.Commit
-	checkpoint store.Checkpoint // the newest; Body is nil where there is none
+	checkpoint store.Checkpoint // the newest; Body is nil if there is none
 	clock      *int64
 	report     SimReport
 	journalOf  func(run string) []engine.Commit // the journals that histories are read from
@@ -102,7 +102,7 @@ func (s *Sim) Run(p *Program, services Services, b StartOptions) (SimReport, err
 // simEpoch is the start time of simulations, Unix milliseconds.
 const simEpoch int64 = 1_700_000_000_000
 
-// parallel is how many nodes may run at once.
+// parallel returns how many nodes may run at once.
 func (s *Sim) parallel(rng *rand.Rand) int {
 	if s.Parallel > 0 {
 		return s.Parallel

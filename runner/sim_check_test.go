@@ -263,7 +263,7 @@ func (j *journalCheck) complete(r Result) error {
 	return nil
 }
 
-// valuesJSON is the JSON of values, handles by their id.
+// valuesJSON returns the JSON of values, handles by their id.
 func valuesJSON(v engine.Values) string {
 	m := map[string]any{}
 	for _, n := range v {
@@ -348,7 +348,7 @@ func checkReduced(r *engine.Run, sum, most int64, log []string) error {
 	return nil
 }
 
-// find is the node of a path such as "b#2/b_a".
+// find returns the node of a path such as "b#2/b_a".
 func (g *simGraph) find(path string) *simNode {
 	head, rest, nested := strings.Cut(path, "/")
 	id, _, _ := strings.Cut(head, "#")
@@ -437,7 +437,7 @@ func (x *expected) checkLanes(id string, paths []string) error {
 	return nil
 }
 
-// iterationNumber is the iteration that the rest of a path begins with.
+// iterationNumber returns the iteration that the rest of a path begins with.
 func iterationNumber(rest string) int {
 	digits, _, _ := strings.Cut(rest, "/")
 	n, err := strconv.Atoi(digits)

@@ -243,7 +243,7 @@ func (g *simGraph) connectContext(d drawFunc, n *simNode, i int) {
 	}
 }
 
-// file is the flow as JSON, in the authoring form.
+// file returns the flow as JSON, in the authoring form.
 func (g *simGraph) file() []byte {
 	out := map[string]any{
 		"weir": 1, "name": "random", "nodes": g.nodesJSON(), "outputs": g.outputs(),

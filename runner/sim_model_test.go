@@ -181,7 +181,7 @@ func (s *simScope) resolveInputs(n *simNode, o *simOutcome) (in map[string]any, 
 	return in, "run"
 }
 
-// portValue is what the edges of a port bring: its value, how many were taken, and
+// portValue returns what the edges of a port bring: its value, how many were taken, and
 // whether one never ends.
 func (s *simScope) portValue(b *simIn, o *simOutcome) (v any, has bool, came int, stuck bool) {
 	texts := make([]string, len(b.from))

@@ -18,7 +18,7 @@ import (
 
 var simScopesN = flag.Int("simscopes.n", 200, "how many schedules the tests of races and of lists whose items fail alone run")
 
-// randomRace is a race of two to four branches, each a chain of one to three nodes that
+// randomRace returns a race of two to four branches, each a chain of one to three nodes that
 // speak, write, ask, wait, have effects or fail.
 func randomRace(rng *rand.Rand) map[string]any {
 	branches := map[string]any{}
@@ -96,7 +96,7 @@ func checkRaceContexts(report SimReport, winners []string) error {
 	return nil
 }
 
-// scopeSeeds is how many races, and lists whose items fail alone, are simulated.
+// scopeSeeds returns how many races, and lists whose items fail alone, are simulated.
 func scopeSeeds() uint64 {
 	if testing.Short() {
 		return 200

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// randomTolerant is a forEach whose items fail alone. Each item is a chain of ops that
+// randomTolerant returns a forEach whose items fail alone. Each item is a chain of ops that
 // speak, write, ask, wait and have effects; some items then fail, and some lists have items
 // in which a nested forEach tolerates failures of its own.
 func randomTolerant(rng *rand.Rand) map[string]any {

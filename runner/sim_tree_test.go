@@ -93,7 +93,7 @@ func newTreeCase(tb testing.TB, seed uint64) *treeCase {
 	return f
 }
 
-// text is a random flow that runs those of the levels below. Its ids end as no
+// text returns a random flow that runs those of the levels below. Its ids end as no
 // other flow's do: a child that continues a conversation says nothing twice.
 func (f *treeCase) text(rng *rand.Rand, level int, as string, uses map[string]*flow.Flow) string {
 	var b strings.Builder
@@ -130,7 +130,7 @@ func (f *treeCase) text(rng *rand.Rand, level int, as string, uses map[string]*f
 	return b.String()
 }
 
-// childNode is a node that runs a flow, once or for each of two items.
+// childNode returns a node that runs a flow, once or for each of two items.
 func (f *treeCase) childNode(rng *rand.Rand, b *strings.Builder, id, as, name string) (each bool) {
 	var keys []string
 	if rng.IntN(2) == 0 {
@@ -238,7 +238,7 @@ func (f *treeCase) compare(report SimTreeReport, undisturbed bool) error {
 	return nil
 }
 
-// outcomeText is what a tree came to: how each run ended, with what, and what was said in
+// outcomeText returns what a tree came to: how each run ended, with what, and what was said in
 // it, whatever the order that is left open.
 func outcomeText(report SimTreeReport) string {
 	var lines []string
@@ -302,7 +302,7 @@ func TestSimulatedTreesMatchUndisturbedRuns(t *testing.T) {
 	}
 }
 
-// treeSeed is the seed of the flows that a schedule runs.
+// treeSeed returns the seed of the flows that a schedule runs.
 func treeSeed(schedule uint64) uint64 { return (schedule-1)/schedulesPerTree + 1 }
 
 // treeCounts counts what was simulated.

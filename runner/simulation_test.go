@@ -143,7 +143,7 @@ func (s *scheduledRun) command(r *engine.Run) Command {
 	return nil
 }
 
-// flowSeed is the seed of the flow that a schedule runs.
+// flowSeed returns the seed of the flow that a schedule runs.
 func flowSeed(schedule uint64) uint64 { return (schedule-1)/schedulesPerFlow + 1 }
 
 func TestSimulationsOfRandomFlowsMatchTheModel(t *testing.T) {
@@ -207,7 +207,7 @@ func (c *simCounts) runAll(t *testing.T, first, last uint64) {
 	}
 }
 
-// journalText is a journal, an event a line.
+// journalText returns a journal, an event a line.
 func journalText(commits []engine.Commit) string {
 	var b strings.Builder
 	for _, c := range commits {

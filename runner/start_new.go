@@ -32,7 +32,7 @@ type RoundStart struct {
 
 // startNew makes a run together with its first commit, and executes it. Nodes that need not
 // be durable first run before that commit, so that a run of such nodes alone is one commit.
-// First stages the start. store.ErrExists where the run exists. A run that this process holds
+// First stages the start. The error is store.ErrExists if the run exists. A run that this process holds
 // is returned, unless it is to be a round; fresh is false then.
 func (l *Local) startNew(ctx context.Context, p *Program, b *StartOptions, start RoundStart, first func(*Execution) error) (x *Execution, fresh bool, err error) {
 	if err := ctx.Err(); err != nil {

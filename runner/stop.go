@@ -104,7 +104,7 @@ func (x *Execution) attemptReturned(a *attempt) {
 	}
 }
 
-// Abandoned is how many functions of nodes that were given up have not returned.
+// Abandoned returns how many functions of nodes that were given up have not returned.
 func (l *Local) Abandoned() int { return int(l.abandoned.Load()) }
 
 // startTimeouts bounds the attempt's time as its node asks. What it has waited counts.
@@ -133,7 +133,7 @@ func (x *Execution) expire(a *attempt, err error) {
 	x.stopAfter(a, wait, stopTimeout)
 }
 
-// timedOut is why the attempt failed where its time was up, whatever its function
+// timedOut returns why the attempt failed where its time was up, whatever its function
 // returned after that.
 func (a *attempt) timedOut() (err *engine.Error, ok bool) {
 	cause := context.Cause(a.ctx)

@@ -256,7 +256,7 @@ func (k *cursors) add(cursor string, s *streamState) {
 	k.list = append(k.list, cursorAt{cursor, s})
 }
 
-// any is a cursor of any reader, or the beginning.
+// any returns a cursor of any reader, or the beginning.
 func (k *cursors) any(t *testing.T, r *rand.Rand, who string) (string, *streamState) {
 	t.Helper()
 	k.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// completedKeys are the keys of the effects that a run's journal has as completed.
+// completedKeys returns the keys of the effects that a run's journal has as completed.
 func completedKeys(t *testing.T, w *weir.Weir, id string) []string {
 	t.Helper()
 	v, err := w.Inspect(t.Context(), id, 0)

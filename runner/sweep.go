@@ -266,7 +266,7 @@ func (s *sweeper) dropRefusals(all map[string]bool) {
 	maps.DeleteFunc(s.refused.runs, func(id string, _ refusal) bool { return !all[id] && s.l.Held(id) == nil })
 }
 
-// nextPause is how long to wait before the next sweep.
+// nextPause returns how long to wait before the next sweep.
 func (s *sweeper) nextPause(ctx context.Context) time.Duration {
 	pause := jitter(sweepInterval)
 	wait, due, err := s.l.store.NextDue(ctx)

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// ToolNames are the names of tools that the nodes of a graph say a model may
+// ToolNames returns the names of tools that the nodes of a graph say a model may
 // call, in alphabetical order; all says that one may call whatever is offered.
 // Names that come by a value as the flow runs are not among them, nor are those
 // of flows that the graph's nodes run.

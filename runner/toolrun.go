@@ -84,7 +84,7 @@ func (x *Execution) admitToolRun(c *toolRun, p *Program, b *StartOptions) Comman
 // originTool is the origin of runs that tool calls begin.
 const originTool = "tool"
 
-// toolRunID is the id of the run that an attempt's tool call begins.
+// toolRunID returns the id of the run that an attempt's tool call begins.
 func toolRunID(caller, key string, attempt int) string {
 	key = caller + "/" + key
 	if attempt > 1 {
@@ -268,7 +268,7 @@ func (c *toolRun) addUsage(u engine.Usage) {
 	c.callerAttempt.toolUsage[c.key] = u
 }
 
-// toolRunUsage is what flows that a tool call ran have spent.
+// toolRunUsage returns what flows that a tool call ran have spent.
 func (a *attempt) toolRunUsage(key string) engine.Usage {
 	a.mu.Lock()
 	defer a.mu.Unlock()

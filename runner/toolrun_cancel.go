@@ -135,7 +135,7 @@ func (l *Local) cancelToolRuns(caller string) error {
 
 // cancelAbandonedToolRuns cancels what tool calls of a run have begun and a process that died has
 // left, where the run was stopping: nothing looks for it once the nodes
-// that called are noted as cancelled.
+// that called are recorded as cancelled.
 func (l *Local) cancelAbandonedToolRuns(m *machine) error {
 	executing := m.run.Executing()
 	goesOn := func(path string) bool { return !m.run.Aborted(path) }

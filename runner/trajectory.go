@@ -76,7 +76,7 @@ func (x *Execution) openTrajectory(seq int64) error {
 	return nil
 }
 
-// trajectoryKey is where the trajectory of a run goes: the round of the run at the root of
+// trajectoryKey returns where the trajectory of a run goes: the round of the run at the root of
 // its tree, and the sub-agent that it is there.
 func (l *Local) trajectoryKey(ctx context.Context, run string, start *engine.RunStarted) (trajectory.Key, string, *follow.Agents, error) {
 	line := []*engine.RunStarted{start}
@@ -104,7 +104,7 @@ func (l *Local) trajectoryKey(ctx context.Context, run string, start *engine.Run
 	return k, above, agents, nil
 }
 
-// toolDescription is what a tool of this process does.
+// toolDescription returns what a tool of this process does.
 func (x *Execution) toolDescription(name string) string {
 	if t := x.m.services.Tools.Get(name); t != nil {
 		return t.Description

@@ -57,7 +57,7 @@ func (e *effectType) Prepare(map[string]any) (node.Node, error) {
 	}), nil
 }
 
-// writersProgram is 64 nodes, none after another, that write one context and
+// writersProgram returns 64 nodes, none after another, that write one context and
 // one state, each once its errand is done.
 func writersProgram(t *testing.T) *Program {
 	t.Helper()
@@ -133,7 +133,7 @@ func checkWriters(p *Program, report SimReport) (string, error) {
 	return strings.Join(live, " "), checkWrittenState(again.m.run.State(), live)
 }
 
-// written is who wrote a context, in order: everybody once, uninterrupted.
+// written returns who wrote a context, in order: everybody once, uninterrupted.
 func written(c convo.Context) ([]string, error) {
 	ms, err := c.Messages()
 	if err != nil {

@@ -221,7 +221,7 @@ func branchName(v any) (string, error) {
 	}
 }
 
-// failure is the error of a job whose update has the value.
+// failure returns the error of a job whose update has the value.
 func (o *UnencodableValue) failure(how string) error {
 	where := fmt.Sprintf("context[%q]", o.Key)
 	if o.Path != "" {

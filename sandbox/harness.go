@@ -15,7 +15,7 @@ var harness string
 //go:embed check.py
 var checker string
 
-// HarnessPython is a Python 3 program that defines run(job, send) and nothing else that an
+// HarnessPython returns a Python 3 program that defines run(job, send) and nothing else that an
 // executor uses: job is a dict with the text code and the dicts context, inputs and files
 // (paths by name), and send receives the report that ReadReport reads, as one line of
 // ASCII. run returns when the code has ended, however it did, unless the process was
@@ -26,7 +26,7 @@ var checker string
 // the report, for code without bad intent.
 func HarnessPython() string { return harness }
 
-// CheckPython is a Python 3 program that defines check(job, send), which implements
+// CheckPython returns a Python 3 program that defines check(job, send), which implements
 // Executor.Check without running the code, and sends the report that ReadProblems reads.
 func CheckPython() string { return checker }
 

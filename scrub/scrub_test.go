@@ -28,7 +28,7 @@ func jsonOf(s string) string {
 	return string(b)
 }
 
-// encodings are the ways in which an echo may write a text.
+// encodings returns the ways in which an echo may write a text.
 func encodings() map[string]func(string) string {
 	escapeAll := func(s string) string {
 		var b strings.Builder

@@ -64,7 +64,7 @@ func TestSeveralRunsAreCancelledAndDeletedOnlyWithAConfirmation(t *testing.T) {
 	p.retryAndDelete(ada, asks[0], failed)
 }
 
-// statusOf is the status of a run, or the error of asking for it.
+// statusOf returns the status of a run, or the error of asking for it.
 func (p *process) statusOf(c *client.Client, id string) string {
 	r, err := c.Run(p.t.Context(), id)
 	if err != nil {

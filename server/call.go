@@ -66,7 +66,7 @@ func (c *call) session(id string) (store.Session, error) {
 	return r, err
 }
 
-// userOr is the user whose objects a listing contains: that of the token, or any for
+// userOr returns the user whose objects a listing contains: that of the token, or any for
 // callers who reach all.
 func (c *call) userOr(asked string) string {
 	if c.who.all {
@@ -116,7 +116,7 @@ func (c *call) once(route, key string, body any, do func(id string) (string, err
 	return made, c.app.Store.FinishRequest(context.WithoutCancel(c), stored, made)
 }
 
-// digest is a Keyed digest of texts, which cannot be computed without the server's secret.
+// digest returns a Keyed digest of texts, which cannot be computed without the server's secret.
 func (s *Server) digest(texts ...string) []byte {
 	h := hmac.New(sha256.New, s.key)
 	list, _ := json.Marshal(texts) // texts can always be marshalled

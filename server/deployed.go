@@ -159,7 +159,7 @@ func (c *call) flowOf(name string) (*app.ServedFlow, error) {
 	return c.flow(name)
 }
 
-// usableFlows are the flows that a text may run by their names.
+// usableFlows returns the flows that a text may run by their names.
 func (c *call) usableFlows() (out []*weir.Flow, err error) {
 	for _, name := range c.names {
 		out = append(out, c.flows[name].Flow)
@@ -184,7 +184,7 @@ func deployedRow(d *app.DeployedFlow, f *weir.Flow) FlowRow {
 	return row
 }
 
-// flowOutput is the answer of a request about a flow that was put.
+// flowOutput returns the answer of a request about a flow that was put.
 func (c *call) flowOutput(d *app.DeployedFlow) (*flowOutput, error) {
 	out := &flowOutput{ETag: etagOf(d), Body: flowDetails{FlowRow: FlowRow{Name: d.Name, Source: "api", Paused: d.Paused}, Deployed: d}}
 	if d.Promoted == "" {
@@ -201,7 +201,7 @@ func (c *call) flowOutput(d *app.DeployedFlow) (*flowOutput, error) {
 
 func etagOf(d *app.DeployedFlow) string { return `"` + strconv.FormatInt(d.Revision, 10) + `"` }
 
-// flowName is what flows that are put may be called, beside their length of at most
+// flowName is what flows that are put may be called, besides their length of at most
 // maxFlowName, so that they fit into paths. A bound in the expression would take memory in
 // every process.
 var flowName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)

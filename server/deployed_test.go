@@ -54,7 +54,7 @@ func sendTo(t *testing.T, c *client.Client, method, path, body, etag string) ans
 	})
 }
 
-// etag is the present ETag of a flow.
+// etag returns the present ETag of a flow.
 func etag(t *testing.T, c *client.Client, name string) string {
 	t.Helper()
 	a := sendTo(t, c, http.MethodGet, "/v1/flows/"+name, "", "")

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Face is a protocol of others that the server speaks beside its own API. Its package adds
+// Face is a protocol of others that the server speaks besides its own API. Its package adds
 // routes with Handle and works through a Caller, so that every rule of the API holds there too.
 type Face struct {
 	// Fail writes a problem in the form of the protocol; nil writes it as the API does.
@@ -59,22 +59,22 @@ func (c *Caller) Fail(w http.ResponseWriter, err error) { c.ProblemOf(err).write
 // NewProblem returns a problem with a code of the engine's table, whose remedy is its hint.
 func NewProblem(status int, code, detail string) *Problem { return newProblem(status, code, detail) }
 
-// NotFound is the problem for an object that does not exist or is another user's.
+// NotFound returns the problem for an object that does not exist or is another user's.
 func NotFound(kind, id string) *Problem { return notFound(kind, id) }
 
-// InvalidRequest is the problem for a mistake at a place of a request.
+// InvalidRequest returns the problem for a mistake at a place of a request.
 func InvalidRequest(place, message string) *Problem { return invalidRequest(place, message) }
 
 // Caller is who sends a request to a face, with what that caller may reach.
 type Caller struct{ call call }
 
-// Owner is the caller who owns the process, for a client that is connected to it directly.
+// Owner returns the caller who owns the process, for a client that is connected to it directly.
 func (s *Server) Owner(ctx context.Context) *Caller { return &Caller{call{ctx, s, owner()}} }
 
-// ListedUser is the user whose objects a listing contains, "" for all.
+// ListedUser returns the user whose objects a listing contains, "" for all.
 func (c *Caller) ListedUser() string { return c.call.userOr("") }
 
-// Chain is the chain of work of a run that the caller may see.
+// Chain returns the chain of work of a run that the caller may see.
 func (c *Caller) Chain(run string) ([]app.WorkRow, error) {
 	out, err := getChain(&c.call, &chainInput{RunPath: RunPath{Run: run}})
 	if err != nil {
@@ -86,13 +86,13 @@ func (c *Caller) Chain(run string) ([]app.WorkRow, error) {
 // Context is that of the request.
 func (c *Caller) Context() context.Context { return c.call }
 
-// App is the open process. What is read of it is checked with Run and Session first.
+// App returns the open process. What is read of it is checked with Run and Session first.
 func (c *Caller) App() *app.App { return c.call.app }
 
-// User is the user for whom the caller acts; "" is no particular user.
+// User returns the user for whom the caller acts; "" is no particular user.
 func (c *Caller) User() string { return c.call.who.user }
 
-// Token is the id of the caller's token, "" without one.
+// Token returns the id of the caller's token, "" without one.
 func (c *Caller) Token() string { return c.call.who.token }
 
 // By is recorded as who did something.
@@ -152,7 +152,7 @@ func (c *Caller) RequireFlow(name string) error {
 // Logger receives what no answer tells a client.
 func (c *Caller) Logger() *slog.Logger { return c.call.logger }
 
-// Flows are all flows that the server offers to the caller, sorted by name.
+// Flows returns all flows that the server offers to the caller, sorted by name.
 func (c *Caller) Flows() ([]*app.ServedFlow, error) {
 	names := slices.Clone(c.call.names)
 	deployed, err := c.call.deployedFlows()
@@ -176,7 +176,7 @@ func (c *Caller) Flows() ([]*app.ServedFlow, error) {
 	return out, nil
 }
 
-// Model is the model that runs of a flow need to be given, "" for that of the flow: the path
+// Model returns the model that runs of a flow need to be given, "" for that of the flow: the path
 // of a script is relative to the flow's folder.
 func (c *Caller) Model(f *app.ServedFlow) (string, error) { return c.call.modelOr("", f.Model) }
 
@@ -189,7 +189,7 @@ func (c *Caller) Once(route, key string, body any, do func(id string) (string, e
 	return c.call.once(route, key, body, do)
 }
 
-// Digest is a keyed digest of texts, which cannot be computed without the server's secret.
+// Digest returns a keyed digest of texts, which cannot be computed without the server's secret.
 func (c *Caller) Digest(texts ...string) []byte { return c.call.digest(texts...) }
 
 // NewID returns the id of a new object.
@@ -205,7 +205,7 @@ func (c *Caller) UntilDrain() context.Context { return c.call.untilDrain(c.call)
 // IsDraining reports whether the server is stopping.
 func (c *Caller) IsDraining() bool { return c.call.isDraining() }
 
-// Unavailable is the problem of a server that is stopping.
+// Unavailable returns the problem of a server that is stopping.
 func Unavailable() *Problem { return unavailable() }
 
 // Stream is an answer that may last for any time, as long as the client receives each piece

@@ -23,7 +23,7 @@ import (
 	"github.com/weir-run/weir/server/openai"
 )
 
-// flows are those that the tests serve, by file.
+// flows returns those that the tests serve, by file.
 func flows() map[string]string {
 	return map[string]string{
 		"ask.yaml": `weir: 1
@@ -136,7 +136,7 @@ func (p *process) client(user string, scopes ...server.Scope) *client.Client {
 	return c
 }
 
-// anyone is a client with all scopes of a user but admin.
+// anyone returns a client with all scopes of a user but admin.
 func (p *process) anyone(user string) *client.Client {
 	p.t.Helper()
 	return p.client(user, server.Read, server.Start, server.Answer)
@@ -149,7 +149,7 @@ type answer struct {
 	body   string
 }
 
-// problem is the code of a problem, "" for another answer.
+// problem returns the code of a problem, "" for another answer.
 func (a answer) problem() string {
 	var p struct {
 		Code  string

@@ -60,7 +60,7 @@ func questionPage(i engine.Interrupt, problem string) page {
 	return page{"A question for you", b.String()}
 }
 
-// choicesOf are the answers among which a person chooses, nil for a free text.
+// choicesOf returns the answers among which a person chooses, nil for a free text.
 func choicesOf(i engine.Interrupt) (out []string) {
 	if i.Kind == engine.AwaitApproval {
 		return []string{app.ApproveAnswer, app.RejectAnswer}

@@ -33,7 +33,7 @@ type histogram struct {
 	count  int64
 }
 
-// durationBounds are the upper bounds of a histogram in seconds.
+// durationBounds returns the upper bounds of a histogram in seconds.
 func durationBounds() []float64 { return []float64{0.005, 0.025, 0.1, 0.5, 2.5, 10, 60} }
 
 func newMetrics() *metrics {

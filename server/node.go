@@ -137,7 +137,7 @@ func getNode(c *call, in *NodeQuery) (*body[nodeDetails], error) {
 	return bodyOf(out), nil
 }
 
-// shownInputs are the inputs with a recorded value, and the templates of the others.
+// shownInputs returns the inputs with a recorded value, and the templates of the others.
 func shownInputs(d *app.NodeDetails) []shownValue {
 	out := shownValues(d.Inputs)
 	for _, t := range shownValues(d.Templates) {
@@ -155,7 +155,7 @@ func shownValues(list engine.Values) []shownValue {
 	return out
 }
 
-// shown is a value as JSON, or its beginning. That of a text is text.
+// shown returns a value as JSON, or its beginning. That of a text is text.
 func shown(name string, data []byte) shownValue {
 	s := shownValue{Name: name, Size: len(data), Value: data}
 	if len(data) <= maxShown {

@@ -52,14 +52,14 @@ func newProblem(status int, code, detail string) *Problem {
 	}
 }
 
-// invalidRequest is a mistake in a request.
+// invalidRequest returns a mistake in a request.
 func invalidRequest(place, message string) *Problem {
 	p := newProblem(http.StatusUnprocessableEntity, engine.CodeRequest, message)
 	p.Errors = []Mistake{{Place: place, Message: message}}
 	return p
 }
 
-// notFound is what a caller gets for an object that does not exist or is another user's:
+// notFound returns what a caller gets for an object that does not exist or is another user's:
 // the two look the same.
 func notFound(kind, id string) *Problem {
 	p := newProblem(http.StatusNotFound, engine.CodeNotFound, "there is no "+kind+" "+quoted(id))
@@ -67,7 +67,7 @@ func notFound(kind, id string) *Problem {
 	return p
 }
 
-// quoted is a text of a request in a message.
+// quoted returns a text of a request in a message.
 func quoted(s string) string {
 	const most = 100
 	if len(s) > most {
@@ -76,7 +76,7 @@ func quoted(s string) string {
 	return `"` + app.Printable(strings.ToValidUTF8(s, "?")) + `"`
 }
 
-// StatusOf is the HTTP status of an error code; 500 for one that no request causes.
+// StatusOf returns the HTTP status of an error code; 500 for one that no request causes.
 func StatusOf(code string) int {
 	switch code {
 	case engine.CodeNotFound:
@@ -137,7 +137,7 @@ func mistakesOf(e *flow.Invalid) []Mistake {
 	return out
 }
 
-// routerProblem is an error of the router: a request that does not fit the description.
+// routerProblem returns an error of the router: a request that does not fit the description.
 func routerProblem(status int, message string, errs []error) *Problem {
 	code := map[int]string{
 		http.StatusRequestEntityTooLarge: engine.CodeRequestTooLarge, http.StatusInternalServerError: engine.CodeFailed,

@@ -67,7 +67,7 @@ func (l *rateLimit) forget(now time.Time) {
 	}
 }
 
-// clientAddress is the address that a request comes from: that of the proxy, if there is one.
+// clientAddress returns the address that a request comes from: that of the proxy, if there is one.
 func clientAddress(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -104,7 +104,7 @@ func attacks(victim, own objects) map[string]attack {
 	return list
 }
 
-// attacksOnDocuments lists the routes of what the server keeps beside runs.
+// attacksOnDocuments lists the routes of what the server keeps besides runs.
 func attacksOnDocuments(victim, own objects) map[string]attack {
 	flow := func(rest, body string) attack {
 		return attack{paths: []string{"/v1/flows/" + victim.flow + rest}, body: body}
@@ -175,7 +175,7 @@ func makeObjects(t *testing.T, c *client.Client) objects {
 	return objects{run.ID, session, sent.Message, name, version, makeHook(t, c, "https://example.org/", "run.failed").ID, makeTrigger(t, c, `{"name":"nightly","flow":"ask","kind":"webhook","payload":"name"}`).ID, firstToken(t, c)}
 }
 
-// firstToken is the id of the first token of the user of a client.
+// firstToken returns the id of the first token of the user of a client.
 func firstToken(t *testing.T, c *client.Client) string {
 	t.Helper()
 	var out struct{ Tokens []server.TokenRow }

@@ -33,7 +33,7 @@ type Options struct {
 	// the owner of the process, on everything. Set it unless only this machine can reach the
 	// server.
 	RequireToken bool
-	// Hosts are the names, without a port, under which clients may reach the server, beside
+	// Hosts are the names, without a port, under which clients may reach the server, besides
 	// localhost and literal loopback addresses. A request for another host is refused, so that a page of another site
 	// cannot reach the server through a name that resolves to this machine.
 	Hosts []string

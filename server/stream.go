@@ -153,7 +153,7 @@ func (c *call) mayStillRead() bool {
 	return err == nil && !disabled && i >= 0 && list[i].Valid(time.Now())
 }
 
-// eventText is a server-sent event. The data is one line of JSON.
+// eventText returns a server-sent event. The data is one line of JSON.
 func eventText(x streamItem) string {
 	if x.err != nil {
 		data, _ := json.Marshal(problemOf(x.err)) // a problem can always be marshalled

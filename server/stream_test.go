@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/server/client"
 )
 
-// numbersOf are the numbers of the events of a journal, as the API lists them.
+// numbersOf returns the numbers of the events of a journal, as the API lists them.
 func numbersOf(t *testing.T, c *client.Client, run string) (out []int64) {
 	t.Helper()
 	var page struct{ Events []struct{ Number int64 } }

@@ -171,7 +171,7 @@ func timelineNodeOf(n *history.NodeRecord, phases []history.Phase) timelineNode 
 	return out
 }
 
-// resultOf is the beginning of a value as text.
+// resultOf returns the beginning of a value as text.
 func resultOf(v engine.Value) string {
 	if s, ok := v.(string); ok {
 		return excerpt.Chars(s, maxResult)

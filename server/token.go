@@ -73,7 +73,7 @@ type principal struct {
 
 type principalKey struct{}
 
-// owner is the user of requests without a token, if none is required: anyone who can reach a server that
+// owner returns the user of requests without a token, if none is required: anyone who can reach a server that
 // listens on this machine alone.
 func owner() principal { return principal{scopes: Scopes(), all: true} }
 

@@ -130,7 +130,7 @@ func ChangeUser(ctx context.Context, s store.DocumentStore, name string, change 
 	}
 }
 
-// roleOf is the role that bounds what a user may do, "" without a record. Disabled says that
+// roleOf returns the role that bounds what a user may do, "" without a record. Disabled says that
 // the user may do nothing. A store without documents has no records.
 func (s *Server) roleOf(ctx context.Context, user string) (role Role, disabled bool, err error) {
 	if user == "" || s.app.Store.Capabilities().Documents == nil {

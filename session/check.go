@@ -19,7 +19,7 @@ func (o *OpenOptions) checkNames() error {
 	return nil
 }
 
-// errEmptyMessage is the error for an empty message.
+// errEmptyMessage returns the error for an empty message.
 func errEmptyMessage(session string) error {
 	return &engine.Error{
 		Code: engine.CodeInput, Permanent: true,

@@ -31,7 +31,7 @@ nodes:
 outputs: {answer: "{{ answer.text }}"}
 `
 
-// heldSession is all that is kept of a session.
+// heldSession returns all that is kept of a session.
 func heldSession(t *testing.T, s *weir.Session) string {
 	t.Helper()
 	row, err := s.Info(t.Context())
@@ -56,7 +56,7 @@ func heldSession(t *testing.T, s *weir.Session) string {
 	return string(b)
 }
 
-// mainOf is what is said in the main context of a run.
+// mainOf returns what is said in the main context of a run.
 func mainOf(t *testing.T, w *weir.Weir, run string) string {
 	t.Helper()
 	v, err := w.Inspect(t.Context(), run, 0)
@@ -94,7 +94,7 @@ func TestForkOfRoundUsesSessionHistoryWithoutChangingSession(t *testing.T) {
 	})
 }
 
-// answered is what a run comes to whose question, if it waits with one, is answered.
+// answered returns what a run comes to whose question, if it waits with one, is answered.
 func answered(t *testing.T, w *weir.Weir, run *weir.Run, value string) weir.Result {
 	t.Helper()
 	r := weirkit.Wait(t, run)

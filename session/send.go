@@ -29,7 +29,7 @@ type SendOptions struct {
 	// Busy is what to do while a round is running, in place of the flow's setting:
 	// flow.BusyQueue, flow.BusyReject or flow.BusyFork.
 	Busy string
-	// Inputs are inputs of the flow beside the message.
+	// Inputs are inputs of the flow besides the message.
 	Inputs map[string]any
 	// Model replaces the flow's model for the round: "provider/model".
 	Model string

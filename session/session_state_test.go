@@ -36,7 +36,7 @@ type (
 	said  struct{ Text string }
 )
 
-// countingTypes are the node types of countingFlow. The node check fails with the message
+// countingTypes returns the node types of countingFlow. The node check fails with the message
 // "fail" while failing is set.
 func countingTypes(failing *atomic.Bool) []weir.Type {
 	return []weir.Type{
@@ -68,7 +68,7 @@ func openCounting(t *testing.T, path string, failing *atomic.Bool) (*weir.Weir, 
 	return w, weirkit.Parse(t, w, countingFlow)
 }
 
-// stateOf is the state of a session as JSON, key by key.
+// stateOf returns the state of a session as JSON, key by key.
 func stateOf(t *testing.T, s *weir.Session) string {
 	t.Helper()
 	list, err := s.State(t.Context())

@@ -71,7 +71,7 @@ func sessionOf(t *testing.T, w *weir.Weir, f *weir.Flow, user, thread string) *w
 	return s
 }
 
-// userStateOf is the state of a user as JSON, key by key, without the ids of sessions.
+// userStateOf returns the state of a user as JSON, key by key, without the ids of sessions.
 func userStateOf(t *testing.T, w *weir.Weir, user string) string {
 	t.Helper()
 	list, err := w.UserState(t.Context(), user)

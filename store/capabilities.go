@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/trajectory/tables"
 )
 
-// Capabilities is what a store offers beside the journal tier. A nil field is a
+// Capabilities is what a store offers besides the journal tier. A nil field is a
 // capability that the store lacks. Callers read this value and never look for methods of
 // a store by type assertion: a wrapper that lost a method would silently weaken a promise.
 //

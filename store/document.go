@@ -12,7 +12,7 @@ import (
 // ErrChanged: the document has another version than the caller has read.
 var ErrChanged = errors.New("changed meanwhile")
 
-// Document is something that a server keeps beside runs: a flow that a client has put, a
+// Document is something that a server keeps besides runs: a flow that a client has put, a
 // webhook, an answer link. It is operational: no run depends on it.
 type Document struct {
 	// Kind and ID identify it.
@@ -61,7 +61,7 @@ type Notice struct {
 	At      time.Time
 }
 
-// DocumentStore keeps what a server keeps beside runs.
+// DocumentStore stores the data of a server other than runs.
 type DocumentStore interface {
 	// PutDocument keeps a document whose present version is d.Version, 0 for a new one, and
 	// returns it with the next version. ErrExists for a new one whose id is taken, ErrChanged

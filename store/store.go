@@ -105,7 +105,7 @@ type Head struct {
 	Status engine.Status `json:"status"`
 	// Activity describes what a run of status Running does.
 	Activity engine.Activity `json:"-"`
-	// Waiting lists open questions, "[]" where there are none.
+	// Waiting lists open questions, "[]" if there are none.
 	Waiting []engine.Interrupt `json:"waiting,omitempty"`
 	// Due is the earliest timer, Unix milliseconds, 0 for none.
 	Due   int64         `json:"due,omitempty"`

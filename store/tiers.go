@@ -21,7 +21,7 @@ type Store interface {
 	Inbox
 	Flows
 	Listings
-	// Capabilities returns what the store offers beside the journal tier. It returns the
+	// Capabilities returns what the store offers besides the journal tier. It returns the
 	// same value during the life of the store.
 	Capabilities() Capabilities
 	// Close releases what the store holds. Acknowledged commits are durable without it.
@@ -252,7 +252,7 @@ type ArchiveStore interface {
 	Restore(ctx context.Context, sessions []ArchivedSession, runs []RunToRestore) error
 }
 
-// AuditStore compares what it keeps beside the chains with the journals. It needs
+// AuditStore compares what it stores outside the chains with the journals. It needs
 // ChainStore.
 type AuditStore interface {
 	// Audit compares the row, the contexts and the messages of a run with its journal.
@@ -266,7 +266,7 @@ type AuditStore interface {
 // RowStore checks the rows of runs and the schema that they are stored in. It needs
 // ChainStore.
 type RowStore interface {
-	// RowHash identifies what the rows of a run and its session say beside the journal;
+	// RowHash identifies what the rows of a run and its session say besides the journal;
 	// see the function RowHash. It is zero for an erased run.
 	RowHash(ctx context.Context, c Chain) (Hash, error)
 	// AuditSchema compares the schema of the database with the expected one and checks the

@@ -185,7 +185,7 @@ func (c Counter) RequestOverhead(system bool, tools int) int {
 	return n
 }
 
-// PriorFactor is the initial factor, before the vendor has reported usage: 100 if counts
+// PriorFactor returns the initial factor, before the vendor has reported usage: 100 if counts
 // are exact, otherwise on the safe side of the measurements (docs/tokens.md).
 func (c Counter) PriorFactor() Factor {
 	switch {

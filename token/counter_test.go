@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/token"
 )
 
-// object is a JSON Schema, as text.
+// object returns a JSON Schema, as text.
 func object(t *testing.T, schema string) map[string]any {
 	t.Helper()
 	var v map[string]any

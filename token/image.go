@@ -80,7 +80,7 @@ func size(data []byte) (width, height int) {
 	return 0, 0
 }
 
-// openaiImage is the rule for gpt-4o, gpt-4.1 and their like at high detail,
+// openaiImage returns the rule for gpt-4o, gpt-4.1 and their like at high detail,
 // which "auto" comes to for all but small images: fit into 2,048 by 2,048, then
 // the short side to 768, then 85 and 170 for each tile of 512 by 512
 // (platform.openai.com, "Images and vision", calculating costs).
@@ -100,7 +100,7 @@ func openaiImage(width, height int) int {
 	return base + tile*max(tiles(w), 1)*max(tiles(h), 1)
 }
 
-// anthropicImage is the rule for Claude: a token for each 750 pixels, at most
+// anthropicImage returns the rule for Claude: a token for each 750 pixels, at most
 // 4,784, which only the newest models reach; others scale down to about 1,600
 // (docs.claude.com, "Vision", image costs).
 func anthropicImage(width, height int) int {
@@ -111,7 +111,7 @@ func anthropicImage(width, height int) int {
 	return (width*height + pixels - 1) / pixels
 }
 
-// geminiImage is the rule for Gemini: 258 tokens for a small image and for each
+// geminiImage returns the rule for Gemini: 258 tokens for a small image and for each
 // tile of a larger one, tiles having two thirds of the short side
 // (ai.google.dev, "Image understanding", token calculation); from Gemini 3 on
 // 1,120 for an image at the resolution it takes by default.

@@ -33,7 +33,7 @@ func vocabularyFiles() map[string]string {
 	return map[string]string{O200k: o200kFile, Cl100k: cl100kFile}
 }
 
-// publishedVocabulary is what the vendor publishes, in the form that parseVocabulary reads.
+// publishedVocabulary returns what the vendor publishes, in the form that parseVocabulary reads.
 func publishedVocabulary(t *testing.T, name string) string {
 	t.Helper()
 	data, err := assets.Assets.ReadFile(name + ".tiktoken")

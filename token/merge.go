@@ -138,7 +138,7 @@ func (m *merger) mergeStretches(piece string) bool {
 		if to == len(piece) {
 			return true
 		}
-		// The end of the stretch was cut, so its last token is made anew.
+		// The end of the stretch was cut, so its last token is recomputed.
 		last := len(m.starts) - 1
 		from, back = int(m.starts[last]), 1
 		m.starts = m.starts[:last]
@@ -224,7 +224,7 @@ func (m *merger) begin(piece string) {
 	}
 }
 
-// updateRank finds anew what merging the token at i with the next would make.
+// updateRank recomputes what merging the token at i with the next would make.
 func (m *merger) updateRank(piece string, i int32) {
 	left := &m.nodes[i]
 	left.rank = none

@@ -15,7 +15,7 @@ const (
 	namespaceEnd   = "} // namespace functions"
 )
 
-// toolDefinition is a tool as the vendor's models read it. Properties come in
+// toolDefinition returns a tool as the vendor's models read it. Properties come in
 // alphabetical order, so that it is the same each time.
 func toolDefinition(v vendor, name, description string, parameters map[string]any) string {
 	if v != openai {

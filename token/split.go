@@ -66,7 +66,7 @@ func splitO200k(c *classes, text string, i int) int {
 	return spaces(c, text, i)
 }
 
-// casedWord is where the word of o200k's first two alternatives, without its
+// casedWord returns where the word of o200k's first two alternatives, without its
 // contraction, ends; i if there is none. The rune at i has class k.
 func casedWord(c *classes, text string, i int, k class, width int) int {
 	start := i
@@ -101,7 +101,7 @@ func casedWord(c *classes, text string, i int, k class, width int) int {
 	}
 }
 
-// contraction is where an English contraction at text[i] ends; i if there is
+// contraction returns where an English contraction at text[i] ends; i if there is
 // none. Ignoring case, as Unicode does it, makes the long s an s.
 func contraction(text string, i int) int {
 	if i+1 >= len(text) || text[i] != '\'' {
@@ -126,7 +126,7 @@ func contraction(text string, i int) int {
 	return i
 }
 
-// digits is where the one to three numbers at text[i] end.
+// digits returns where the one to three numbers at text[i] end.
 func digits(c *classes, text string, i int) int {
 	for range 3 {
 		if i == len(text) {
@@ -141,7 +141,7 @@ func digits(c *classes, text string, i int) int {
 	return i
 }
 
-// symbols is where a run of what is no letter, number or space, with or
+// symbols returns where a run of what is no letter, number or space, with or
 // without one space before it, ends; i if there is none.
 func symbols(c *classes, text string, i int) int {
 	start := i
@@ -162,7 +162,7 @@ func symbols(c *classes, text string, i int) int {
 	return end
 }
 
-// spaces is where the run of white space at text[i] ends: behind its last line
+// spaces returns where the run of white space at text[i] ends: behind its last line
 // break if it has one, else before its last rune, which goes to the word that
 // follows.
 func spaces(c *classes, text string, i int) int {

@@ -68,7 +68,7 @@ func (t *Tool) ApprovalRequest(call Call) ApprovalRequest {
 	}
 }
 
-// DisplayName is the name that flows use: the alias, or else the name.
+// DisplayName returns the name that flows use: the alias, or else the name.
 func (t *Tool) DisplayName() string {
 	if t.Alias != "" {
 		return t.Alias
@@ -112,7 +112,7 @@ func (t *Tool) Verdict(call Call, earlier []ApprovalAnswer) (Verdict, ApprovalAn
 	return verdict, by
 }
 
-// DenialText is the result that a model gets for a refused call.
+// DenialText returns the result that a model gets for a refused call.
 func (a ApprovalAnswer) DenialText() string {
 	if a.Reason == "" {
 		return fmt.Sprintf("A person refused this call of %s. It was not made.", a.Tool)

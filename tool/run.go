@@ -69,7 +69,7 @@ func (t *Tool) Run(ctx context.Context, call Call) (string, error) {
 	return "", err
 }
 
-// OutputLimit is the maximum length of a stored result in bytes; negative is no limit.
+// OutputLimit returns the maximum length of a stored result in bytes; negative is no limit.
 func (t *Tool) OutputLimit() int {
 	if t.MaxOutput == 0 {
 		return DefaultMaxOutput
@@ -77,7 +77,7 @@ func (t *Tool) OutputLimit() int {
 	return t.MaxOutput
 }
 
-// timeoutError is the error of a call that timed out.
+// timeoutError returns the error of a call that timed out.
 func (t *Tool) timeoutError(limit time.Duration) error {
 	if t.ReadOnly {
 		return fmt.Errorf("tool %s did not answer within %v", t.Name, limit)

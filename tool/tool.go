@@ -37,7 +37,7 @@ type Tool struct {
 	// further and has the same answer.
 	Idempotent bool
 	// InOrder has the calls of one answer to such tools made one after another, in the
-	// order in which the model wrote them; calls of other tools run beside them.
+	// order in which the model wrote them; calls of other tools run in parallel with them.
 	InOrder bool
 	// OnUnknown says what happens to a call with an unknown outcome, for example because
 	// the process ended during it; "" is UnknownRetry for a ReadOnly or Idempotent tool,
@@ -96,7 +96,7 @@ type Caller struct {
 // Declare says that the tool found, used or made a piece of data, for the
 // trajectory of the run; the model does not see it. It may be called until
 // the tool returns. An artifact that cannot be declared is an error, and nothing
-// is noted.
+// is recorded.
 func (c Call) Declare(a trajectory.Artifact) error {
 	if err := a.Check(); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (c Call) Declare(a trajectory.Artifact) error {
 	return nil
 }
 
-// Return gives the result of the call as a value, beside the text that models read. A
+// Return gives the result of the call as a value, besides the text that models read. A
 // node that calls the tool without a model passes it on; models do not see it.
 func (c Call) Return(value any) {
 	if c.OnValue != nil {
@@ -189,7 +189,7 @@ func ValidName(s string) bool {
 	return s != "" && len(s) <= 64 && strings.IndexFunc(s, func(r rune) bool { return !ok(r) }) < 0
 }
 
-// Get returns the tool of that name or alias, nil where there is none. A nil
+// Get returns the tool of that name or alias, nil if there is none. A nil
 // Set is empty.
 func (s *Set) Get(name string) *Tool {
 	if s == nil {

@@ -109,7 +109,7 @@ func edges(g *trajectory.Graph) string {
 	return strings.Join(out, ", ")
 }
 
-// short is an ID without its type and zeros: q0 for Query(query00000).
+// short returns an ID without its type and zeros: q0 for Query(query00000).
 func short(id trajectory.ID) string {
 	_, n, err := id.Parse()
 	if err != nil {

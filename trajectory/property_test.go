@@ -47,7 +47,7 @@ func (m *naive) fresh(t trajectory.Type) trajectory.ID {
 	}
 }
 
-// relation is what an edge would be, "" where it must be refused.
+// relation returns what an edge would be, "" if it must be refused.
 func (m *naive) relation(from, to trajectory.ID, given trajectory.Relation) trajectory.Relation {
 	f, t := from.Type(), to.Type()
 	thought := f == trajectory.Query || f == trajectory.State
@@ -132,7 +132,7 @@ func (m *naive) link(from, to trajectory.ID, given trajectory.Relation) bool {
 	return true
 }
 
-// bridged is every edge of the session, those between rounds worked out from
+// bridged returns every edge of the session, those between rounds worked out from
 // nothing but who has a way out.
 func (m *naive) bridged() []trajectory.Edge {
 	out := slices.Clone(m.edges)
@@ -286,7 +286,7 @@ func compareRound(t *rapid.T, r *trajectory.Recorder, m *naive) {
 	}
 }
 
-// versions are all values that a node had, oldest first.
+// versions returns all values that a node had, oldest first.
 func versions(n trajectory.Node) []any {
 	var out []any
 	for v := 1; v <= n.Version; v++ {

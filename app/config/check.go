@@ -45,7 +45,7 @@ func (d *document) checkProvider(name string, p map[string]any, reserved []strin
 	}
 }
 
-// typeOf is the type of a provider of a file.
+// typeOf returns the type of a provider of a file.
 func typeOf(name string, p map[string]any) string {
 	kind, _ := p["type"].(string)
 	return defaultType(name, kind)
@@ -150,7 +150,7 @@ func (c *Config) applyDefaults() {
 }
 
 // addProviderFromEnvironment fills in the vendor's key where a provider of its type calls
-// the vendor, or has its name; and adds one of its name where there is none and
+// the vendor, or has its name; and adds one of its name if there is none and
 // the environment has its key or address.
 func (c *Config) addProviderFromEnvironment(v vendor, providers map[string]Provider) {
 	key, found := v.keys[0], false

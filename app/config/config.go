@@ -90,7 +90,7 @@ type Timeouts struct {
 
 // Flows says where flow files are.
 type Flows struct {
-	// Folders are those from which any flow may use flow files, beside its own folder.
+	// Folders are those from which any flow may use flow files, besides its own folder.
 	Folders []string `json:"folders"`
 }
 
@@ -151,7 +151,7 @@ type MCPServer struct {
 }
 
 // Secret resolves secrets.NAME: by the files, else the environment variable
-// WEIR_SECRET_NAME. It reports false where there is none or it cannot be read;
+// WEIR_SECRET_NAME. It reports false if there is none or it cannot be read;
 // Findings says why.
 func (c *Config) Secret(name string) (string, bool) {
 	if k, ok := c.Secrets[name]; ok {

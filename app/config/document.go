@@ -21,7 +21,7 @@ const (
 // Invalid says all that is wrong with the files.
 type Invalid struct{ Problems []Problem }
 
-// Error is a problem a line.
+// Error returns a problem a line.
 func (e *Invalid) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -141,7 +141,7 @@ func (d *document) report(path []string, message, hint string) {
 }
 
 // find returns the key that a path leads to, or the element of a list; nil
-// where there is none.
+// if there is none.
 func (d *document) find(path []string) *yaml.Node {
 	n, at := d.root, d.root
 	for _, step := range path {

@@ -53,7 +53,7 @@ func (c *Config) Findings() []Finding {
 	return slices.Concat(list, c.executorFindings(), c.toolFindings(), c.secretFindings())
 }
 
-// RedactedURL is an address without what may be a secret in it.
+// RedactedURL returns an address without what may be a secret in it.
 func RedactedURL(address string) string {
 	address, _, _ = strings.Cut(address, "?")
 	scheme, rest, ok := strings.Cut(address, "://")

@@ -89,7 +89,7 @@ type Text struct {
 	Plain string
 }
 
-// Value is the text, read where it is a key's.
+// Value returns the text, read where it is a key's.
 func (t Text) Value() (string, error) {
 	if t.Set() {
 		return t.Key.Value()

@@ -120,7 +120,7 @@ func Load(o Options) (*Config, error) {
 	return c, nil
 }
 
-// LockFile is the path of the file with the accepted definitions of tools. It is beside the
+// LockFile returns the path of the file with the accepted definitions of tools. It is next to the
 // last configuration file, so that both are in version control.
 func (c *Config) LockFile() string {
 	files := c.Files
@@ -130,7 +130,7 @@ func (c *Config) LockFile() string {
 	return filepath.Join(filepath.Dir(files[len(files)-1]), "tools.lock")
 }
 
-// environment is what single variables say: WEIR_PARALLEL.
+// environment returns what single variables say: WEIR_PARALLEL.
 func environment(lookup func(string) (string, bool)) koanf.Provider {
 	return env.Provider(separator, env.Opt{
 		EnvironFunc: func() []string {

@@ -68,7 +68,7 @@ func TestSchemaMatchesTypes(t *testing.T) {
 	}
 }
 
-// Pages lie beside the code that they describe.
+// Pages are next to the code that they describe.
 const docsPath = "../../docs"
 
 func TestDocExamplesAreValid(t *testing.T) {
@@ -110,7 +110,7 @@ func TestDocsNameEveryKeyAndVariable(t *testing.T) {
 	}
 }
 
-// properties are all keys that a schema names.
+// properties returns all keys that a schema names.
 func properties(v any) []string {
 	var out []string
 	switch v := v.(type) {

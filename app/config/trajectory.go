@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Trajectory says where what agents did is kept as graphs, beside the journal.
+// Trajectory says where what agents did is kept as graphs, besides the journal.
 type Trajectory struct {
 	Files  string `json:"files"`  // a folder; empty is none
 	Tables bool   `json:"tables"` // of the database

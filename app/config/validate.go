@@ -16,7 +16,7 @@ import (
 //go:embed schema.json
 var schema []byte
 
-// Schema is the JSON Schema of a file, for editors.
+// Schema returns the JSON Schema of a file, for editors.
 func Schema() []byte { return bytes.Clone(schema) }
 
 // compiledSchema compiles the schema of a file. This takes longer than reading the file, so

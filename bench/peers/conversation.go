@@ -147,7 +147,7 @@ func (o *opened) takeTurns(ctx context.Context, turns []int, take func(turn int)
 	return marks, nil
 }
 
-// weirTalk is a loop that waits for a person in each turn: the run is paused,
+// weirTalk returns a loop that waits for a person in each turn: the run is paused,
 // left and taken up again, and the model is given the whole history, as the
 // node of the graph in conversation.mjs is.
 func weirTalk(ctx context.Context, dir string, turns []int) (marks []mark, err error) {
@@ -201,13 +201,13 @@ func weirSession(ctx context.Context, dir string, turns []int) (marks []mark, er
 	})
 }
 
-// lastTen is the median of the last ten.
+// lastTen returns the median of the last ten.
 func lastTen(took []float64) float64 {
 	last := slices.Sorted(slices.Values(took[max(0, len(took)-10):]))
 	return last[len(last)/2]
 }
 
-// sizeOf is how many bytes a database has, once its log is folded in.
+// sizeOf returns how many bytes a database has, once its log is folded in.
 func sizeOf(ctx context.Context, path string) (int64, error) {
 	db, err := sql.Open("sqlite", path)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/cloudwego/eino/compose"
 )
 
-// einoModes are the ways Eino offers to run a graph; the table shows each, so
+// einoModes returns the ways Eino offers to run a graph; the table shows each, so
 // that the best one is there to compare with.
 func einoModes() []contender {
 	return []contender{

@@ -24,7 +24,7 @@ func chain(n int) shape {
 	return s
 }
 
-// fan is one node, n beside each other, and one that joins them.
+// fan returns one node, n beside each other, and one that joins them.
 func fan(n int) shape {
 	s := shape{name: fmt.Sprintf("fan 1-%d-1", n), nodes: n + 2, into: make([][]int, n+2), depth: 3}
 	for i := 1; i <= n; i++ {
@@ -48,7 +48,7 @@ func lattice(n int) shape {
 	return s
 }
 
-// durable is a chain whose every step is kept on disk, run by so many runs at
+// durable returns a chain whose every step is kept on disk, run by so many runs at
 // once; a node is one step of one of them.
 func durable(steps, runs int) shape {
 	s := chain(steps)
@@ -60,5 +60,5 @@ func durable(steps, runs int) shape {
 // isChain reports whether no node has two neighbours on a side.
 func (s shape) isChain() bool { return s.depth == s.nodes }
 
-// id is the name of a node.
+// id returns the name of a node.
 func id(i int) string { return fmt.Sprintf("n%d", i) }

@@ -18,7 +18,7 @@ import (
 // adder is a node type that adds one to its input, or to the greatest of many.
 type adder struct{ spec flow.TypeSpec }
 
-// adders are the types one and join. Inline ones run on the run's own
+// adders returns the types one and join. Inline ones run on the run's own
 // goroutine; ones that are not pure wait until their start is durable.
 func adders(pure, inline bool) []node.Type {
 	in := flow.Port{Name: "in", Type: flow.TypeAny, Required: true}

@@ -57,7 +57,7 @@ type absence struct {
 	blocked bool // `weir runs --blocked` lists it
 }
 
-// absences are all kinds of it.
+// absences returns all kinds of it.
 func absences() map[string]absence {
 	const head = "weir: 1\nname: rec\nnodes:\n"
 	const ask = "  ask: {type: userInput, with: {prompt: Sure?}}\n"

@@ -93,7 +93,7 @@ func (p *cli) acceptServerTools(ctx context.Context, s *app.ToolServer, which st
 	return nil
 }
 
-// confirm asks a person at a terminal; where there is none the command itself is
+// confirm asks a person at a terminal; if there is none the command itself is
 // the answer.
 func (p *cli) confirm(ctx context.Context, question string) (bool, error) {
 	if !isTerminal(p.in) || !isTerminal(p.err) {

@@ -112,7 +112,7 @@ func openInterrupt(r *engine.Run, id string) (engine.Interrupt, error) {
 	return engine.Interrupt{}, errNoInterrupt("run %s does not wait for %q; it waits for %s", r.ID, id, interruptIDs(r.Interrupts()))
 }
 
-// errNoInterrupt is the error of an answer to what is not asked, or no longer.
+// errNoInterrupt returns the error of an answer to what is not asked, or no longer.
 func errNoInterrupt(format string, args ...any) error {
 	return &notFoundInterrupt{fmt.Errorf(format, args...)}
 }
@@ -167,7 +167,7 @@ func (p *cli) driveAfter(ctx context.Context, prefix string, d *runDriver,
 	return d.drive(ctx, a, run, position{cursor: cursor})
 }
 
-// userName is who is said to have done what this command does.
+// userName returns who is said to have done what this command does.
 func (p *cli) userName() string {
 	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
 		if u, ok := p.env(name); ok && u != "" {

@@ -21,7 +21,7 @@ func isTerminal(s any) bool {
 	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
-// fileOf is the file behind a reader or writer, nil where there is none.
+// fileOf returns the file behind a reader or writer, nil if there is none.
 func fileOf(s any) *os.File {
 	if g, ok := s.(*terminalFilter); ok {
 		return g.File
@@ -30,7 +30,7 @@ func fileOf(s any) *os.File {
 	return f
 }
 
-// widthOf is how many columns a terminal has, 0 where s is none.
+// widthOf returns how many columns a terminal has, 0 if s is none.
 func widthOf(s any) int {
 	f := fileOf(s)
 	if f == nil {
@@ -110,7 +110,7 @@ func parseAnswer(i engine.Interrupt, line string) (engine.Value, error) {
 	return nil, fmt.Errorf("the answer does not fit the question: %w", err)
 }
 
-// parsePayload is what an event brings that has no schema: a JSON object or list as
+// parsePayload returns what an event brings that has no schema: a JSON object or list as
 // that, everything else as text.
 func parsePayload(text string) engine.Value {
 	if s := strings.TrimSpace(text); strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {
@@ -121,7 +121,7 @@ func parsePayload(text string) engine.Value {
 	return text
 }
 
-// choices are the values an answer may have, where the schema lists them.
+// choices returns the values an answer may have, where the schema lists them.
 func choices(schema map[string]any) []string {
 	list, ok := schema["enum"].([]any)
 	if !ok {

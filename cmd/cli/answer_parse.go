@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// promptOf is a question as it is put in a terminal, and how it is answered
+// promptOf returns a question as it is put in a terminal, and how it is answered
 // there. How it is answered elsewhere, which questions about calls and budgets
 // end with, is left out.
 func promptOf(i engine.Interrupt) (prompt, help string) {

@@ -30,7 +30,7 @@ func checkBreaks(f *weir.Flow, breaks []string) error {
 	return nil
 }
 
-// nodeIDs are the ids of all nodes of a graph, inner ones too.
+// nodeIDs returns the ids of all nodes of a graph, inner ones too.
 func nodeIDs(ids []string, g *flow.Graph) []string {
 	for _, n := range g.Nodes {
 		ids = append(ids, n.ID)
@@ -72,7 +72,7 @@ func (p *cli) completeRunInputs(c *cobra.Command, args []string, _ string) (comp
 	return out, noFiles | cobra.ShellCompDirectiveNoSpace
 }
 
-// flowOfFirst is the flow of the run on the command line, nil where it cannot be
+// flowOfFirst returns the flow of the run on the command line, nil if it cannot be
 // had.
 func (p *cli) flowOfFirst(c *cobra.Command, args []string) *weir.Flow {
 	if len(args) == 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// chatOptions are the flags of `weir chat` beside those it shares.
+// chatOptions are the flags of `weir chat` that other commands do not share.
 type chatOptions struct {
 	session, thread, user, model, busy string
 	fresh                              bool
@@ -127,7 +127,7 @@ func (p *cli) chat(ctx context.Context, path string, o *chatOptions, d *runDrive
 	return c.exitError()
 }
 
-// exitError is the exit code of a chat whose lines came from elsewhere than a
+// exitError returns the exit code of a chat whose lines came from elsewhere than a
 // terminal: 1 where a turn failed, 3 where a question is left open.
 func (c *chat) exitError() error {
 	switch {
@@ -191,7 +191,7 @@ func (c *chat) open(ctx context.Context, path string, o *chatOptions, d *runDriv
 	return nil
 }
 
-// otherInputs are the flow's inputs that come with no message.
+// otherInputs returns the flow's inputs that come with no message.
 func (p *cli) otherInputs(f *weir.Flow, o *chatOptions) (map[string]any, error) {
 	if o.file == "" && len(o.inputs) == 0 {
 		return nil, nil
@@ -199,7 +199,7 @@ func (p *cli) otherInputs(f *weir.Flow, o *chatOptions) (map[string]any, error) 
 	return p.inputs(f, o.file, o.inputs)
 }
 
-// lastRound is the newest round of the session that continues without a
+// lastRound returns the newest round of the session that continues without a
 // flow, and the model that it had.
 func (p *cli) lastRound(ctx context.Context, o *chatOptions) (run, model string, err error) {
 	err = p.withSession(ctx, o.session, func(ctx context.Context, a *application, s *store.Session) error {

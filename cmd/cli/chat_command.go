@@ -18,7 +18,7 @@ type chatCommand struct {
 	do                   func(c *chat, ctx context.Context, argument string) error
 }
 
-// chatCommands are what /help lists. Quitting is done by who reads the line.
+// chatCommands returns what /help lists. Quitting is done by who reads the line.
 func chatCommands() []chatCommand {
 	return []chatCommand{
 		{"help", "", "list these commands", func(c *chat, _ context.Context, _ string) error { c.help(); return nil }},
@@ -65,7 +65,7 @@ func (c *chat) help() {
 	c.p.notef("A line that ends with \\ continues on the next line. Ctrl-C cancels the round; twice at the prompt it quits.")
 }
 
-// history are the person's messages of the session, for the editor.
+// history returns the person's messages of the session, for the editor.
 func (c *chat) history(ctx context.Context) []string {
 	var out []string
 	for _, m := range c.lastMessages(ctx, 200) {
@@ -76,7 +76,7 @@ func (c *chat) history(ctx context.Context) []string {
 	return out
 }
 
-// lastMessages are the session's newest messages, at most n.
+// lastMessages returns the session's newest messages, at most n.
 func (c *chat) lastMessages(ctx context.Context, n int) []store.SessionMessage {
 	row, err := c.session.Info(ctx)
 	if err != nil {
@@ -250,7 +250,7 @@ func (c *chat) sessionsCommand(ctx context.Context, _ string) error {
 	return c.p.printSessions(ctx, c.app, list, c.session.ID)
 }
 
-// sessionIDs are the sessions of the user with this flow, the newest first.
+// sessionIDs returns the sessions of the user with this flow, the newest first.
 func (c *chat) sessionIDs(ctx context.Context) []string {
 	list, err := c.app.Sessions(ctx, store.SessionFilter{User: c.session.User, Flow: c.session.Flow})
 	if err != nil {

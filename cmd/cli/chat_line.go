@@ -12,7 +12,7 @@ import (
 
 // lineSource is where a chat's lines come from.
 type lineSource interface {
-	// read returns the next line: io.EOF where there is none, errInterrupted where
+	// read returns the next line: io.EOF if there is none, errInterrupted where
 	// Ctrl-C came instead.
 	read(ctx context.Context, prompt string) (string, error)
 	// interactive reports whether a person types them.
@@ -21,7 +21,7 @@ type lineSource interface {
 
 var errInterrupted = errors.New("interrupted")
 
-// lineSource is the terminal with an editor, where both ends are one, else the
+// lineSource returns the terminal with an editor, where both ends are one, else the
 // lines of stdin. Past lines can be brought back in the editor; sessions are the ids
 // that it completes.
 func (p *cli) lineSource(past []string, sessions func() []string) lineSource {
@@ -56,10 +56,10 @@ func (e *editor) Add(line string) {
 	}
 }
 
-// Len is how many past lines there are.
+// Len returns how many past lines there are.
 func (e *editor) Len() int { return len(e.history) }
 
-// At is the i-th past line, the newest first.
+// At returns the i-th past line, the newest first.
 func (e *editor) At(i int) string { return e.history[len(e.history)-1-i] }
 
 func (e *editor) read(ctx context.Context, prompt string) (string, error) {
@@ -159,7 +159,7 @@ func (e *editor) complete(line string, pos int, key rune) (string, int, bool) {
 	return whole, len(whole), whole != line
 }
 
-// completion is what a line can be made longer to: the first command, or as much as
+// completion returns what a line can be made longer to: the first command, or as much as
 // all candidates share.
 func completion(line string, candidates []string) string {
 	if len(candidates) == 0 {

@@ -86,7 +86,7 @@ func newConsole(cmd *exec.Cmd) (*console, error) {
 
 func (c *console) close() { _ = c.tty.Close() }
 
-// shown is all that the terminal has shown.
+// shown returns all that the terminal has shown.
 func (c *console) shown() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

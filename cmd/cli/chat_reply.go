@@ -237,7 +237,7 @@ func (v *replyView) completed(e *engine.EffectCompleted, above string) {
 	v.endEffect()
 }
 
-// textOfAnswer is the text of a model's answer as the journal has it.
+// textOfAnswer returns the text of a model's answer as the journal has it.
 func textOfAnswer(result engine.Value) (text string, ok bool) {
 	o, _ := result.(map[string]any)
 	m, _ := o["message"].(map[string]any)

@@ -25,7 +25,7 @@ func TestCancelledReplySaysWhichMessagesStay(t *testing.T) {
 	}
 }
 
-// newReplyView is a view of turns whose stdout and stderr are the same terminal, or whose
+// newReplyView returns a view of turns whose stdout and stderr are the same terminal, or whose
 // stdout is a pipe.
 func newReplyView(terminal bool) (v *replyView, out *strings.Builder, screen *bytes.Buffer) {
 	p, screen := newTypingCLI("")

@@ -116,7 +116,7 @@ func (p *cli) listCode(ctx context.Context, o *codeFilter) error {
 	return nil
 }
 
-// learned lists what was learned: nothing where there is no database.
+// learned lists what was learned: nothing if there is no database.
 func (p *cli) learned(ctx context.Context, f learned.Filter) ([]codegen.Learned, error) {
 	a, err := p.openReadOnly(ctx)
 	if errors.Is(err, store.ErrNotFound) {
@@ -150,7 +150,7 @@ func (p *cli) printLearned(list []codegen.Learned, asJSON bool) {
 	t.print()
 }
 
-// codeState is a program's state for people.
+// codeState returns a program's state for people.
 func codeState(l *codegen.Learned) string {
 	if l.State == codegen.LearnedAccepted && !l.Active() {
 		return "unreliable"
@@ -158,7 +158,7 @@ func codeState(l *codegen.Learned) string {
 	return string(l.State)
 }
 
-// percent is how many of its uses went well.
+// percent returns how many of its uses went well.
 func percent(l *codegen.Learned) string {
 	if l.Uses == 0 {
 		return "-"
@@ -347,7 +347,7 @@ func (p *cli) completeLearned(of func(*codegen.Learned) string) cobra.Completion
 	}
 }
 
-// distinct is what the elements of a list have of something, each text once.
+// distinct returns what the elements of a list have of something, each text once.
 func distinct[T any](list []T, of func(*T) string) (out completions) {
 	for i := range list {
 		if s := of(&list[i]); s != "" && !slices.Contains(out, s) {

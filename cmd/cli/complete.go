@@ -180,7 +180,7 @@ func (p *cli) treePathsOf(c *cobra.Command, run string, want func(*runner.RunVie
 	return a.treePaths(ctx, id, "", want)
 }
 
-// treePaths are the nodes of a run and of its child runs that are wanted, above
+// treePaths returns the nodes of a run and of its child runs that are wanted, above
 // before each.
 func (a *application) treePaths(ctx context.Context, run, above string, want func(*runner.RunView, string) bool) completions {
 	v, err := a.Inspect(ctx, run, 0)
@@ -217,7 +217,7 @@ func (p *cli) nodePaths(c *cobra.Command, run string, want func(*runner.RunView,
 	return out
 }
 
-// viewForCompletion is a run as it is now, nil where it cannot be had.
+// viewForCompletion returns a run as it is now, nil if it cannot be had.
 func (p *cli) viewForCompletion(c *cobra.Command, prefix string) *runner.RunView {
 	a, id, err := p.openRun(contextOf(c), prefix, app.Options{})
 	if err != nil {
@@ -231,7 +231,7 @@ func (p *cli) viewForCompletion(c *cobra.Command, prefix string) *runner.RunView
 	return v
 }
 
-// contextOf is the command's context; a shell that completes may give none.
+// contextOf returns the command's context; a shell that completes may give none.
 func contextOf(c *cobra.Command) context.Context {
 	if ctx := c.Context(); ctx != nil {
 		return ctx

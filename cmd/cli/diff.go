@@ -42,7 +42,7 @@ Exit codes, as of diff(1): 0 no differences, 1 differences, 2 an error.`,
 	return c
 }
 
-// diffError is an error that ends `weir diff` with 2: 1 says that runs differ.
+// diffError returns an error that ends `weir diff` with 2: 1 says that runs differ.
 func diffError(err error) error {
 	if e, ok := err.(*exitError); ok { //nolint:errorlint // it is made here and never wrapped
 		return e
@@ -147,7 +147,7 @@ func (w *diffPrinter) pair(indent string, a, b any, inA, inB bool) {
 	}
 }
 
-// textForDiff is a value as a line or more: text as it stands, the rest as JSON.
+// textForDiff returns a value as a line or more: text as it stands, the rest as JSON.
 func textForDiff(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -218,7 +218,7 @@ func (w *diffPrinter) nodes() {
 	}
 }
 
-// statusText is how far a run came with a node.
+// statusText returns how far a run came with a node.
 func statusText(s engine.Status, attempts int, there bool) string {
 	switch {
 	case !there:
@@ -266,7 +266,7 @@ func (w *diffPrinter) messages(c history.ContextDifference) {
 	}
 }
 
-// textOfMessage is a message as a listing of differences shows it.
+// textOfMessage returns a message as a listing of differences shows it.
 func textOfMessage(m convo.Message) string {
 	var b strings.Builder
 	b.WriteString(string(m.Role) + ": " + shorten(m.Text, 400))

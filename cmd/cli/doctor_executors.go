@@ -31,7 +31,7 @@ func (p *cli) checkExecutors(ctx context.Context, cfg *config.Config) (list []ch
 	return list
 }
 
-// severity is what it means that code cannot be isolated: something will fail
+// severity returns what it means that code cannot be isolated: something will fail
 // where the configuration asks for it, and else it is worth knowing.
 func severity(cfg *config.Config, state string) string {
 	if state == python.StateBad && !cfg.Executors.Chosen {

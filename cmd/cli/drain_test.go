@@ -31,7 +31,7 @@ func (n *noticing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// answersWhileStopping is a server whose first request stops the program. It answers once
+// answersWhileStopping returns a server whose first request stops the program. It answers once
 // the program has said that it is stopping, or, where ends is false, when the request is
 // cancelled. It reports whether the client was still there.
 func answersWhileStopping(stop func(), ends bool, stopping <-chan struct{}, ended chan<- bool) *httptest.Server {

@@ -73,7 +73,7 @@ func (p *cli) export(ctx context.Context, prefix, to string) error {
 	return nil
 }
 
-// openStore opens the database for reading where there is one, and nothing beside it;
+// openStore opens the database for reading if there is one, and nothing besides it;
 // untrusted also where another program changed it.
 func (p *cli) openStore(ctx context.Context, untrusted bool) (*app.Database, error) {
 	if err := p.mustExist(); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// forceCommands are a person's ways out for a node that failed, was cancelled
+// forceCommands returns a person's ways out for a node that failed, was cancelled
 // with the run that failed, or waits.
 func (p *cli) forceCommands() []*cobra.Command {
 	retry := p.forceCommand("retry", "Run a failed or waiting node again, and continue the run",

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// forkOptions are the flags of `weir fork` beside those it shares.
+// forkOptions are the flags of `weir fork` that other commands do not share.
 type forkOptions struct {
 	from   string
 	at     int64

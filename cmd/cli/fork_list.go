@@ -33,13 +33,13 @@ func (p *cli) printFork(out io.Writer, plan *weir.ForkPlan) {
 	}
 }
 
-// reuseLabel is what a listing says of what becomes of a node.
+// reuseLabel returns what a listing says of what becomes of a node.
 func reuseLabel(r runner.Reuse, st style) (string, lipgloss.Style) {
 	switch r {
 	case runner.NodeReused:
 		return "reused", st.good
 	case runner.NodeContinues:
-		return "goes on", st.busy
+		return "continues", st.busy
 	case runner.NodeRestarts:
 		return "runs again", st.ask
 	case runner.NodeAdded:
@@ -50,7 +50,7 @@ func reuseLabel(r runner.Reuse, st style) (string, lipgloss.Style) {
 	return string(r), st.dim
 }
 
-// spentText is a usage in words.
+// spentText returns a usage in words.
 func spentText(u engine.Usage) string {
 	parts := []string{count(u.Calls, "call"), count(u.Tokens(), "token")}
 	if u.CostMicros > 0 {

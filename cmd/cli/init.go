@@ -15,7 +15,7 @@ import (
 //go:embed starter/*.yaml
 var starterFiles embed.FS
 
-// starterPaths are where the files of a new project go, by their names in starter.
+// starterPaths returns where the files of a new project go, by their names in starter.
 func starterPaths() [][2]string {
 	return [][2]string{
 		{"flow.yaml", "flow.yaml"},

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// startInputs are the inputs of a run that begins with them alone. Where some are
+// startInputs returns the inputs of a run that begins with them alone. Where some are
 // refused it says in the same breath which are missing.
 func (p *cli) startInputs(f *weir.Flow, file string, flags []string) (map[string]any, error) {
 	given, err := p.inputs(f, file, flags)
@@ -129,7 +129,7 @@ func checkNames(f *weir.Flow, given map[string]any) error {
 	return &usageError{Err: &unknownInputs{wrong}}
 }
 
-// typeOf is the declared type of an input. One that is not declared is refused
+// typeOf returns the declared type of an input. One that is not declared is refused
 // later, with all others; until then it is text.
 func typeOf(f *weir.Flow, name string) flow.PortType {
 	for _, in := range f.Inputs {

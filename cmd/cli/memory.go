@@ -115,7 +115,7 @@ be the beginning of its id.`,
 	return c
 }
 
-// withMemory opens the memory; where there is no database nothing is remembered.
+// withMemory opens the memory; if there is no database nothing is remembered.
 func (p *cli) withMemory(ctx context.Context, asJSON bool, do func(ctx context.Context, m store.MemoryStore) error) error {
 	a, err := p.openReadOnly(ctx)
 	if errors.Is(err, store.ErrNotFound) {

@@ -20,7 +20,7 @@ func readme(t *testing.T) string {
 	return string(b)
 }
 
-// blocks are the code blocks of the README in a language.
+// blocks returns the code blocks of the README in a language.
 func blocks(t *testing.T, language string) []string {
 	t.Helper()
 	var out []string

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// shoutingType is a node type that the command does not have: it says louder what it is
+// shoutingType returns a node type that the command does not have: it says louder what it is
 // given.
 func shoutingType() weir.Type {
 	type in struct {

@@ -91,7 +91,7 @@ func remedyOf(e *engine.Error) string {
 	return e.Hint
 }
 
-// describe is one line about what a run waits for.
+// describe returns one line about what a run waits for.
 func describe(i engine.Interrupt) string {
 	s := i.ID
 	if i.Prompt != "" {
@@ -123,7 +123,7 @@ func exampleAnswer(i engine.Interrupt) string {
 	}
 }
 
-// exampleOf is the example of an answer that a question about a budget gives.
+// exampleOf returns the example of an answer that a question about a budget gives.
 func exampleOf(prompt string) string {
 	if _, after, ok := strings.Cut(prompt, " such as "); ok {
 		if example, _, ok := strings.Cut(after, ", or with "); ok {

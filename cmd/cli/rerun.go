@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// rerunOptions are the flags of `weir rerun` beside those it shares.
+// rerunOptions are the flags of `weir rerun` that other commands do not share.
 type rerunOptions struct {
 	inputs []string
 	file   string
@@ -82,7 +82,7 @@ func (p *cli) rerun(ctx context.Context, prefix string, o *rerunOptions, d *runD
 	return d.drive(ctx, a, run, position{})
 }
 
-// stateEdits are the forks in a run's past that were given state of their own.
+// stateEdits returns the forks in a run's past that were given state of their own.
 func (a *application) stateEdits(ctx context.Context, run string) ([]*engine.RunForked, error) {
 	var out []*engine.RunForked
 	for c, err := range a.Store.Commits(ctx, run, 0) {
@@ -106,7 +106,7 @@ func keysOf(list []engine.StateChange) string {
 	return strings.Join(keys, ", ")
 }
 
-// stateFlags are the flags that write the same state.
+// stateFlags returns the flags that write the same state.
 func stateFlags(list []engine.StateChange) []string {
 	var out []string
 	for _, s := range list {

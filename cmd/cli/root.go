@@ -34,7 +34,7 @@ type cli struct {
 	started    bool // the command line was understood
 }
 
-// root is the tree of commands.
+// root returns the tree of commands.
 func (p *cli) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weir",
@@ -95,7 +95,7 @@ func (p *cli) trackStart(c *cobra.Command) {
 	}
 }
 
-// database is the path or the URL of the database, by flag, environment or default.
+// database returns the path or the URL of the database, by flag, environment or default.
 func (p *cli) database() string {
 	if p.db != "" {
 		return p.db
@@ -128,7 +128,7 @@ func (p *cli) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.screen(), &slog.HandlerOptions{Level: level}))
 }
 
-// commandLine is how to call this program about the same database, for hints: a line for
+// commandLine returns how to call this program about the same database, for hints: a line for
 // a shell, in which all words are quoted that need it.
 func (p *cli) commandLine(args ...string) string {
 	if p.db != "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// runOptions are the flags of `weir run` beside those it shares.
+// runOptions are the flags of `weir run` that other commands do not share.
 type runOptions struct {
 	inputs  []string
 	file    string

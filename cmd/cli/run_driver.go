@@ -180,7 +180,7 @@ func (d *runDriver) reportSignal(a *application, run *weir.Run, w watcher, s *er
 	return &exitError{s.code()}
 }
 
-// statusCode is the exit code for how far a run has come.
+// statusCode returns the exit code for how far a run has come.
 func statusCode(s engine.Status) int {
 	switch s {
 	case engine.Completed:

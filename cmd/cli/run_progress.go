@@ -195,7 +195,7 @@ func (w *progress) suspendNode(path string) {
 	}
 }
 
-// sinceStart is how long a node took that ended at a moment, in microseconds: us
+// sinceStart returns how long a node took that ended at a moment, in microseconds: us
 // of its function alone is little of it where others worked for it.
 func (w *progress) sinceStart(path string, us, at int64) int64 {
 	if from, ok := w.suspended[path]; ok {
@@ -334,7 +334,7 @@ func (w *progress) draw() {
 	w.screen.draw(lines)
 }
 
-// tail is the end of what a node says, on part of a line.
+// tail returns the end of what a node says, on part of a line.
 func (w *progress) tail(r *runningNode, room int) string {
 	if left := time.Until(r.until); r.note != "" && left > 100*time.Millisecond {
 		return w.st.ask.Render(fmt.Sprintf("%s, %.1fs at least", r.note, left.Seconds()))
@@ -355,7 +355,7 @@ func (w *progress) tail(r *runningNode, room int) string {
 	return string(text)
 }
 
-// summary is the line below: nodes, tokens, money, time.
+// summary returns the line below: nodes, tokens, money, time.
 func (w *progress) summary() string {
 	parts := []string{count(w.ended, "node") + " done"}
 	if u := w.usage; u.Input+u.Output > 0 {
@@ -370,7 +370,7 @@ func (w *progress) summary() string {
 	return strings.Join(append(parts, elapsed(w.start)), " · ")
 }
 
-// elapsed is how long ago a moment was, in tenths of a second: it is drawn
+// elapsed returns how long ago a moment was, in tenths of a second: it is drawn
 // again and again, and should not flicker.
 func elapsed(from time.Time) string {
 	d := time.Since(from)
@@ -403,12 +403,12 @@ func (w *progress) width() int {
 	return 80
 }
 
-// dueIn is how long it is from one moment to another, both Unix milliseconds.
+// dueIn returns how long it is from one moment to another, both Unix milliseconds.
 func dueIn(due, at int64) string {
 	return "in " + took(time.Duration(max(due-at, 0))*time.Millisecond)
 }
 
-// summaryOf is what a node gave as its answer, or the first output that says
+// summaryOf returns what a node gave as its answer, or the first output that says
 // something where it names none so.
 func summaryOf(vs engine.Values) string {
 	var first string

@@ -111,7 +111,7 @@ func (p *cli) runs(ctx context.Context, o *runsOptions) error {
 	return nil
 }
 
-// filter is what the flags take.
+// filter returns what the flags take.
 func (o *runsOptions) filter() (store.Filter, error) {
 	filter := store.Filter{Flow: o.flow, User: o.user, Limit: o.limit, Roots: !o.all && o.parent == ""}
 	for _, name := range o.status {
@@ -185,7 +185,7 @@ func stoppedHint(r *store.Run, resume string) string {
 	return "No process is executing this run. Continue it with: " + resume
 }
 
-// statusOr is a status in its colour, or "stopped" for a run that no process executes.
+// statusOr returns a status in its colour, or "stopped" for a run that no process executes.
 func (p *cli) statusOr(s engine.Status, stopped bool) string {
 	if stopped {
 		return p.styleFor(p.out).ask.Render("stopped")
@@ -193,7 +193,7 @@ func (p *cli) statusOr(s engine.Status, stopped bool) string {
 	return p.status(s)
 }
 
-// status is a status in its colour.
+// status returns a status in its colour.
 func (p *cli) status(s engine.Status) string {
 	st := p.styleFor(p.out)
 	switch s {
@@ -210,7 +210,7 @@ func (p *cli) status(s engine.Status) string {
 	}
 }
 
-// tokens is what was used, in and out.
+// tokens returns what was used, in and out.
 func tokens(u engine.Usage) string {
 	if u.Input+u.Output == 0 {
 		return "-"
@@ -218,7 +218,7 @@ func tokens(u engine.Usage) string {
 	return approx(u, fmt.Sprintf("%d", u.Input+u.Output))
 }
 
-// ago is how long something is past, in one unit.
+// ago returns how long something is past, in one unit.
 func ago(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -231,7 +231,7 @@ func ago(d time.Duration) string {
 	return fmt.Sprintf("%dd ago", int(d.Hours()/24))
 }
 
-// took is a duration with the precision that people care for.
+// took returns a duration with the precision that people care for.
 func took(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

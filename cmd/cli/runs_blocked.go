@@ -57,7 +57,7 @@ func (a *application) blocked(ctx context.Context, f store.Filter) ([]blockedRow
 	}
 }
 
-// blockedRun says why a run is blocked, nil where it is not.
+// blockedRun says why a run is blocked, nil if it is not.
 func (a *application) blockedRun(ctx context.Context, r *store.Run) (*blockedRow, error) {
 	if r.Head.Status != engine.Paused && !app.IsInterrupted(r) {
 		return nil, nil // a process executes it
@@ -93,7 +93,7 @@ func (a *application) blockedRun(ctx context.Context, r *store.Run) (*blockedRow
 	return row, nil
 }
 
-// poisonedAbove is the nearest run above a child run that is set aside, "" for none.
+// poisonedAbove returns the nearest run above a child run that is set aside, "" for none.
 func (a *application) poisonedAbove(ctx context.Context, r *store.Run) (string, error) {
 	for parent := r.Parent; parent != ""; {
 		p, err := a.Store.Run(ctx, parent)

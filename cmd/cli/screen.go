@@ -17,7 +17,7 @@ type screen struct {
 	drawn         int    // lines below the last one that stays
 }
 
-// screen is the program's one.
+// screen returns the program's one.
 func (p *cli) screen() *screen {
 	if p.stderr == nil {
 		p.stderr = &screen{out: p.err}

@@ -65,7 +65,7 @@ func (c *console) answer(lines []string) {
 	}
 }
 
-// scriptCommand is a command of a script in its folder and environment.
+// scriptCommand returns a command of a script in its folder and environment.
 func scriptCommand(ctx context.Context, ts *testscript.TestScript, args []string) *exec.Cmd {
 	var program string
 	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {

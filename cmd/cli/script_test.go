@@ -107,7 +107,7 @@ func last(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// differs says where got is not what want says, "" where it is.
+// differs says where got is not what want says, "" if it is.
 func differs(want, got any) string {
 	if want == "*" {
 		return ""

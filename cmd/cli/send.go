@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// sendOptions are the flags of `weir send` beside those that it shares with `weir chat`.
+// sendOptions are the flags of `weir send` that other commands do not share.
 type sendOptions struct {
 	chatOptions
 	flow, id         string

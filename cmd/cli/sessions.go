@@ -227,7 +227,7 @@ func (p *cli) completeSessionField(of func(*store.Session) string) cobra.Complet
 func userOf(s *store.Session) string     { return s.User }
 func flowNameOf(s *store.Session) string { return s.Flow }
 
-// threadOf is a session's thread, "" for one that has its id as its thread.
+// threadOf returns a session's thread, "" for one that has its id as its thread.
 func threadOf(s *store.Session) string {
 	if s.Thread == s.ID {
 		return ""

@@ -299,7 +299,7 @@ func (k *keptSession) reason() string {
 	return strings.Join(parts, "; ")
 }
 
-// treeNames is a list of what is deleted together, the first few by name.
+// treeNames returns a list of what is deleted together, the first few by name.
 func treeNames(list []deletedTree) string {
 	const most = 5
 	var names []string

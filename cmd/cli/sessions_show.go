@@ -132,7 +132,7 @@ func (p *cli) showSession(ctx context.Context, a *application, s *store.Session,
 	return nil
 }
 
-// printSession is a session for people, in a few lines.
+// printSession returns a session for people, in a few lines.
 func (p *cli) printSession(ctx context.Context, a *application, s *store.Session) error {
 	holders, err := a.holdersOf(ctx, []store.Session{*s})
 	if err != nil {

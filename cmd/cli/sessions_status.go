@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// holdersOf are the rounds that have not ended, by session.
+// holdersOf returns the rounds that have not ended, by session.
 func (a *application) holdersOf(ctx context.Context, list []store.Session) (map[string]*store.Run, error) {
 	out := make(map[string]*store.Run)
 	for i := range list {

@@ -52,7 +52,7 @@ func (p *cli) showChain(ctx context.Context, a *application, run string, o *show
 	return nil
 }
 
-// topLine is the first line of an error, without the traceback below it.
+// topLine returns the first line of an error, without the traceback below it.
 func topLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return oneLine(line)

@@ -178,7 +178,7 @@ func (w *viewPrinter) answered(c *app.CallReport) error {
 	return nil
 }
 
-// asked is one line about who was asked, and how.
+// asked returns one line about who was asked, and how.
 func (r *sentRequest) asked() string {
 	parts := []string{"asked " + app.ModelOf(convo.Settings{Provider: r.Provider, Model: r.Model})}
 	if r.Temperature != nil {
@@ -218,7 +218,7 @@ func summarises(key string) bool {
 	return strings.HasPrefix(name, "summary#")
 }
 
-// manifest is what the window held, and what of the context was not sent.
+// manifest returns what the window held, and what of the context was not sent.
 func (w *viewPrinter) manifest(v engine.Value, messages int) error {
 	var m llm.Manifest
 	b, err := engine.AppendValue(nil, v)
@@ -335,7 +335,7 @@ func (w *viewPrinter) message(n int, m *convo.Message) {
 	}
 }
 
-// partOf is one line about an image or a file.
+// partOf returns one line about an image or a file.
 func partOf(p convo.Part) string {
 	words := slices.DeleteFunc([]string{p.Kind, p.MIME, p.Name, p.URL}, func(s string) bool { return s == "" })
 	s := strings.Join(words, " ")
@@ -394,7 +394,7 @@ func (w *viewPrinter) text(s, by string) {
 	}
 }
 
-// firstLines is the beginning of a long text and how much more there is, "" where
+// firstLines returns the beginning of a long text and how much more there is, "" where
 // that is all.
 func firstLines(s string) (head, rest string) {
 	lines := strings.Split(s, "\n")

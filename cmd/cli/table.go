@@ -61,7 +61,7 @@ type layout struct {
 	columns []int // by their place in a row
 	widths  []int // of all columns
 	dropped []string
-	below   int // the column that stands below its row, since it has no room beside it; -1 for none
+	below   int // the column that stands below its row, since it has no room next to it; -1 for none
 }
 
 func (t *table) print() {
@@ -82,7 +82,7 @@ func (t *table) print() {
 	}
 }
 
-// natural is how wide the columns are where there is room for all.
+// natural returns how wide the columns are where there is room for all.
 func (t *table) natural() []int {
 	var widths []int
 	for _, r := range append([][]string{t.names}, t.rows...) {
@@ -146,7 +146,7 @@ func (l *layout) squeeze(last, by int) bool {
 	return true
 }
 
-// total is how wide a line is.
+// total returns how wide a line is.
 func (l *layout) total() int {
 	n := columnGap * (len(l.columns) - 1)
 	for _, i := range l.columns {

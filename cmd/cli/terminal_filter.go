@@ -82,7 +82,7 @@ func (g *terminalFilter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// partialRuneLen is the number of bytes at the end of b that begin a character.
+// partialRuneLen returns the number of bytes at the end of b that begin a character.
 func partialRuneLen(b []byte) int {
 	for n := 1; n <= min(len(b), utf8.UTFMax-1); n++ {
 		if c := b[len(b)-n]; utf8.RuneStart(c) {

@@ -111,7 +111,7 @@ nodes:
 outputs: {said: "{{ say.text }}"}
 `
 
-// newHostileDatabase is a folder with a session, finished and waiting runs, a failed one, and
+// newHostileDatabase returns a folder with a session, finished and waiting runs, a failed one, and
 // memory, all full of hostile texts.
 func newHostileDatabase(t *testing.T) (dir, session string) {
 	t.Helper()
@@ -160,7 +160,7 @@ func runQuietly(t *testing.T, dir, in string, args ...string) []byte {
 	return out
 }
 
-// printingCommands are the commands that print what is in the world, each with arguments for it.
+// printingCommands returns the commands that print what is in the world, each with arguments for it.
 func printingCommands(session string) map[string][][]string {
 	return map[string][][]string{
 		"run":                  {{"evil.yaml", "-i", "message=" + hostileText}, {"fails.yaml"}},
@@ -204,7 +204,7 @@ func printingCommands(session string) map[string][][]string {
 	}
 }
 
-// commandsWithoutText are the commands whose output holds no text of a record, each with the reason.
+// commandsWithoutText returns the commands whose output holds no text of a record, each with the reason.
 func commandsWithoutText() map[string]string {
 	return map[string]string{
 		"chat":             "has a terminal test of its own",

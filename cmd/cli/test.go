@@ -104,7 +104,7 @@ func (p *cli) test(ctx context.Context, paths []string, o *testOptions) error {
 	return testsExit(ctx, &r, o)
 }
 
-// testsExit is what the command ends with.
+// testsExit returns what the command ends with.
 func testsExit(ctx context.Context, r *flowtest.Report, o *testOptions) error {
 	if s, ok := errors.AsType[*errSignal](context.Cause(ctx)); ok {
 		return &exitError{s.code()}

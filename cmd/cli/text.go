@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// plain is a value for people: text as it is, everything else as JSON.
+// plain returns a value for people: text as it is, everything else as JSON.
 func plain(v engine.Value) string {
 	if s, ok := v.(string); ok {
 		return strings.TrimRight(s, "\n")
@@ -22,10 +22,10 @@ func plain(v engine.Value) string {
 	return string(b)
 }
 
-// dollars is an amount of money, given in millionths of a US dollar.
+// dollars returns an amount of money, given in millionths of a US dollar.
 func dollars(micros int64) string { return fmt.Sprintf("$%.4f", float64(micros)/1e6) }
 
-// usageText is what a model call, or several, took: tokens, and money where the
+// usageText returns what a model call, or several, took: tokens, and money where the
 // price is known.
 func usageText(u engine.Usage) string {
 	s := fmt.Sprintf("%d tokens in, %d out", u.Input, u.Output)

@@ -159,7 +159,7 @@ func (a *application) findTrajectory(ctx context.Context, prefix string) (string
 	return id, err
 }
 
-// agentOf is the agent that --sub names: by its number, its path, or the last
+// agentOf returns the agent that --sub names: by its number, its path, or the last
 // part of that.
 func agentOf(agents []trajectory.Agent, sub string) (trajectory.Agent, error) {
 	if number, err := strconv.Atoi(cmp.Or(sub, "0")); err == nil {
@@ -202,7 +202,7 @@ func agentName(a trajectory.Agent) string {
 	return a.Name
 }
 
-// roundOf is one round of a graph.
+// roundOf returns one round of a graph.
 func roundOf(g *trajectory.Graph, round int) (*trajectory.Graph, error) {
 	var have []int
 	for _, m := range g.Rounds {
@@ -298,7 +298,7 @@ func (p *cli) completeTrajectories(c *cobra.Command, args []string, _ string) (c
 	return p.runIDs(c, store.Filter{}), noFiles
 }
 
-// agentsForCompletion are those of the session on the command line, nil where it cannot be
+// agentsForCompletion returns those of the session on the command line, nil if it cannot be
 // had.
 func (p *cli) agentsForCompletion(c *cobra.Command, args []string) []trajectory.Agent {
 	if len(args) == 0 {

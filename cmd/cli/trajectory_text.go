@@ -62,7 +62,7 @@ func (p *cli) printOutline(out io.Writer, g *trajectory.Graph, agent trajectory.
 	}
 }
 
-// lineMarks explains what stands before lines, "" where nothing does.
+// lineMarks explains what stands before lines, "" if nothing does.
 func lineMarks(lines []draw.OutlineLine) string {
 	var used []string
 	for _, m := range []struct {
@@ -80,13 +80,13 @@ func lineMarks(lines []draw.OutlineLine) string {
 	return strings.Join(used, "   ")
 }
 
-// shortID is what in an id names the node: query00000 of Query(query00000).
+// shortID returns what in an id names the node: query00000 of Query(query00000).
 func shortID(id trajectory.ID) string {
 	_, rest, _ := strings.Cut(string(id), "(")
 	return strings.TrimSuffix(rest, ")")
 }
 
-// outlineLine is one node: its mark, its id, and indented what it is and says.
+// outlineLine returns one node: its mark, its id, and indented what it is and says.
 func outlineLine(l *draw.OutlineLine, wide int, st style, colour lipgloss.Style) string {
 	said := lipgloss.NewStyle()
 	where, how := " ", " "
@@ -153,7 +153,7 @@ func firstNames(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// typeStyles are the colours of node types, as drawings have them where a
+// typeStyles returns the colours of node types, as drawings have them where a
 // terminal has such.
 func (p *cli) typeStyles(out io.Writer) map[trajectory.Type]lipgloss.Style {
 	st := p.styleFor(out)

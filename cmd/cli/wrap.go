@@ -9,7 +9,7 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// wrapped is a text whose lines are of at most so many columns: broken at spaces, and
+// wrapped returns a text whose lines are of at most so many columns: broken at spaces, and
 // inside a word only where it is longer than a line. The beginning of a line that was
 // broken is indented like its first part.
 func wrapped(s string, width int) string {
@@ -33,7 +33,7 @@ func wrapped(s string, width int) string {
 	return strings.Join(out, "\n")
 }
 
-// wrap is a text for stdout, each line of it behind by, and wrapped where stdout is a
+// wrap returns a text for stdout, each line of it behind by, and wrapped where stdout is a
 // terminal.
 func (p *cli) wrap(s, by string) string {
 	if width := widthOf(p.out); width > 0 {

@@ -19,10 +19,10 @@ func phrase(r *rand.Rand, n int) string {
 	return strings.Join(words, " ")
 }
 
-// collapseSpaces is a text without its spaces and breaks.
+// collapseSpaces returns a text without its spaces and breaks.
 func collapseSpaces(s string) string { return strings.Join(strings.Fields(s), "") }
 
-// shownAt is what a table prints at a width.
+// shownAt returns what a table prints at a width.
 func shownAt(t *table, width int) string {
 	var out strings.Builder
 	t.out, t.width = &out, width
@@ -80,7 +80,7 @@ func checkComplete(t *testing.T, tb *table, text, failure string) {
 	}
 }
 
-// lastColumn is the text of the last column of a table.
+// lastColumn returns the text of the last column of a table.
 func lastColumn(text string) string {
 	lines := strings.Split(text, "\n")
 	at := lipgloss.Width(lines[0][:strings.Index(lines[0], "NOTE")])
@@ -120,7 +120,7 @@ func TestShortenCountsColumns(t *testing.T) {
 	}
 }
 
-// wrapInPieces is a text written in pieces, at a width.
+// wrapInPieces returns a text written in pieces, at a width.
 func wrapInPieces(r *rand.Rand, s string, width int) string {
 	var out strings.Builder
 	f := lineWrapper{out: io.Writer(&out), width: width}

@@ -166,7 +166,7 @@ func optionalOperand(v, other ref.Val) ref.Val {
 	return o.GetValue()
 }
 
-// matches is the library's function, but the size of the pattern is charged for every byte.
+// matches returns the library's function, but the size of the pattern is charged for every byte.
 func matches(text, pattern ref.Val) ref.Val {
 	s, ok := text.(types.String)
 	if !ok {

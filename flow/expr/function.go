@@ -49,7 +49,7 @@ func Functions() []Function {
 		regexFunctions(), numberFunctions(), timeFunctions(), encodingFunctions(), typeFunctions(), otherFunctions())
 }
 
-// fn is a short constructor of a Function; examples are pairs of expression and result.
+// fn returns a short constructor of a Function; examples are pairs of expression and result.
 func fn(group, name, usage, summary string, examples ...string) Function {
 	f := Function{Name: name, Usage: usage, Group: group, Summary: summary}
 	for i := 0; i+1 < len(examples); i += 2 {

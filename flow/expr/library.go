@@ -154,7 +154,7 @@ func fromEnd(l traits.Lister, key ref.Val) (types.Int, bool) {
 	return n + i, true
 }
 
-// optionalAt is list[?i] and map[?key]: no value where there is no such element.
+// optionalAt is list[?i] and map[?key]: no value if there is no such element.
 func optionalAt(v, key ref.Val) ref.Val {
 	if o, ok := v.(*types.Optional); ok {
 		return optionalOver(o, key, optionalAt)

@@ -138,7 +138,7 @@ func (g *layers) wantedX(v int, down bool) float64 {
 	return sum / float64(len(first))
 }
 
-// minDistance is the minimum distance between the middles of two neighbours.
+// minDistance returns the minimum distance between the middles of two neighbours.
 func (g *layers) minDistance(a, b int) float64 {
 	return g.vertices[a].w/2 + gapX + g.vertices[b].w/2
 }
@@ -173,7 +173,7 @@ func (g *layers) picture(scope *flow.Graph, lines []drawnEdge, inner []*picture)
 	return p
 }
 
-// points are the ends of a line and where it crosses layers.
+// points returns the ends of a line and where it crosses layers.
 func (g *layers) points(p *picture, path []int, middles, halves []float64) []point {
 	from, to := &p.boxes[path[0]], &p.boxes[path[len(path)-1]]
 	out := []point{{from.x + from.w/2, from.y + from.h}}

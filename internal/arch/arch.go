@@ -123,7 +123,7 @@ func (t *Tree) dirs() []string {
 	return slices.Compact(out)
 }
 
-// importPath is the path a file imports; the parser has checked its form.
+// importPath returns the path a file imports; the parser has checked its form.
 func importPath(s *ast.ImportSpec) string {
 	p, err := strconv.Unquote(s.Path.Value)
 	if err != nil {

@@ -177,7 +177,7 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	return exported
 }
 
-// localName is the name an import has in its file: its own, or the last
+// localName returns the name an import has in its file: its own, or the last
 // element of its path without a version.
 func localName(s *ast.ImportSpec) string {
 	if s.Name != nil {

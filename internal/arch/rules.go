@@ -13,19 +13,19 @@ type PackageRule struct {
 	Why string
 }
 
-// PackageRules are the arrows of the design. A package without an entry is a finding,
+// PackageRules returns the arrows of the design. A package without an entry is a finding,
 // so that a new package is a decision. Test files may look up: a golden run of the
 // parser may use the catalogue.
 func PackageRules() []PackageRule {
 	return slices.Concat(corePackageRules(), productPackageRules(), upperPackageRules(), internalPackageRules())
 }
 
-// contractPackages are what nodes and runners stand on.
+// contractPackages returns what nodes and runners stand on.
 func contractPackages() []string {
 	return []string{"scrub", "flow", "flow/expr", "convo", "engine", "llm", "llm/structured", "tool", "sandbox", "trajectory", "node"}
 }
 
-// corePackageRules are those of the packages below the runner.
+// corePackageRules returns those of the packages below the runner.
 func corePackageRules() []PackageRule {
 	contracts := contractPackages()
 	return []PackageRule{
@@ -71,7 +71,7 @@ func corePackageRules() []PackageRule {
 	}
 }
 
-// productPackageRules are those of stores, the runner, the API and what stands on it.
+// productPackageRules returns those of stores, the runner, the API and what stands on it.
 func productPackageRules() []PackageRule {
 	contracts := contractPackages()
 	product := []string{
@@ -115,7 +115,7 @@ func productPackageRules() []PackageRule {
 	}
 }
 
-// upperPackageRules are those of the packages between the runner and the API.
+// upperPackageRules returns those of the packages between the runner and the API.
 func upperPackageRules() []PackageRule {
 	return []PackageRule{
 		{
@@ -145,7 +145,7 @@ func upperPackageRules() []PackageRule {
 	}
 }
 
-// internalPackageRules are those below internal/, which nothing outside may import.
+// internalPackageRules returns those below internal/, which nothing outside may import.
 func internalPackageRules() []PackageRule {
 	return []PackageRule{
 		{"internal/crash", []string{"convo", "llm", "llm/llmtest"}, "it sees the binary from outside; the ledger speaks a model's wire"},
@@ -187,7 +187,7 @@ type DependencyRule struct {
 
 const modelSDK = "the providers write and read the wires of models themselves (ADR 033): an SDK would double the build"
 
-// DependencyRules are the modules that have one home.
+// DependencyRules returns the modules that have one home.
 func DependencyRules() []DependencyRule {
 	return []DependencyRule{
 		{"github.com/openai/openai-go", nil, true, true, modelSDK},
@@ -243,7 +243,7 @@ type PurityRule struct {
 	Why     string
 }
 
-// PurityRules is what keeps the core a function and nodes repeatable.
+// PurityRules returns what keeps the core a function and nodes repeatable.
 func PurityRules() []PurityRule {
 	clock := []string{
 		"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.AfterFunc",

@@ -147,7 +147,7 @@ func document(name string, sum [sha256.Size]byte, info *debug.BuildInfo, known [
 	return append(out, '\n'), err
 }
 
-// serial is a UUID (RFC 9562, version 8) of the binary's digest.
+// serial returns a UUID (RFC 9562, version 8) of the binary's digest.
 func serial(sum [sha256.Size]byte) string {
 	id := sum[:16]
 	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80

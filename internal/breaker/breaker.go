@@ -118,7 +118,7 @@ func (s *Set) get(name string, set Settings) *breaker {
 	return c
 }
 
-// refusal is the error of a call that is not made.
+// refusal returns the error of a call that is not made.
 func (c *breaker) refusal(name string) *Open {
 	c.mu.Lock()
 	defer c.mu.Unlock()

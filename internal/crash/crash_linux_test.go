@@ -165,7 +165,7 @@ func (r *harness) startLedger(t *testing.T) {
 	})
 }
 
-// newTrial is a new run of a scenario.
+// newTrial returns a new run of a scenario.
 func (r *harness) newTrial(way scenario, run string, kills ...int) *trial {
 	return &trial{harness: r, scenario: way, run: run, dir: filepath.Join(r.dir, run), kills: kills, with: syscall.SIGKILL}
 }
@@ -290,7 +290,7 @@ func TestRunSurvivesKillAtEveryWrite(t *testing.T) {
 	t.Log(c.String())
 }
 
-// workers is how many journeys are under way at once; they wait for their
+// workers returns how many journeys are under way at once; they wait for their
 // timers part of the time.
 func workers() int { return 2 * runtime.NumCPU() }
 
@@ -369,7 +369,7 @@ func (c *campaign) count(p point, j *trial, err error) {
 	}
 }
 
-// String is the final table.
+// String returns the final table.
 func (c *campaign) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d kill points in %s\n", c.points, time.Since(c.begin).Round(time.Second/10))

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// parentRun is the run that a journey's is a fork of.
+// parentRun returns the run that a journey's is a fork of.
 func (j *trial) parentRun() string { return j.run + "-was" }
 
 // runParent makes that run, undisturbed, up to its second question, or its first where
@@ -46,7 +46,7 @@ func (j *trial) checkParentUnchanged(tb testing.TB) error {
 	return err
 }
 
-// parentContents is all that is kept of that run and those below it, from a copy.
+// parentContents returns all that is kept of that run and those below it, from a copy.
 func (j *trial) parentContents(tb testing.TB) (string, error) {
 	tb.Helper()
 	path, err := j.copyDatabase()

@@ -86,7 +86,7 @@ type trial struct {
 	lines        []string        // what was said in the session, as far as it was durable
 	turns        []report        // that the binary has acknowledged, of a session
 	sent         []string        // what the last chat was given
-	more         int             // what was said beside that
+	more         int             // what was said besides that
 	last         report
 	unsynced     bool // the log of the database has writes that may not be on the disk
 	early        error
@@ -164,7 +164,7 @@ func (j *trial) baseInput(run string) string {
 	return "base=http://" + j.harness.ledger.HTTP + "/" + run
 }
 
-// answer is how to answer the first question that the run waits with.
+// answer returns how to answer the first question that the run waits with.
 func (j *trial) answer() ([]string, error) {
 	if len(j.last.Interrupts) == 0 {
 		return nil, errors.New("the run is paused and waits for nothing")

@@ -44,7 +44,7 @@ type journal struct {
 	open      []engine.Interrupt
 }
 
-// named is the name of something in a run.
+// named returns the name of something in a run.
 func named(label, name string) string {
 	if label == "" {
 		return name
@@ -52,7 +52,7 @@ func named(label, name string) string {
 	return label + ">" + name
 }
 
-// journal is that of a run, empty where there is none.
+// journal is that of a run, empty if there is none.
 func (r *record) journal(id string) *journal {
 	for _, o := range r.runs {
 		if o.id == id {
@@ -156,7 +156,7 @@ func (r *record) addTree(ctx context.Context, s *sqlite.Store, id, label string)
 	return nil
 }
 
-// printed is an event as --events prints it.
+// printed returns an event as --events prints it.
 func (o *journal) printed(c engine.Commit, i int) (string, error) {
 	it := runner.Item{Run: o.id, Number: c.First + int64(i), At: c.At, Event: c.Events[i]}
 	if strings.Contains(o.id, ".") { // with the root of its tree

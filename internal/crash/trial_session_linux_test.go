@@ -83,7 +83,7 @@ func (r *record) addSession(ctx context.Context, s *sqlite.Store, j *trial) erro
 	return err
 }
 
-// messageOf is what a round began with, by which it is known here.
+// messageOf returns what a round began with, by which it is known here.
 func messageOf(ctx context.Context, s *sqlite.Store, o *store.Run) (string, error) {
 	for c, err := range s.Commits(ctx, o.ID, 0) {
 		if err != nil {
@@ -98,7 +98,7 @@ func messageOf(ctx context.Context, s *sqlite.Store, o *store.Run) (string, erro
 	return textOf(q.Value), err
 }
 
-// textOf is what was said with a message of the queue.
+// textOf returns what was said with a message of the queue.
 func textOf(v engine.Value) string {
 	if o, ok := v.(map[string]any); ok {
 		return fmt.Sprint(o["message"])
@@ -154,7 +154,7 @@ func (j *trial) say(tb testing.TB, r *record, args []string) (*record, error) {
 	return r, nil
 }
 
-// next is how to continue a session, nil if all was said and nothing is
+// next returns how to continue a session, nil if all was said and nothing is
 // under way: an answer to what a message does not answer, else what is left to
 // be said. Where nothing is, and where a question is open that has an answer in
 // the queue, one word more is said, a number, which is an answer too.
@@ -218,7 +218,7 @@ func (j *trial) checkMessages(r *record) error {
 	return nil
 }
 
-// times is how often a message is in the history.
+// times returns how often a message is in the history.
 func (t *sessionRecord) times(id, text string) int {
 	n := 0
 	for i := range t.history {

@@ -91,7 +91,7 @@ func TestDocLinksResolve(t *testing.T) {
 	}
 }
 
-// links are the targets of the Markdown links of a text.
+// links returns the targets of the Markdown links of a text.
 func links(text string) []string {
 	var out []string
 	for {

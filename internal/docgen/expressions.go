@@ -14,7 +14,7 @@ import (
 //go:embed expressions.md
 var expressionText string
 
-// expressionPage is the page on expressions, with all functions.
+// expressionPage returns the page on expressions, with all functions.
 func expressionPage() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, notice, "internal/docgen/expressions.md and expr.Functions")

@@ -31,7 +31,7 @@ func nodePage(s *flow.TypeSpec) string {
 	return b.String()
 }
 
-// factList is one line on what the type is to the scheduler.
+// factList returns one line on what the type is to the scheduler.
 func factList(s *flow.TypeSpec) string {
 	list := []string{"Category " + s.Category}
 	if len(s.Aliases) > 0 {
@@ -147,7 +147,7 @@ func settingTable(schema map[string]any) string {
 	return b.String()
 }
 
-// roleOf says what a setting may hold beside literals.
+// roleOf says what a setting may hold besides literals.
 func roleOf(role string) string {
 	switch role {
 	case "secret":
@@ -158,7 +158,7 @@ func roleOf(role string) string {
 	return role
 }
 
-// kindOf is what a setting takes, by its schema.
+// kindOf returns what a setting takes, by its schema.
 func kindOf(p map[string]any) string {
 	if list, _ := p["enum"].([]any); len(list) > 0 {
 		words := make([]string, len(list))
@@ -231,7 +231,7 @@ func exampleResult(e *flow.Example) string {
 	return "it ends with " + formatValue(e.Outputs)
 }
 
-// formatValue is a value as code, in one line of JSON.
+// formatValue returns a value as code, in one line of JSON.
 func formatValue(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {

@@ -78,7 +78,7 @@ func TestErrorTableIsComplete(t *testing.T) {
 	}
 }
 
-// stringConsts are the constants of a file that are texts, by name.
+// stringConsts returns the constants of a file that are texts, by name.
 func stringConsts(f *ast.File) map[string]string {
 	out := map[string]string{}
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -98,7 +98,7 @@ func stringConsts(f *ast.File) map[string]string {
 	return out
 }
 
-// literalCode is the code of an Error or RecordedError that is written out.
+// literalCode returns the code of an Error or RecordedError that is written out.
 func literalCode(n ast.Node) (string, bool) {
 	c, ok := n.(*ast.CompositeLit)
 	if !ok {
@@ -126,7 +126,7 @@ func literalCode(n ast.Node) (string, bool) {
 	return "", false
 }
 
-// text is the value of a string literal.
+// text returns the value of a string literal.
 func text(e ast.Expr) (string, bool) {
 	lit, ok := e.(*ast.BasicLit)
 	if !ok || lit.Kind != token.STRING {

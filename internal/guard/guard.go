@@ -55,7 +55,7 @@ func Start(f func() error, report func(error)) {
 	}()
 }
 
-// Recovered is the error for what recover returned, which is not nil.
+// Recovered returns the error for what recover returned, which is not nil.
 func Recovered(p any) *Panic { return &Panic{Text: textOf(p), Stack: debug.Stack()} }
 
 // textOf describes a value whose methods may panic and which may hold itself.
@@ -86,7 +86,7 @@ const (
 	maxWrapped = 100
 )
 
-// Text is the text of an error, made valid and bounded. An error whose Error method
+// Text returns the text of an error, made valid and bounded. An error whose Error method
 // panics is described by its type.
 func Text(err error) (text string) {
 	if err == nil {

@@ -31,7 +31,7 @@ type Module struct {
 	License string `json:"license"`
 }
 
-// Text is every third-party licence and notice in full, about 100 KB.
+// Text returns every third-party licence and notice in full, about 100 KB.
 func Text() string { return text }
 
 // Modules lists what the binary links on any platform it is released for, sorted by path.

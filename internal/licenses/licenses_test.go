@@ -125,7 +125,7 @@ var kinds = []struct{ phrase, id string }{
 // grants and lists of others' licences are kept in the text alone.
 var states = regexp.MustCompile(`(?i)^(licen[sc]e|copying)([^3]*)$`)
 
-// spdxExpression names the licences of the files, "" where one of them is unknown.
+// spdxExpression names the licences of the files, "" if one of them is unknown.
 func spdxExpression(files []file) string {
 	var ids []string
 	for _, f := range files {
@@ -154,7 +154,7 @@ The binary links the modules below, on one platform or another. Each text is fol
 by the modules that it applies to.
 `
 
-// notices is the text of all terms, each once, in the order of the first module that has it.
+// notices returns the text of all terms, each once, in the order of the first module that has it.
 func notices(list []source) string {
 	type group struct {
 		text string

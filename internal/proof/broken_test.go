@@ -74,7 +74,7 @@ func breakages(t *testing.T, ms []convo.Message) map[string][]convo.Message {
 	}
 }
 
-// problem is what is wrong with a request.
+// problem returns what is wrong with a request.
 func (p *prover) problem(req *llm.Request, c convo.Context, set settings) error {
 	if _, err := p.vendor.written(req); err != nil {
 		return err

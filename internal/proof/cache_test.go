@@ -52,7 +52,7 @@ func TestRequestsReuseCachedPrefix(t *testing.T) {
 	}
 }
 
-// longest are the longest conversations one after another, n messages at least.
+// longest returns the longest conversations one after another, n messages at least.
 func (c *corpus) longest(n int) []convo.Message {
 	list := slices.Clone(c.all)
 	slices.SortStableFunc(list, func(a, b conversation) int { return cmp.Compare(len(b.messages), len(a.messages)) })
@@ -80,13 +80,13 @@ type replayed struct {
 
 func (r *replayed) share() float64 { return 100 * float64(r.repeated) / float64(r.input) }
 
-// String is a row of the table.
+// String returns a row of the table.
 func (r replayed) String() string {
 	return fmt.Sprintf("| %s | %d | %d | %.1f %% | %.1f %% | %d |",
 		r.name, r.calls, r.input, r.share(), 100*float64(r.again)/float64(r.of), r.moved)
 }
 
-// counts are a vendor's, of messages and of what is beside them, each counted
+// counts are a vendor's, of messages and of what is besides them, each counted
 // once.
 type counts struct {
 	vendor
@@ -136,7 +136,7 @@ func (r *replayed) add(c *counts, req *llm.Request) {
 	r.last = req
 }
 
-// sent is the form of a message in a vendor's request.
+// sent returns the form of a message in a vendor's request.
 func sent(m convo.Message) convo.Message {
 	m.ID = ""
 	return m

@@ -93,7 +93,7 @@ func schemaOf(v any) map[string]any {
 	return map[string]any{"type": "boolean"}
 }
 
-// runnable are the tools as a turn takes them; the host answers for them.
+// runnable returns the tools as a turn takes them; the host answers for them.
 func (c *corpus) runnable() []*tool.Tool {
 	var out []*tool.Tool
 	for _, t := range c.tools {
@@ -164,7 +164,7 @@ func (s messageSource) Load(_ string, from, to int) ([]convo.Message, error) {
 	return all[from:to], nil
 }
 
-// restored is a context as another process would find it.
+// restored returns a context as another process would find it.
 func restored(tb testing.TB, c convo.Context) convo.Context {
 	tb.Helper()
 	messages, err := json.Marshal(c.History)

@@ -21,7 +21,7 @@ type biased struct {
 	vendor vendor
 	more   int // per cent of the counter's tokens
 	real   []int
-	cuts   []bool // that request's view cut anew
+	cuts   []bool // that request's view cut again
 }
 
 func (b *biased) ModelCall(req *llm.Request, do func(context.Context, string) (*llm.Response, error)) (*llm.Response, error) {
@@ -57,7 +57,7 @@ func (b *biased) converse(t *testing.T, main *convo.Manager, tools []*tool.Tool,
 	}
 }
 
-// overflows are the first request with a cut, how many had one, and how many were
+// overflows returns the first request with a cut, how many had one, and how many were
 // over the room before the first and after.
 func (b *biased) overflows(room int) (first, cuts, before, after int) {
 	first = -1

@@ -39,7 +39,7 @@ nodes:
 outputs: {bags: "{{ sum.value }}", text: "{{ last.text }}"}
 `
 
-// airlineTurns are what the model says.
+// airlineTurns returns what the model says.
 func airlineTurns() []llmtest.Turn {
 	bag := func(id, number string) convo.Call {
 		return convo.Call{ID: id, Name: "bag", Arguments: `{"number":"` + number + `"}`}
@@ -155,7 +155,7 @@ func runAirline(t *testing.T, p llm.Provider, model string) string {
 	return written(t, w) + fmt.Sprintf("outputs %v\n", res.Outputs)
 }
 
-// written is the main context a line a message; results must pair.
+// written returns the main context a line a message; results must pair.
 func written(t *testing.T, w *weir.Weir) string {
 	t.Helper()
 	view, err := w.Inspect(t.Context(), "desk", 0)

@@ -41,7 +41,7 @@ func newHost(script []convo.Message) *host {
 	return h
 }
 
-// Run is the id of the run.
+// Run returns the id of the run.
 func (h *host) Run() string { return "run" }
 
 func (h *host) MustCount() bool { return false }

@@ -201,7 +201,7 @@ func TestHostileToolCallsKeepRequestsValid(t *testing.T) {
 	}
 }
 
-// hostilePlaces are the APIs at which the i-th hostile turn is written, that of on first.
+// hostilePlaces returns the APIs at which the i-th hostile turn is written, that of on first.
 func hostilePlaces(what string, on, i int) []int {
 	if *hostileExhaustive {
 		return []int{on, on, 0, 1, 2, 3, 4, 5, 6}

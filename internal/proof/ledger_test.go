@@ -53,7 +53,7 @@ func newHostileBiller(seed uint64) *hostileBiller {
 	return d
 }
 
-// nextTurn is the next answer.
+// nextTurn returns the next answer.
 func (d *hostileBiller) nextTurn(*llmtest.Request) llmtest.Turn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,7 +78,7 @@ func (d *hostileBiller) nextTurn(*llmtest.Request) llmtest.Turn {
 	return t
 }
 
-// answer is one with a call of something odd, or with a text.
+// answer returns one with a call of something odd, or with a text.
 func (d *hostileBiller) answer() llmtest.Turn {
 	if d.more < 4 && d.r.IntN(2) == 0 {
 		d.more++
@@ -95,7 +95,7 @@ func (d *hostileBiller) answer() llmtest.Turn {
 	}
 }
 
-// usage is what the vendor reports: something, nothing, or a part from its cache.
+// usage returns what the vendor reports: something, nothing, or a part from its cache.
 func (d *hostileBiller) usage() llm.Usage {
 	switch d.r.IntN(4) {
 	case 0:
@@ -153,7 +153,7 @@ func TestUsageMatchesExternalLedger(t *testing.T) {
 	}
 }
 
-// hostileSession is one session; it returns what the vendor has counted.
+// hostileSession returns one session; it returns what the vendor has counted.
 func hostileSession(t *testing.T, seed uint64, messages int) bill {
 	t.Helper()
 	d, deal := newHostileServer(t), newHostileBiller(seed)

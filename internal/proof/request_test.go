@@ -140,7 +140,7 @@ func sample() int {
 	return *samples
 }
 
-// stride is how many steps are taken at once.
+// stride returns how many steps are taken at once.
 func stride() int {
 	switch {
 	case *exhaustive:
@@ -166,7 +166,7 @@ func (p *prover) context(ms []convo.Message) convo.Context {
 	return c
 }
 
-// turn is one that has set's budget for messages.
+// turn returns one that has set's budget for messages.
 func (p *prover) turn(set settings, m *convo.Manager) llm.Turn {
 	return llm.Turn{
 		Context: m, Tools: p.tools, Window: set.budget + p.otherTokens + reserve, Reserve: reserve,
@@ -198,7 +198,7 @@ func (p *prover) points(c conversation, whole convo.Context, set settings) {
 	}
 }
 
-// trimmed are the pins before a trim at n: what is pinned, and the newest that
+// trimmed returns the pins before a trim at n: what is pinned, and the newest that
 // the person said. A trim in the midst of what is pinned is none.
 func trimmed(ms []convo.Message, n int) (pins []int, ok bool) {
 	asked := -1

@@ -76,7 +76,7 @@ func vendors(tb testing.TB) []vendor {
 // corrected is tokens of the counter as the service takes them, rounded up.
 func (v *vendor) corrected(n int) int { return (n*v.factor + 99) / 100 }
 
-// message is what a message counts that this vendor is sent.
+// message returns what a message counts that this vendor is sent.
 func (v *vendor) message(m convo.Message) int {
 	if m.Provider != v.name {
 		m.Native = nil
@@ -84,7 +84,7 @@ func (v *vendor) message(m convo.Message) int {
 	return v.corrected(v.counter.Message(m))
 }
 
-// beside is what a request takes besides its messages.
+// besides is what a request takes besides its messages.
 func (v *vendor) beside(system string, tools []llm.Tool) int {
 	n := v.counter.System(system) + v.counter.RequestOverhead(system != "", len(tools))
 	for _, t := range tools {
@@ -93,7 +93,7 @@ func (v *vendor) beside(system string, tools []llm.Tool) int {
 	return v.corrected(n)
 }
 
-// tokens is what a request takes, counted anew.
+// tokens returns what a request takes, counted again.
 func (v *vendor) tokens(req *llm.Request) int {
 	n := v.beside(req.System, req.Tools)
 	for _, m := range req.Messages {
@@ -102,7 +102,7 @@ func (v *vendor) tokens(req *llm.Request) int {
 	return n
 }
 
-// bodies are those of a request by all wires.
+// bodies returns those of a request by all wires.
 func (v *vendor) bodies(req *llm.Request) ([][]byte, error) {
 	var out [][]byte
 	for _, w := range v.apis {
@@ -115,7 +115,7 @@ func (v *vendor) bodies(req *llm.Request) ([][]byte, error) {
 	return out, nil
 }
 
-// written are the bodies of a request, checked, one after another.
+// written returns the bodies of a request, checked, one after another.
 func (v *vendor) written(req *llm.Request) ([]byte, error) {
 	bodies, err := v.bodies(req)
 	if err != nil {
@@ -129,7 +129,7 @@ func (v *vendor) written(req *llm.Request) ([]byte, error) {
 	return slices.Concat(bodies...), nil
 }
 
-// least is the fewest tokens that the messages which must stay can be shown
+// least returns the fewest tokens that the messages which must stay can be shown
 // in: those of the system, pinned ones, the person's newest and the last group.
 func (v *vendor) least(c convo.Context, strategy convo.Strategy) (int, error) {
 	ms, err := c.Messages()
@@ -158,7 +158,7 @@ func (v *vendor) least(c convo.Context, strategy convo.Strategy) (int, error) {
 	return n, nil
 }
 
-// smallest is the fewest tokens a group can be shown in.
+// smallest returns the fewest tokens a group can be shown in.
 func (v *vendor) smallest(group []convo.Message, at int, strategy convo.Strategy) int {
 	n := 0
 	for _, m := range convo.Repair(group) {

@@ -1,5 +1,5 @@
 // Package shareddata opens the documents of others that tests read: real conversations, graphs of real workflows and
-// reference token counts. They are in the folder ../shared/data beside the checkout, not in the repository. It must
+// reference token counts. They are in the folder ../shared/data next to the checkout, not in the repository. It must
 // not know the format of any file.
 package shareddata
 

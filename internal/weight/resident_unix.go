@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// resident is the most memory that a process had, in bytes.
+// resident returns the most memory that a process had, in bytes.
 func resident(p *os.ProcessState) int64 {
 	usage, ok := p.SysUsage().(*syscall.Rusage)
 	if !ok {

@@ -2,5 +2,5 @@ package main
 
 import "os"
 
-// resident is 0: the system does not report it for a process that has ended.
+// resident returns 0: the system does not report it for a process that has ended.
 func resident(*os.ProcessState) int64 { return 0 }

@@ -20,7 +20,7 @@ type WorkRow struct {
 	Before, After            any
 }
 
-// PlainState is a state as plain JSON values.
+// PlainState returns a state as plain JSON values.
 func PlainState(t *testing.T, s engine.State) any {
 	t.Helper()
 	m := map[string]any{}

@@ -35,7 +35,7 @@ func (*EchoModel) Generate(_ context.Context, r *llm.Request, _ func(llm.Chunk))
 	}, nil
 }
 
-// FailsOnceType is the node type wobbly: it fails in its first attempt.
+// FailsOnceType returns the node type wobbly: it fails in its first attempt.
 func FailsOnceType() weir.Type {
 	return weir.Func("wobbly", func(ctx weir.Ctx, in struct{ Text string }) (struct{ Text string }, error) {
 		if ctx.Info().Attempt == 1 {
@@ -169,7 +169,7 @@ func LoadForkFlow(t *testing.T, w *weir.Weir, name string) *weir.Flow {
 	return f
 }
 
-// ForkFlow is the text of one of the ForkFlows, with its head.
+// ForkFlow returns the text of one of the ForkFlows, with its head.
 func ForkFlow(name string) string {
 	return "weir: 1\nname: " + name + "\ncontext: {model: p/m, budget: {window: 8000}}" + ForkFlows()[name]
 }
@@ -198,7 +198,7 @@ func AnswerAll(t *testing.T, w *weir.Weir, run *weir.Run) weir.Result {
 	return weir.Result{}
 }
 
-// JournalText is the journal of a run, encoded as JSON.
+// JournalText returns the journal of a run, encoded as JSON.
 func JournalText(t *testing.T, s weir.Store, run string) string {
 	t.Helper()
 	var b []byte

@@ -16,10 +16,9 @@ import (
 // answerBuilder collects a response while its chunks are passed on. If the vendor pauses a turn, several streams form
 // one answer.
 type answerBuilder struct {
-	emit           func(llm.Chunk)
+	vendorapi.StreamedText
+
 	key            string
-	text           strings.Builder
-	reasoning      strings.Builder
 	blocks         []*blockBuilder
 	usage          llm.Usage
 	stop           string // a stop reason of llm; "" until the vendor reports one
@@ -41,24 +40,15 @@ type blockBuilder struct {
 	closed    bool
 }
 
-func (a *answerBuilder) addText(text string) {
-	if text == "" {
-		return
-	}
-	a.text.WriteString(text)
-	a.emit(llm.Chunk{Text: text})
-}
-
 // addThinking emits a piece of thinking; first is set for the first piece of a block.
 func (a *answerBuilder) addThinking(text string, first bool) {
 	if text == "" {
 		return
 	}
-	if first && a.reasoning.Len() > 0 {
+	if first && a.Reasoning() != "" {
 		text = "\n\n" + text
 	}
-	a.reasoning.WriteString(text)
-	a.emit(llm.Chunk{Reasoning: text})
+	a.AddReasoning(text)
 }
 
 // callID derives an id for a call from the effect key, for servers that send none. A repeated effect gets the same
@@ -87,7 +77,7 @@ func (a *answerBuilder) beginBlock(raw json.RawMessage) (*blockBuilder, error) {
 	switch b.kind {
 	case "text":
 		b.text.WriteString(p.Text)
-		a.addText(p.Text)
+		a.AddText(p.Text)
 	case "thinking":
 		a.addThinking(p.Thinking, true)
 		b.text.WriteString(p.Thinking)
@@ -99,7 +89,7 @@ func (a *answerBuilder) beginBlock(raw json.RawMessage) (*blockBuilder, error) {
 			p.ID = a.callID(len(a.blocks))
 		}
 		b.call = &convo.Call{ID: p.ID, Name: p.Name}
-		a.emit(llm.Chunk{Call: &convo.Call{ID: p.ID, Name: p.Name}})
+		a.Emit(llm.Chunk{Call: &convo.Call{ID: p.ID, Name: p.Name}})
 	}
 	return b, nil
 }
@@ -135,7 +125,7 @@ func (a *answerBuilder) completeCalls() []convo.Call {
 func (a *answerBuilder) emitUsage() {
 	if a.usage != (llm.Usage{}) {
 		usage := a.usage
-		a.emit(llm.Chunk{Usage: &usage})
+		a.Emit(llm.Chunk{Usage: &usage})
 	}
 }
 
@@ -149,7 +139,7 @@ func (a *answerBuilder) complete(p *Provider) *llm.Response {
 		a.stop = llm.StopEnd
 	}
 	m := convo.Message{
-		Role: convo.Assistant, Text: a.text.String(), Reasoning: a.reasoning.String(), Calls: calls,
+		Role: convo.Assistant, Text: a.Text(), Reasoning: a.Reasoning(), Calls: calls,
 		Native: p.pack(a.requestedModel, a.raw()),
 	}
 	if m.Native != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/llm/llmtest"
 )
 
-// interleaved is an answer that thinks, speaks, calls, thinks and calls again.
+// interleaved returns an answer that thinks, speaks, calls, thinks and calls again.
 func interleaved() llmtest.Turn {
 	thinkOn := func(index string) string {
 		return `{"type":"content_block_start","index":` + index + `,"content_block":{"type":"thinking","thinking":"","signature":""}}`

@@ -132,7 +132,7 @@ func (r *reader) appendDelta(e *event) error {
 	switch {
 	case d.Type == "text_delta" && b.kind == "text":
 		b.text.WriteString(d.Text)
-		r.answer.addText(d.Text)
+		r.answer.AddText(d.Text)
 	case d.Type == "thinking_delta" && b.kind == "thinking":
 		r.answer.addThinking(d.Thinking, b.text.Len() == 0)
 		b.text.WriteString(d.Thinking)

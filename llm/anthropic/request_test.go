@@ -50,7 +50,7 @@ type content struct {
 	Source                                    map[string]any
 }
 
-// built is the body of a request, which must break no rule.
+// built returns the body of a request, which must break no rule.
 func built(t *testing.T, req *llm.Request) sentRequest {
 	t.Helper()
 	body, err := anthropic.New(anthropic.Options{BaseURL: "http://127.0.0.1:1"}).Body(req)

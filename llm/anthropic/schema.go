@@ -47,7 +47,7 @@ func vendorSchema(schema map[string]any) (map[string]any, bool) {
 	return fitSchema(plain)
 }
 
-// formats are the string formats that the vendor enforces.
+// formats returns the string formats that the vendor enforces.
 func formats() []any {
 	return []any{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
 }

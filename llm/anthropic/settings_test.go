@@ -81,7 +81,7 @@ func TestTheLimitIsAlwaysSent(t *testing.T) {
 	}
 }
 
-// marked are the places of the marks of a body.
+// marked returns the places of the marks of a body.
 func (w sentRequest) marked() string {
 	var out []string
 	for _, t := range w.Tools {

@@ -21,7 +21,7 @@ func (p *Provider) generate(ctx context.Context, req *llm.Request, emit func(llm
 	if err != nil {
 		return nil, err
 	}
-	a := &answerBuilder{emit: emit, key: req.Key, requestedModel: req.Model, model: req.Model}
+	a := &answerBuilder{StreamedText: vendorapi.StreamedText{Emit: emit}, key: req.Key, requestedModel: req.Model, model: req.Model}
 	asked := slices.Clip(params.Messages)
 	for pauses := 0; ; pauses++ {
 		body, err := p.encode(params)

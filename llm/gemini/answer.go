@@ -10,14 +10,14 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/vendorapi"
 )
 
 // answerBuilder collects a response while its chunks are passed on.
 type answerBuilder struct {
+	vendorapi.StreamedText
+
 	req           *llm.Request
-	emit          func(llm.Chunk)
-	text          strings.Builder
-	reasoning     strings.Builder
 	calls         []convo.Call
 	media         []convo.Part
 	parts         []nativePart
@@ -31,23 +31,7 @@ type answerBuilder struct {
 }
 
 func newAnswerBuilder(req *llm.Request, emit func(llm.Chunk)) *answerBuilder {
-	return &answerBuilder{req: req, emit: emit, model: req.Model, api: apiGenerate}
-}
-
-func (a *answerBuilder) addText(text string) {
-	if text == "" {
-		return
-	}
-	a.text.WriteString(text)
-	a.emit(llm.Chunk{Text: text})
-}
-
-func (a *answerBuilder) addReasoning(text string) {
-	if text == "" {
-		return
-	}
-	a.reasoning.WriteString(text)
-	a.emit(llm.Chunk{Reasoning: text})
+	return &answerBuilder{StreamedText: vendorapi.StreamedText{Emit: emit}, req: req, model: req.Model, api: apiGenerate}
 }
 
 // addPart adds a part. A text without signature is joined to a preceding one without signature; signed parts must
@@ -89,14 +73,14 @@ func (a *answerBuilder) addCall(id, name, args string) convo.Call {
 }
 
 func (a *answerBuilder) announce(c convo.Call) {
-	a.emit(llm.Chunk{Call: &convo.Call{ID: c.ID, Name: c.Name}})
+	a.Emit(llm.Chunk{Call: &convo.Call{ID: c.ID, Name: c.Name}})
 }
 
 // emitUsage emits the usage that the vendor has reported.
 func (a *answerBuilder) emitUsage() {
 	if a.usage != (llm.Usage{}) {
 		usage := a.usage
-		a.emit(llm.Chunk{Usage: &usage})
+		a.Emit(llm.Chunk{Usage: &usage})
 	}
 }
 
@@ -109,7 +93,7 @@ func (a *answerBuilder) complete(p *Provider) *llm.Response {
 		a.stop = llm.StopEnd
 	}
 	m := convo.Message{
-		Role: convo.Assistant, Text: a.text.String(), Reasoning: a.reasoning.String(), Calls: a.calls, Parts: a.media,
+		Role: convo.Assistant, Text: a.Text(), Reasoning: a.Reasoning(), Calls: a.calls, Parts: a.media,
 	}
 	if a.missingCallID {
 		a.session = "" // no result could refer to the call

@@ -175,7 +175,7 @@ func (h *historyBuilder) results(m *convo.Message, ids []string, results []convo
 			response.Response = map[string]string{"error": result.Text}
 		}
 		for _, part := range result.Parts {
-			if isBeforeGemini3(h.req.Model) { // these accept media beside a result, not in it
+			if isBeforeGemini3(h.req.Model) { // these accept media next to a result, not in it
 				raw, err := h.p.mediaPart(part, "")
 				if err != nil {
 					return err

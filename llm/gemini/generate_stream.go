@@ -131,9 +131,9 @@ func (r *generateReader) part(part generatedPart) error {
 			text = *part.Text
 		}
 		if part.Thought {
-			a.addReasoning(text)
+			a.AddReasoning(text)
 		} else {
-			a.addText(text)
+			a.AddText(text)
 		}
 		a.addPart(nativePart{Text: &text, Thought: part.Thought, Signature: part.Signature})
 	}

@@ -179,12 +179,12 @@ func (r *interactionReader) delta(s *step, d *interactionDelta) {
 
 func (r *interactionReader) addText(s *step, text string) {
 	s.text.WriteString(text)
-	r.answer.addText(text)
+	r.answer.AddText(text)
 }
 
 func (r *interactionReader) addReasoning(s *step, text string) {
 	s.text.WriteString(text)
-	r.answer.addReasoning(text)
+	r.answer.AddReasoning(text)
 }
 
 // complete reads the finished interaction: the parts of its steps that were not streamed, and the reason of its end.

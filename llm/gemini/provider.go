@@ -69,7 +69,7 @@ type Options struct {
 //     documents for foreign histories, if the model requires one.
 //   - Temperature, MaxOutput, Reasoning ("none", "minimal", "low", "medium",
 //     "high", or a budget in tokens) and Schema are set in the generation config.
-//     Models before Gemini 3 refuse a schema beside tools: the schema is then part
+//     Models before Gemini 3 refuse a schema together with tools: the schema is then part
 //     of the system instruction.
 //
 // The API has no idempotency key, so the request's Key is not sent. KeepSession and Session use the Interactions API,

@@ -27,7 +27,7 @@ func result(id, text string) convo.Message {
 	return convo.Message{Role: convo.Tool, CallID: id, Text: text}
 }
 
-// bodyOf is the body of a request, which must be valid.
+// bodyOf returns the body of a request, which must be valid.
 func bodyOf(t *testing.T, req *llm.Request) string {
 	t.Helper()
 	body, err := gemini.New(gemini.Options{BaseURL: "http://test"}).Body(req)

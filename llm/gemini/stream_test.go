@@ -97,7 +97,7 @@ func oddities() []oddity {
 	}
 }
 
-// streamed is what the pieces make.
+// streamed returns what the pieces make.
 func streamed(chunks []llm.Chunk) (text, thought string, received []convo.Call) {
 	for _, k := range chunks {
 		text, thought = text+k.Text, thought+k.Reasoning

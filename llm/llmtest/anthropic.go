@@ -212,7 +212,7 @@ func (b anthropicBlock) part() convo.Part {
 	return part(kind, "data:"+b.Source.MIME+";base64,"+b.Source.Data, b.Title)
 }
 
-// refusal is the body of an error. OpenAI's codes of Failure are converted to Anthropic's messages.
+// refusal returns the body of an error. OpenAI's codes of Failure are converted to Anthropic's messages.
 func (w anthropicAPI) refusal(f *Failure) string {
 	kind, message := anthropicType(f.Status), f.Message
 	switch f.Code {
@@ -231,7 +231,7 @@ func (w anthropicAPI) refusal(f *Failure) string {
 	})
 }
 
-// anthropicType is the error type of a status ("Errors").
+// anthropicType returns the error type of a status ("Errors").
 func anthropicType(status int) string {
 	switch status {
 	case http.StatusUnauthorized:
@@ -259,7 +259,7 @@ func anthropicType(status int) string {
 
 func (w anthropicAPI) fault(f *Failure) string { return frame("error", w.refusal(f)) }
 
-// signature is the server's signature of a thought.
+// signature returns the server's signature of a thought.
 func signature(number int) string { return fmt.Sprintf("EqoBCkgIARABGAIiQ%d+/=", number) }
 
 func (w anthropicAPI) issue(t *Turn, a *parsedRequest, number int, known issuedIDs) {

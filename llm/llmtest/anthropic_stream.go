@@ -102,7 +102,7 @@ func (t *Turn) anthropicStop() string {
 	return "end_turn"
 }
 
-// anthropicUsage is the reported usage: at the start of a stream the output is not known yet.
+// anthropicUsage returns the reported usage: at the start of a stream the output is not known yet.
 func (t *Turn) anthropicUsage(ended bool) map[string]any {
 	u := t.Usage
 	out := map[string]any{

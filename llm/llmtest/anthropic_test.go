@@ -23,13 +23,13 @@ const (
 	budget   = `"thinking":{"type":"enabled","budget_tokens":1024}`
 )
 
-// claude is a body of a model, with messages and more fields.
+// claude returns a body of a model, with messages and more fields.
 func claude(model, messages string, more ...string) string {
 	fields := append([]string{`"model":"` + model + `"`, `"max_tokens":4096`, `"messages":[` + messages + `]`}, more...)
 	return `{` + strings.Join(fields, ",") + `}`
 }
 
-// oldClaude is a body of a model of 2025, newClaude one of a model of 2026.
+// oldClaude returns a body of a model of 2025, newClaude one of a model of 2026.
 func oldClaude(messages string, more ...string) string {
 	return claude("claude-sonnet-4-5-20250929", messages, more...)
 }
@@ -38,7 +38,7 @@ func newClaude(messages string, more ...string) string {
 	return claude("claude-opus-4-8", messages, more...)
 }
 
-// says is a message of one role with blocks.
+// says returns a message of one role with blocks.
 func says(role string, blocks ...string) string {
 	return `{"role":"` + role + `","content":[` + strings.Join(blocks, ",") + `]}`
 }

@@ -76,7 +76,7 @@ func (g *geminiAnswer) write(split func(string) []string) {
 	g.parts = append(g.parts, last)
 }
 
-// geminiSignature is the signature of a thinking model's answer.
+// geminiSignature returns the signature of a thinking model's answer.
 func (t *Turn) geminiSignature(model string, number int) string {
 	signs := t.thinks() || (strings.HasPrefix(model, "gemini-3") && len(t.Calls) > 0)
 	if !signs {
@@ -124,7 +124,7 @@ func (w geminiAPI) issue(t *Turn, a *parsedRequest, number int, known issuedIDs)
 
 func (w geminiAPI) fault(f *Failure) string { return frame("", w.refusal(f)) }
 
-// refusal is a google.rpc.Status. Where OpenAI has a code and Google only a message, it uses Google's message,
+// refusal returns a google.rpc.Status. Where OpenAI has a code and Google only a message, it uses Google's message,
 // followed by that of the Failure.
 func (w geminiAPI) refusal(f *Failure) string {
 	status, name, message := f.Status, "", f.Message

@@ -21,13 +21,13 @@ const (
 	geminiSealed = `"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"object"}}`
 )
 
-// asked is a body of contents.
+// asked returns a body of contents.
 func asked(contents ...string) string { return `{"contents":[` + strings.Join(contents, ",") + `]}` }
 
 // with adds fields to a body that asks something.
 func with(fields string) string { return `{"contents":[` + geminiHello + `],` + fields + `}` }
 
-// saying is a body with one part of the user's.
+// saying returns a body with one part of the user's.
 func saying(part string) string { return asked(`{"role":"user","parts":[` + part + `]}`) }
 
 func TestValidGeminiRequestsAreAccepted(t *testing.T) {

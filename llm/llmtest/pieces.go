@@ -23,7 +23,7 @@ func pieces(text string, n int) []string {
 	return out
 }
 
-// frame is one server-sent event.
+// frame returns one server-sent event.
 func frame(event, data string) string {
 	if event == "" {
 		return "data: " + data + "\n\n"
@@ -31,7 +31,7 @@ func frame(event, data string) string {
 	return "event: " + event + "\ndata: " + data + "\n\n"
 }
 
-// content is the content of a message in either of OpenAI's APIs: text, or a list of parts.
+// content returns the content of a message in either of OpenAI's APIs: text, or a list of parts.
 func content(raw json.RawMessage) (string, []convo.Part) {
 	var text string
 	if len(raw) == 0 || json.Unmarshal(raw, &text) == nil {
@@ -73,7 +73,7 @@ func content(raw json.RawMessage) (string, []convo.Part) {
 	return b.String(), parts
 }
 
-// part is an image or a file by its address, which may contain its data.
+// part returns an image or a file by its address, which may contain its data.
 func part(kind string, address, name any) convo.Part {
 	at, _ := address.(string)
 	p := convo.Part{Kind: kind}

@@ -42,7 +42,7 @@ func send(t *testing.T, s *Server, path, body string, headers ...string) (int, s
 	return res.StatusCode, string(answer)
 }
 
-// tooled is a body with a tool, and more fields.
+// tooled returns a body with a tool, and more fields.
 func tooled(api, more string) string {
 	if api == "chat" {
 		return `{"model":"m","tools":[{"type":"function","function":{"name":"ping","parameters":{"type":"object"}}}],` + more + `}`

@@ -29,7 +29,7 @@ const (
 	maxBodyRead = 1 << 20
 )
 
-// encodedForms are the forms in which a server may repeat the key.
+// encodedForms returns the forms in which a server may repeat the key.
 func encodedForms() map[string]string {
 	quoted, err := json.Marshal(canary)
 	if err != nil {

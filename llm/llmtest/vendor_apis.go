@@ -28,7 +28,7 @@ type vendorAPI interface {
 	issue(t *Turn, a *parsedRequest, number int, known issuedIDs)
 }
 
-// vendorAPIs are all APIs that a Server implements.
+// vendorAPIs returns all APIs that a Server implements.
 func vendorAPIs() []vendorAPI {
 	return []vendorAPI{
 		responsesAPI{responsesShape()},

@@ -15,10 +15,9 @@ import (
 
 // answerBuilder collects a response while its chunks are passed on.
 type answerBuilder struct {
-	emit          func(llm.Chunk)
+	vendorapi.StreamedText
+
 	key           string
-	text          strings.Builder
-	reasoning     strings.Builder
 	calls         []*convo.Call
 	announced     map[*convo.Call]bool
 	usage         llm.Usage
@@ -31,23 +30,7 @@ type answerBuilder struct {
 }
 
 func newAnswerBuilder(req *llm.Request, emit func(llm.Chunk)) *answerBuilder {
-	return &answerBuilder{emit: emit, key: req.Key, model: req.Model, announced: map[*convo.Call]bool{}}
-}
-
-func (a *answerBuilder) addText(text string) {
-	if text == "" {
-		return
-	}
-	a.text.WriteString(text)
-	a.emit(llm.Chunk{Text: text})
-}
-
-func (a *answerBuilder) addReasoning(text string) {
-	if text == "" {
-		return
-	}
-	a.reasoning.WriteString(text)
-	a.emit(llm.Chunk{Reasoning: text})
+	return &answerBuilder{StreamedText: vendorapi.StreamedText{Emit: emit}, key: req.Key, model: req.Model, announced: map[*convo.Call]bool{}}
 }
 
 // announce emits a call once its name is known, and derives an id if the server sent none.
@@ -59,7 +42,7 @@ func (a *answerBuilder) announce(c *convo.Call, index int) {
 		c.ID, a.missingCallID = a.callID(index), true
 	}
 	a.announced[c] = true
-	a.emit(llm.Chunk{Call: &convo.Call{ID: c.ID, Name: c.Name}})
+	a.Emit(llm.Chunk{Call: &convo.Call{ID: c.ID, Name: c.Name}})
 }
 
 // callID derives an id for a call from the effect key. A repeated effect gets the same ids.
@@ -72,7 +55,7 @@ func (a *answerBuilder) callID(index int) string {
 func (a *answerBuilder) emitUsage() {
 	if a.usage != (llm.Usage{}) {
 		usage := a.usage
-		a.emit(llm.Chunk{Usage: &usage})
+		a.Emit(llm.Chunk{Usage: &usage})
 	}
 }
 
@@ -100,7 +83,7 @@ func (a *answerBuilder) complete() (*llm.Response, error) {
 		a.stop = llm.StopEnd
 	}
 	m := convo.Message{
-		Role: convo.Assistant, Text: a.text.String(), Reasoning: a.reasoning.String(),
+		Role: convo.Assistant, Text: a.Text(), Reasoning: a.Reasoning(),
 		Calls: calls, Native: a.native,
 	}
 	if a.missingCallID {

@@ -62,7 +62,7 @@ type oddity struct {
 	stop  string
 }
 
-// framings are the same answer in other bytes.
+// framings returns the same answer in other bytes.
 func framings() []oddity {
 	whole := sse(chatStart, chatHello, chatStop, chatUsage, "[DONE]")
 	usage := llm.Usage{Input: 9, Output: 4}

@@ -33,7 +33,7 @@ type chatResponseFormat struct {
 	Schema jsonSchema `json:"json_schema"`
 }
 
-// jsonSchema is the schema of an answer. Chat Completions has it below its type, Responses beside it.
+// jsonSchema is the schema of an answer. Chat Completions has it below its type, Responses next to it.
 type jsonSchema struct {
 	Name   string         `json:"name"`
 	Strict bool           `json:"strict"`

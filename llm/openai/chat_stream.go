@@ -135,12 +135,12 @@ func (r *chatReader) Event(data []byte) (bool, error) {
 // addChoice adds a delta. A server that sends reasoning under both names sends it once.
 func (r *chatReader) addChoice(d delta) {
 	r.native = r.native || d.ReasoningContent != ""
-	r.answer.addReasoning(cmp.Or(d.ReasoningContent, d.Reasoning))
-	r.answer.addReasoning(d.Content.thoughts)
-	r.answer.addText(d.Content.text)
+	r.answer.AddReasoning(cmp.Or(d.ReasoningContent, d.Reasoning))
+	r.answer.AddReasoning(d.Content.thoughts)
+	r.answer.AddText(d.Content.text)
 	if d.Refusal != "" {
 		r.refused = true
-		r.answer.addText(d.Refusal)
+		r.answer.AddText(d.Refusal)
 	}
 	for n, c := range d.ToolCalls {
 		r.addCallDelta(c, n)
@@ -198,7 +198,7 @@ func (r *chatReader) End(marked bool, err error) error {
 		a.stop = llm.StopFilter
 	}
 	if r.native && !r.p.vendor && len(a.calls) > 0 {
-		a.native = r.p.pack(native{API: Chat, Host: r.p.host, Model: r.asked, Reasoning: a.reasoning.String()})
+		a.native = r.p.pack(native{API: Chat, Host: r.p.host, Model: r.asked, Reasoning: a.Reasoning()})
 	}
 	return nil
 }

@@ -54,10 +54,10 @@ func (r *responsesReader) Event(data []byte) (bool, error) {
 	}
 	switch e.Type {
 	case "response.output_text.delta":
-		r.answer.addText(e.Delta)
+		r.answer.AddText(e.Delta)
 	case "response.refusal.delta":
 		r.refused = true
-		r.answer.addText(e.Delta)
+		r.answer.AddText(e.Delta)
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
 		r.reason(e)
 	case "response.output_item.added":
@@ -75,10 +75,10 @@ func (r *responsesReader) Event(data []byte) (bool, error) {
 func (r *responsesReader) reason(e responsesEvent) {
 	part := [2]int64{e.OutputIndex, e.SummaryIndex}
 	if r.thought && part != r.part {
-		r.answer.addReasoning("\n\n")
+		r.answer.AddReasoning("\n\n")
 	}
 	r.thought, r.part = true, part
-	r.answer.addReasoning(e.Delta)
+	r.answer.AddReasoning(e.Delta)
 }
 
 // added announces a call: at once, or when it is done if that is its first event.
@@ -181,14 +181,14 @@ func (r *responsesReader) completeAnswer(res *response) error {
 			r.completeCall(i, n)
 		}
 	}
-	rest, ok := strings.CutPrefix(text.String(), r.answer.text.String())
+	rest, ok := strings.CutPrefix(text.String(), r.answer.Text())
 	if !ok {
 		return vendorapi.UnreadableAnswer(name, fmt.Errorf("the text of the finished response differs from the streamed text"))
 	}
 	if !r.thought {
-		r.answer.addReasoning(joined(thoughts))
+		r.answer.AddReasoning(joined(thoughts))
 	}
-	r.answer.addText(rest)
+	r.answer.AddText(rest)
 	if r.refused {
 		r.answer.stop = llm.StopFilter
 	}

@@ -15,7 +15,7 @@ func schemaName(schema map[string]any) string {
 	return "answer"
 }
 
-// answerSchema is the schema of an answer.
+// answerSchema returns the schema of an answer.
 func answerSchema(schema map[string]any) jsonSchema {
 	return jsonSchema{Name: schemaName(schema), Strict: strict(schema), Schema: schema}
 }

@@ -14,7 +14,7 @@ func (p *Provider) faultIn(data []byte) *llm.Error {
 	var top struct {
 		Type  string          `json:"type"`
 		Error json.RawMessage `json:"error"`
-		// A failed Response has its error beside its object.
+		// A failed Response has its error next to its object.
 		Object string `json:"object"`
 	}
 	said := json.Unmarshal(data, &top) == nil && top.Object != "response"

@@ -25,7 +25,7 @@ func airline(tb testing.TB) *recorded.Conversations {
 	return c
 }
 
-// before is the request that a conversation's messages up to n make.
+// before returns the request that a conversation's messages up to n make.
 func before(ms []convo.Message, n int) *llm.Request {
 	return &llm.Request{System: ms[0].Text, Messages: slices.Clone(ms[1:n])}
 }

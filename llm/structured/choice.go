@@ -165,7 +165,7 @@ func fold(s string) string {
 // around has the characters that may surround a name: quotes of all languages, Markdown marks, ends of sentences.
 const around = "\"'`´“”„‟‘’‚‛«»‹›「」『』《》〈〉＂＇*_~#>.,;:!?。．！？、，；：()[]<>"
 
-// trimmed is a text without what may stand around a name.
+// trimmed returns a text without what may stand around a name.
 func trimmed(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(around, r) })
 }
@@ -175,7 +175,7 @@ func quotes() []string {
 	return []string{`""`, "''", "``", "“”", "„“", "„”", "‘’", "«»", "»«", "‹›", "「」", "『』"}
 }
 
-// unquoted is a text without the quotes around it.
+// unquoted returns a text without the quotes around it.
 func unquoted(s string) (string, bool) {
 	for _, pair := range quotes() {
 		r := []rune(pair)
@@ -188,7 +188,7 @@ func unquoted(s string) (string, bool) {
 	return s, false
 }
 
-// unfenced is what stands in a fence, where the text is one and nothing else.
+// unfenced returns what stands in a fence, where the text is one and nothing else.
 func unfenced(text string) string {
 	const fence = "```"
 	inner, ok := strings.CutPrefix(text, fence)

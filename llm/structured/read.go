@@ -30,7 +30,7 @@ func Compile(of map[string]any) (*Form, error) {
 // Read returns the value in an answer, as JSON. The answer may be JSON, have prose, a code fence or reasoning around
 // it, have a comma before a closing bracket, or be a JSON string that contains JSON. A value that does not match the
 // schema is tried again with the schema's spelling of enums and member names, with words as booleans, and without
-// optional members that are null. If two different values match, or a broken object stands beside one that matches,
+// optional members that are null. If two different values match, or a broken object stands next to one that matches,
 // the answer is refused. The error is for the model.
 func (f *Form) Read(text string) (string, error) {
 	text = answerOf(text)

@@ -245,7 +245,7 @@ type tag struct {
 	closes         bool
 }
 
-// tags are those of open-weight models.
+// tags returns those of open-weight models.
 func tags() []tag {
 	var out []tag
 	for _, name := range []string{"think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad", "analysis", "seed:think"} {

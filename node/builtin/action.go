@@ -130,10 +130,10 @@ outputs: {message: "{{ check.message }}"}
 	}}
 }
 
-// useBreakers gives the settings the breakers of the process.
+// useBreakers passes the circuit breakers of the process to the settings.
 func (s *CodeSettings) useBreakers(b *breaker.Set) { s.breakers = b }
 
-// withBreakers is a type whose nodes share breakers.
+// withBreakers returns a type whose nodes share breakers.
 func withBreakers(b *breaker.Set, t node.Type) node.Type {
 	inner := t.(*definedType)
 	return &definedType{spec: inner.spec, prepare: func(with map[string]any) (node.Node, error) {
@@ -147,7 +147,7 @@ func withBreakers(b *breaker.Set, t node.Type) node.Type {
 	}}
 }
 
-// Run runs the code, has it written first where the flow does not have it, and puts out what it wrote.
+// Run runs the code. If the flow has none, models write it first.
 func (n *actionNode) Run(ctx *node.Ctx) error {
 	r, err := runJob(ctx, &n.CodeSettings, &n.PromptSettings, nil)
 	if err != nil {

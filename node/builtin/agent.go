@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// agentNode has a model work with tools in a lane of its own.
+// agentNode lets a model work with tools in a lane of the agent.
 type agentNode struct {
 	ModelSettings
 	FallbackSettings
@@ -18,7 +18,7 @@ type agentNode struct {
 	MaxTime   duration       `json:"maxTime"`
 }
 
-// The limits that end an agent's work, beside llm.StopSteps.
+// The limits that end the work of an agent, in addition to llm.StopSteps.
 const (
 	stopTokens = "tokens"
 	stopTime   = "time"
@@ -60,7 +60,7 @@ func (n *agentNode) finish() error {
 	return (&llmRequestNode{Schema: n.Schema}).finish()
 }
 
-// Run has the model work in a lane, and takes its answer out of it.
+// Run lets the model work in a lane, and returns its final answer.
 func (n *agentNode) Run(ctx *node.Ctx) error {
 	m, err := outputContext(ctx)
 	if err != nil {
@@ -103,15 +103,16 @@ func (n *agentNode) Run(ctx *node.Ctx) error {
 	return asks.outputResult(ctx, result)
 }
 
-// forkLane is a fork of the node's context for this node alone; it is not kept.
+// forkLane returns a fork of the node's context for this node alone. It is discarded when
+// the node ends.
 func forkLane(ctx *node.Ctx, m *convo.Manager) *convo.Manager {
 	lane := convo.NewManager(m.Get().Fork(m.ID()+"@"+ctx.Info().Path), true)
 	lane.SetIDPrefix(ctx.MessageID(ctx.Info().Path))
 	return lane
 }
 
-// addAnswer adds an answer to a context, where something was said, and leaves
-// nothing in it to be said.
+// addAnswer adds the message, if there is one, and its answer to a context, and clears the
+// context's current output.
 func addAnswer(m *convo.Manager, text string) error {
 	if text != "" {
 		if _, err := m.Add(convo.Message{Role: convo.Assistant, Text: text}); err != nil {
@@ -121,7 +122,7 @@ func addAnswer(m *convo.Manager, text string) error {
 	return m.SetOutput("")
 }
 
-// stopCondition is the limit of tokens and time, nil for none.
+// stopCondition returns the limit of tokens and time, nil if there is none.
 func (n *agentNode) stopCondition(ctx *node.Ctx) func(r llm.Result) (string, error) {
 	var watch *node.Stopwatch
 	if n.MaxTime.Duration > 0 {

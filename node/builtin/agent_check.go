@@ -11,11 +11,11 @@ import (
 	"github.com/weir-run/weir/node/queue"
 )
 
-// queueSettingNames are the settings that are queues, in the order in which they are worked
-// off.
+// queueSettingNames are the settings that hold queues, in the order in which they are
+// processed.
 func queueSettingNames() []string { return []string{"pre", "todo", "post"} }
 
-// checkAgent reports what the schema cannot say of an agent's settings.
+// checkAgent reports problems of an agent's settings that the JSON Schema cannot express.
 func checkAgent(with map[string]any) []flow.Problem {
 	out := append(checkSchemaSetting(with), checkFallbackSettings(with)...)
 	capacity := queue.DefaultCapacity
@@ -43,7 +43,7 @@ func checkAgent(with map[string]any) []flow.Problem {
 	return out
 }
 
-// checkEntry reports what is wrong with the entry at a place.
+// checkEntry reports the problems of one queue entry.
 func checkEntry(at string, v any) []flow.Problem {
 	e, ok := v.(map[string]any)
 	if !ok {
@@ -71,7 +71,7 @@ func checkEntry(at string, v any) []flow.Problem {
 	return out
 }
 
-// agentFlows are the flows that an agent's settings name.
+// agentFlows returns the flows that an agent's settings name.
 func agentFlows(with map[string]any) []flow.FlowRef {
 	var refs []flow.FlowRef
 	for _, name := range queueSettingNames() {
@@ -99,7 +99,7 @@ func agentFlows(with map[string]any) []flow.FlowRef {
 	return refs
 }
 
-// checkFlowInputs reports required inputs of a flow that no caller can give.
+// checkFlowInputs reports required inputs of a flow that no caller can set.
 func checkFlowInputs(at string, child *flow.Flow) []flow.Problem {
 	out := checkFlow(nil, child)
 	for i := range out {
@@ -109,7 +109,7 @@ func checkFlowInputs(at string, child *flow.Flow) []flow.Problem {
 	return out
 }
 
-// checkEntryInputs holds what an entry gives a flow against the inputs that this declares.
+// checkEntryInputs compares the inputs in an entry with the declared inputs of its flow.
 func checkEntryInputs(at string, in any, child *flow.Flow) []flow.Problem {
 	given, isObject := in.(map[string]any)
 	if in != nil && !isObject {

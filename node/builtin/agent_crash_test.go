@@ -70,7 +70,7 @@ func (p *keyedModel) Generate(_ context.Context, req *llm.Request, _ func(llm.Ch
 	return &llm.Response{Message: m, Usage: llm.Usage{Input: 10, Output: 1}}, nil
 }
 
-// recordingTool is a tool that enters the keys of its calls in the ledger.
+// recordingTool returns a tool that enters the keys of its calls in the ledger.
 func recordingTool(l *effectLog, name string, approve tool.Approval) *tool.Tool {
 	return &tool.Tool{Name: name, Approve: approve, Call: func(_ context.Context, c tool.Call) (string, error) {
 		l.add(c.Key)
@@ -78,7 +78,7 @@ func recordingTool(l *effectLog, name string, approve tool.Approval) *tool.Tool 
 	}}
 }
 
-// saga is a flow whose agent does everything that an agent can, and files beside it.
+// saga is a flow whose agent does everything that an agent can, and files next to it.
 var allFeaturesFiles = flow.MemFiles{
 	"asking.yaml": `
 weir: 1
@@ -132,7 +132,7 @@ type crashCase struct {
 	l     *effectLog // of the keys of all that is done outside
 }
 
-// process is a Weir over a record that takes so many commits.
+// process returns a Weir over a record that takes so many commits.
 func (s *crashCase) process(t require, record weir.Store, left int) *weir.Weir {
 	t.Helper()
 	w, err := weir.Open(weir.Options{Store: &limitedStore{Store: record, left: left}, Providers: models(s.model), Tools: s.tools})
@@ -151,7 +151,7 @@ type require interface {
 	Context() context.Context
 }
 
-// allFeaturesCase is the tale whose agent does everything that an agent can.
+// allFeaturesCase returns the tale whose agent does everything that an agent can.
 func allFeaturesCase() *crashCase {
 	l := new(effectLog)
 	return &crashCase{
@@ -177,7 +177,7 @@ func runToEnd(ctx context.Context, w *weir.Weir, run *weir.Run) (weir.Result, er
 	}
 }
 
-// recordedKeys are the keys of the effects that the record has, of the run and its
+// recordedKeys returns the keys of the effects that the record has, of the run and its
 // child runs.
 func recordedKeys(t require, w *weir.Weir, run string) []string {
 	t.Helper()

@@ -46,7 +46,7 @@ before that, beside it and after it.
 | ` + "`error`" + ` | the failure, where the port is wired |
 
 Every model call and every tool call is an effect with its own key: after a crash or a
-pause the agent goes on where it was, and nothing that is recorded as done is done again.
+pause the agent continues where it was; recorded calls are not repeated.
 ` + approvalDoc + `
 
 The trace is also in the journal, where it stays if the agent fails. The node's metadata
@@ -71,7 +71,7 @@ one at a time, first in, first out:
 1. ` + "`pre`" + `. The first that fails fails the agent.
 2. The message is answered; with ` + "`mode: plan`" + ` a planner is asked for steps in its place. What is in
    ` + "`todo`" + `, and what the plan and the model add, is done until nothing waits. A tool or a flow that
-   fails there is told to the model. Where something was done beside the message, the model is then asked for
+   fails there is reported to the model. If entries were processed besides the message, the model is then asked for
    its final answer.
 3. ` + "`post`" + `, also where the work failed or came to a limit. Every entry is tried. The agent ends
    as the work did; where that went well, the first failure here is the agent's. A run that is cancelled, and a node whose

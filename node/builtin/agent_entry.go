@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// runEntry works on one entry of a queue. With insist a tool or a flow that fails is the
-// error; otherwise the model gets the error, and the work continues.
+// runEntry processes one entry of a queue. With insist, the failure of a tool or flow is
+// returned as an error; otherwise the model receives the error and the work continues.
 func (w *agentWorker) runEntry(name string, t *queuedTask, insist bool) (over bool, err error) {
 	switch {
 	case t.tool != nil:
@@ -34,8 +34,7 @@ func (w *agentWorker) runEntry(name string, t *queuedTask, insist bool) (over bo
 	return false, err
 }
 
-// callTool calls a tool as the agent's own call, and puts the result where the model
-// sees it.
+// callTool calls a tool as the agent's own call, and adds the result to the lane.
 func (w *agentWorker) callTool(name string, t *queuedTask, insist bool) error {
 	w.directCalls++
 	w.counter.count(t.tool.Name)
@@ -59,13 +58,12 @@ func (w *agentWorker) callTool(name string, t *queuedTask, insist bool) error {
 	return nil
 }
 
-// entryChildName is the name under which an agent waits for the flows of entries, of
-// which there may be many: what they ask has it in its id.
+// entryChildName is the name of the child runs of entries. It is part of the ids of their
+// questions.
 const entryChildName = "flow"
 
-// runChild runs a flow as a child run, and puts what it puts out where the model sees
-// it. A budget that is used up, and a child that somebody cancelled, are the agent's
-// failure in any case.
+// runChild runs a flow as a child run, and adds its output to the lane. An exhausted budget
+// and a child that a person cancelled always fail the agent.
 func (w *agentWorker) runChild(name string, t *queuedTask, insist bool) error {
 	r, err := w.ctx.Child(w.prefix+entryChildName, node.Child{Flow: t.flow, Inputs: t.in, Isolation: "fresh", KeepFailed: !insist})
 	if err != nil {
@@ -93,8 +91,8 @@ func (w *agentWorker) runChild(name string, t *queuedTask, insist bool) error {
 	return r.Error
 }
 
-// childOutputText is the output of a child for a model: a single text as it is,
-// several outputs as JSON, and where there are none what was said last.
+// childOutputText returns the output of a child as text for a model: a single text
+// unchanged, several outputs as JSON, and without outputs the last message.
 func childOutputText(r node.ChildResult) string {
 	text := r.Answer
 	if len(r.Outputs) == 1 {
@@ -105,7 +103,7 @@ func childOutputText(r node.ChildResult) string {
 	return tool.Cut(tool.Clean(text), tool.DefaultMaxOutput)
 }
 
-// addResult puts what came of an entry into the lane, as data.
+// addResult adds the result of an entry to the lane, marked as data.
 func (w *agentWorker) addResult(name, head, text string, failed bool, note convo.Metadata) error {
 	how := " Its result:\n"
 	if failed {
@@ -119,7 +117,7 @@ func (w *agentWorker) addResult(name, head, text string, failed bool, note convo
 	return err
 }
 
-// entryNote is kept with the message of an entry, and not sent.
+// entryNote is stored with the message of an entry and not sent to the model.
 func entryNote(name, kind, of string, more map[string]any) convo.Metadata {
 	note := convo.Metadata{"queue": name}
 	if kind != "" {
@@ -129,7 +127,7 @@ func entryNote(name, kind, of string, more map[string]any) convo.Metadata {
 	return note
 }
 
-// entryError is the failure of an entry, with its place in the settings.
+// entryError returns the failure of an entry, with its position in the settings.
 func entryError(name string, i int, t *queuedTask, err error) error {
 	failed, ok := errors.AsType[*engine.Error](err)
 	if !ok {
@@ -140,7 +138,7 @@ func entryError(name string, i int, t *queuedTask, err error) error {
 	return &e
 }
 
-// errorText says why something failed, without the place, which is the agent's.
+// errorText returns the reason of a failure. It omits the node, which is the agent itself.
 func errorText(err error) string {
 	if e, ok := errors.AsType[*engine.Error](err); ok {
 		return fmt.Sprintf("%s (%s)", e.Message, e.Code)
@@ -148,9 +146,9 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// runPost does what comes after the work, whatever came of that, and returns how the
-// agent ends: as the work did, else with the first failure here. Every entry is
-// tried.
+// runPost processes the queue post after the work has ended with work, which may be an
+// error. It processes every entry. The agent then ends as the work did, or else with the
+// first failure of an entry.
 func (w *agentWorker) runPost(worked error) error {
 	w.closed = true
 	w.report.todo.remaining = w.entriesLeft()
@@ -186,9 +184,9 @@ func (w *agentWorker) runPost(worked error) error {
 	return cmp.Or(worked, first)
 }
 
-// postPrefix begins the names of the effects of an entry. What follows a failure is
-// done again in the attempt after this one, where it follows something else, and so
-// has the attempt in its name.
+// postPrefix returns the prefix of the effect names of an entry. After a failure it
+// contains the attempt number: the next attempt processes the entry again, in a different
+// state.
 func (w *agentWorker) postPrefix(i int, after bool) string {
 	if after {
 		return fmt.Sprintf("post.%d@%d.", i+1, w.ctx.Info().Attempt)

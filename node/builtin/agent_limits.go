@@ -9,8 +9,8 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// callLimits bound the model calls of an agent with queues: those of the work, and then
-// again those of what comes after it.
+// callLimits limits the model calls of an agent with queues. The work and the queue post
+// are limited separately.
 type callLimits struct {
 	n         *agentNode
 	host      *countingHost
@@ -20,7 +20,7 @@ type callLimits struct {
 	elapsed       time.Duration
 }
 
-// start counts from here on.
+// start begins to count.
 func (l *callLimits) start() (err error) {
 	l.steps, l.tokens = l.host.steps, l.host.usage.Input+l.host.usage.Output
 	if l.stopwatch != nil {
@@ -29,10 +29,10 @@ func (l *callLimits) start() (err error) {
 	return err
 }
 
-// stepsLeft is how many model calls may be made.
+// stepsLeft returns the number of model calls that are still allowed.
 func (l *callLimits) stepsLeft() int { return l.n.maxSteps() - (l.host.steps - l.steps) }
 
-// reached is the limit that lets no model call begin, "" for none.
+// reached returns the limit that allows no further model call, "" if there is none.
 func (l *callLimits) reached() (string, error) {
 	used := l.host.steps - l.steps
 	tokens := l.host.usage.Input + l.host.usage.Output - l.tokens
@@ -53,7 +53,7 @@ func (l *callLimits) reached() (string, error) {
 	return "", err
 }
 
-// limitError ends the work of an agent, in a turn that has begun or before it.
+// limitError is the error of an agent that reached a limit, before or during a turn.
 type limitError struct {
 	stop        string
 	turnStarted bool
@@ -62,10 +62,11 @@ type limitError struct {
 // Error implements error.
 func (e *limitError) Error() string { return "the limit of " + e.stop + " is reached" }
 
-// entriesLeft is how many entries wait, one that no turn was left for among them.
+// entriesLeft returns the number of waiting entries, including one whose turn the limit
+// prevented.
 func (w *agentWorker) entriesLeft() int { return w.todo.Len() + w.notStarted }
 
-// limitError is the failure of an agent that came to a limit; other errors it returns as
+// limitError returns the failure of an agent that came to a limit; other errors it returns as
 // they are.
 func (w *agentWorker) limitError(err error) error {
 	reached, is := errors.AsType[*limitError](err)

@@ -14,11 +14,10 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// planPurpose is what the planner's model calls are for, and the name of their
-// effects.
+// planPurpose is the purpose of the planner's model calls, and the name of their effects.
 const planPurpose = "plan"
 
-// renamingHost has model calls be effects of another name.
+// renamingHost gives the effects of model calls another name.
 type renamingHost struct {
 	llm.Host
 	purpose string
@@ -30,8 +29,8 @@ func (h renamingHost) ModelCall(req *llm.Request, do func(context.Context, strin
 	return h.Host.ModelCall(req, do)
 }
 
-// plan has the planner fill the queue, and says in the lane what was asked and what
-// is to be done.
+// plan asks the planner for steps, adds them to the queue, and adds the message and the
+// plan to the lane.
 func (w *agentWorker) plan(message *convo.Message) error {
 	if stop, err := w.limits.reached(); stop != "" || err != nil {
 		return firstError(err, &limitError{stop: stop})
@@ -70,7 +69,7 @@ func (w *agentWorker) plan(message *convo.Message) error {
 	return err
 }
 
-// planTurn is the planner's turn, which reads the lane and says nothing in it.
+// planTurn returns the turn of the planner. It reads the lane and adds no message to it.
 func (w *agentWorker) planTurn(room int) (llm.Turn, error) {
 	p := &w.n.Planner
 	t := w.base
@@ -103,7 +102,7 @@ func (w *agentWorker) planTurn(room int) (llm.Turn, error) {
 	return t, nil
 }
 
-// planInstructions says what a plan is.
+// planInstructions returns the instructions for the planner.
 func (w *agentWorker) planInstructions(room int) string {
 	var b strings.Builder
 	b.WriteString("Do not answer yet: make the plan of the work. List the steps in the order in which they are to be done. " +
@@ -131,8 +130,8 @@ func (w *agentWorker) planInstructions(room int) string {
 	return b.String()
 }
 
-// planSchema is what the planner's answer has to fit: objects that are closed, whose
-// properties are all required, so that every provider can be held to it.
+// planSchema returns the JSON Schema of a plan. Its objects are closed and all their
+// properties required, because some providers enforce only such schemas.
 func (w *agentWorker) planSchema(room int) map[string]any {
 	text := map[string]any{"type": "string"}
 	kinds := []any{objectSchema(map[string]any{"say": text}, "say")}
@@ -151,8 +150,8 @@ func (w *agentWorker) planSchema(room int) map[string]any {
 	return objectSchema(map[string]any{"steps": map[string]any{"type": "array", "maxItems": room, "items": step}}, "steps")
 }
 
-// parsePlan are the steps of a plan, JSON that fits its schema. The error is for the
-// planner.
+// parsePlan returns the steps of a plan, which is JSON that fits its schema. The error is
+// for the planner.
 func (w *agentWorker) parsePlan(text string) ([]queuedTask, error) {
 	var plan struct {
 		Steps []modelEntry `json:"steps"`

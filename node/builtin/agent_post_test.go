@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// failingTool is the tool bad, which fails so many times.
+// failingTool returns the tool bad, which fails so many times.
 func failingTool(l *effectLog, times int) *tool.Tool {
 	return &tool.Tool{Name: "bad", Call: func(_ context.Context, c tool.Call) (string, error) {
 		l.add(c.Key)
@@ -26,7 +26,7 @@ func failingTool(l *effectLog, times int) *tool.Tool {
 	}}
 }
 
-// codeOf is the code that a run failed with, "" where it did not.
+// codeOf returns the code that a run failed with, "" if it did not.
 func codeOf(r weirtest.Result) string {
 	if r.Error == nil {
 		return ""
@@ -34,7 +34,7 @@ func codeOf(r weirtest.Result) string {
 	return r.Error.Code
 }
 
-// queuesOf is the metadata of an agent's queues.
+// queuesOf returns the metadata of an agent's queues.
 func queuesOf(t *testing.T, r weirtest.Result) any {
 	t.Helper()
 	return metaOf(t, r, "work").(map[string]any)["queues"]

@@ -62,7 +62,7 @@ func drawQueueCase(t *rapid.T) queueCase {
 	return p
 }
 
-// kindOf is what an entry of that name is.
+// kindOf returns what an entry of that name is.
 func kindOf(name string) string {
 	switch name[0] {
 	case 'C':
@@ -81,7 +81,7 @@ nodes: {n: {type: template, with: {text: "{{ run.inputs.at }}"}}}
 outputs: {text: "{{ n.text }}"}
 `
 
-// expectedOrder is what is done, in order, and how much is refused: the queues as a list and
+// expectedOrder returns what is done, in order, and how much is refused: the queues as a list and
 // a loop.
 func (p queueCase) expectedOrder() (done []string, refused int) {
 	waiting := append([]string{}, p.todo...)
@@ -123,7 +123,7 @@ func (p queueCase) expectedOrder() (done []string, refused int) {
 	return done, refused
 }
 
-// settings are the plot as the agent's.
+// settings returns the plot as the agent's.
 func (p queueCase) settings() string {
 	list := func(names []string) string {
 		var out []string
@@ -178,7 +178,7 @@ func stepJSON(name string) string {
 
 var entryName = regexp.MustCompile(`^The (?:tool asks was called|flow echo.yaml was run) with {"at":"([CF]\d+)"}`)
 
-// nameOf is the name of the entry that a message is of.
+// nameOf returns the name of the entry that a message is of.
 func nameOf(text string) string {
 	if m := entryName.FindStringSubmatch(text); m != nil {
 		return m[1]
@@ -189,7 +189,7 @@ func nameOf(text string) string {
 	return text
 }
 
-// drawQueueCaseWithRoom is a plot whose plan finds room in the queue.
+// drawQueueCaseWithRoom returns a plot whose plan finds room in the queue.
 func drawQueueCaseWithRoom(t *rapid.T) queueCase {
 	p := drawQueueCase(t)
 	room := p.capacity - len(p.todo)
@@ -202,7 +202,7 @@ func drawQueueCaseWithRoom(t *rapid.T) queueCase {
 	return p
 }
 
-// doneOf is what a trace says was done, in order.
+// doneOf returns what a trace says was done, in order.
 func doneOf(trace []any) []string {
 	var got []string
 	for _, m := range trace {

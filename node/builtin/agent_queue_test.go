@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// queues is a flow with an agent of these settings, which may call all tools.
+// queues returns a flow with an agent of these settings, which may call all tools.
 func queues(with string) string {
 	return `
 weir: 1
@@ -32,7 +32,7 @@ func indented(text, by string) string {
 	return by + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+by)
 }
 
-// linesOf are the messages of a trace as "role: text".
+// linesOf returns the messages of a trace as "role: text".
 func linesOf(trace []any) []string {
 	var out []string
 	for _, m := range trace {
@@ -42,7 +42,7 @@ func linesOf(trace []any) []string {
 	return out
 }
 
-// keysOf are the keys of the effects that were made, in the order of the journal.
+// keysOf returns the keys of the effects that were made, in the order of the journal.
 func keysOf(r weirtest.Result) []string {
 	var out []string
 	for _, e := range r.Effects {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/node/queue"
 )
 
-// agentQueues are the settings of what an agent does beside answering its message:
-// before it, step by step in place of it, and after it.
+// agentQueues are the settings of an agent's queues: pre (before the message), todo (the
+// steps of the work) and post (after the work).
 type agentQueues struct {
 	Mode    string          `json:"mode"`
 	Pre     []queueEntry    `json:"pre"`
@@ -25,25 +25,23 @@ type agentQueues struct {
 	Planner plannerSettings `json:"planner"`
 }
 
-// planMode is the mode in which a planner fills the queue; reactMode is the other.
+// planMode is the mode in which a planner fills the queue; reactMode is the other mode.
 const (
 	reactMode = "react"
 	planMode  = "plan"
 )
 
-// defaultPlanSteps is how many model calls an agent makes at most that works to a plan,
-// where its settings do not say.
+// defaultPlanSteps is the default limit of model calls of an agent that works to a plan.
 const defaultPlanSteps = 64
 
-// queueSettings bound the queues and say whether a model may add to them; nil is
-// where the queue is in use.
+// queueSettings limits a queue and says whether a model may add to it; nil is the default:
+// it may if the queue is in use.
 type queueSettings struct {
 	Capacity int   `json:"capacity"`
 	Tools    *bool `json:"tools"`
 }
 
-// plannerSettings are what the planner is asked with, in place of what the agent's
-// own calls are.
+// plannerSettings are the model settings of the planner, which replace those of the agent.
 type plannerSettings struct {
 	Provider    string   `json:"provider"`
 	Model       string   `json:"model"`
@@ -53,18 +51,17 @@ type plannerSettings struct {
 	Reasoning   string   `json:"reasoning"`
 }
 
-// usesQueues reports whether anything is set of queues: an agent without works as it
-// did before there were any.
+// usesQueues reports whether any setting of queues is present.
 func (q *agentQueues) usesQueues() bool {
 	return q.Mode == planMode || len(q.Pre)+len(q.Post) > 0 || q.hasTodo()
 }
 
-// hasTodo reports whether there is a queue that the loop works off, beside a plan.
+// hasTodo reports whether the loop has a queue other than a plan.
 func (q *agentQueues) hasTodo() bool {
 	return len(q.Todo)+len(q.Flows) > 0 || q.Queue.Tools != nil && *q.Queue.Tools
 }
 
-// offersTools reports whether the model is offered tools that add to the queue.
+// offersTools reports whether the model gets the tools that add to the queue.
 func (q *agentQueues) offersTools() bool {
 	if q.Queue.Tools != nil {
 		return *q.Queue.Tools
@@ -72,7 +69,7 @@ func (q *agentQueues) offersTools() bool {
 	return q.Mode == planMode || q.hasTodo()
 }
 
-// maxSteps is the most model calls.
+// maxSteps returns the maximum number of model calls.
 func (n *agentNode) maxSteps() int {
 	if n.Mode == planMode {
 		return cmp.Or(n.MaxSteps, defaultPlanSteps)
@@ -80,8 +77,8 @@ func (n *agentNode) maxSteps() int {
 	return cmp.Or(n.MaxSteps, llm.DefaultMaxSteps)
 }
 
-// queueEntry is one thing in a queue as the settings have it: an instruction to the model,
-// a tool call or a flow.
+// queueEntry is one entry of a queue in the settings: an instruction to the model, a tool
+// call or a flow.
 type queueEntry struct {
 	Instruction template
 	Tool        string
@@ -117,7 +114,7 @@ func (e *queueEntry) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// oneKindMessage says what an entry is.
+// oneKindMessage describes the valid forms of an entry.
 const oneKindMessage = "an entry must be one of say (an instruction), tool (a tool call) and flow (a flow that is run)"
 
 func countKinds(is ...bool) (n int) {
@@ -173,7 +170,7 @@ func withQueueSettings(properties map[string]any) map[string]any {
 // maxCapacity is the largest capacity of a queue that may be set.
 const maxCapacity = 10_000
 
-// literalOf is a setting that holds no template.
+// literalOf returns a setting without templates.
 func literalOf(v any) (engine.Value, bool) {
 	t, err := expr.ParseTemplate(v)
 	if err != nil {

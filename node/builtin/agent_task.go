@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// queuedTask is an entry of a queue that is ready to be worked on: one of say, tool and
-// flow is set.
+// queuedTask is an entry of a queue that is ready to be processed: exactly one of say, tool
+// and flow is set.
 type queuedTask struct {
 	instruction string
 	tool        *tool.Tool
@@ -24,7 +24,7 @@ type queuedTask struct {
 	step        int // its number in the plan, 0 for none
 }
 
-// describe names the task in messages of errors.
+// describe names the task in error messages.
 func (t *queuedTask) describe() string {
 	switch {
 	case t.tool != nil:
@@ -35,7 +35,7 @@ func (t *queuedTask) describe() string {
 	return "say"
 }
 
-// String is the task as a model is shown it.
+// String returns the task as a model is shown it.
 func (t *queuedTask) String() string {
 	switch {
 	case t.tool != nil:
@@ -46,7 +46,7 @@ func (t *queuedTask) String() string {
 	return t.instruction
 }
 
-// newTask makes the task of an entry of the settings.
+// newTask converts an entry of the settings to a task.
 func (w *agentWorker) newTask(at string, e *queueEntry) (queuedTask, error) {
 	switch {
 	case e.Tool != "":
@@ -73,7 +73,7 @@ func (w *agentWorker) newTask(at string, e *queueEntry) (queuedTask, error) {
 	return queuedTask{instruction: text}, err
 }
 
-// objectOf is the value of a template that gives an object; an empty one where it is
+// objectOf returns the object that a template evaluates to, an empty one if the template is
 // not set.
 func objectOf(ctx *node.Ctx, t template, at string) (map[string]any, error) {
 	v, err := t.value(ctx, at)
@@ -90,7 +90,7 @@ func objectOf(ctx *node.Ctx, t template, at string) (map[string]any, error) {
 	return o, nil
 }
 
-// flowInputs holds what a flow is given against its inputs.
+// flowInputs checks the inputs for a flow against the flow's declaration.
 func flowInputs(f *flow.Flow, ref string, given map[string]any) (engine.Values, error) {
 	if f == nil {
 		return nil, fmt.Errorf("the flow %s is none that this flow uses", ref)
@@ -111,10 +111,10 @@ type modelEntry struct {
 	In          objectOrJSON `json:"in"`
 }
 
-// objectOrJSON are an object, or a text that is JSON of one.
+// objectOrJSON is an object, or a text that contains the JSON of one.
 type objectOrJSON map[string]any
 
-// UnmarshalJSON reads either.
+// UnmarshalJSON reads both forms.
 func (a *objectOrJSON) UnmarshalJSON(raw []byte) error {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -134,8 +134,9 @@ func (a *objectOrJSON) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// taskFromModel is the task that a model wants: of tools those that it is offered, of flows
-// those that the settings let it run. The error is for the model.
+// taskFromModel converts an entry that a model wrote to a task. The entry may use only the
+// tools that the model is offered and the flows that the settings allow. The error is for
+// the model.
 func (w *agentWorker) taskFromModel(o *modelEntry) (queuedTask, error) {
 	if kinds := countKinds(o.Instruction != "", o.Tool != "", o.Flow != ""); kinds != 1 {
 		return queuedTask{}, errors.New(oneKindMessage)
@@ -168,8 +169,8 @@ type queueableFlow struct {
 	flow      *flow.Flow
 }
 
-// findFlows are the flows of the setting flows, under their own names where those
-// tell them apart.
+// findFlows returns the flows of the setting flows. Their keys are their own names if these
+// are distinct.
 func (w *agentWorker) findFlows() error {
 	for _, ref := range w.n.Flows {
 		f := w.ctx.Flow(ref)

@@ -81,7 +81,7 @@ func TestOnlyTheFinalAnswerEntersTheContext(t *testing.T) {
 	}
 }
 
-// metaOf is what an agent left as metadata, also where it failed.
+// metaOf returns what an agent left as metadata, also where it failed.
 func metaOf(t *testing.T, r weirtest.Result, path string) any {
 	t.Helper()
 	var meta engine.Values

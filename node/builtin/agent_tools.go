@@ -12,14 +12,14 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// The tools by which a model adds to the queue, and looks at it.
+// The tools with which a model adds to the queue and lists it.
 const (
 	addTool  = "addTodo"
 	listTool = "listTodo"
 )
 
-// makeQueueTools are the tools of the queue. They do nothing outside: queue.Host calls
-// them in the order of the model's answer.
+// makeQueueTools returns the tools of the queue. They have no effect outside the node:
+// queue.Host calls them in the order of the model's answer.
 func (w *agentWorker) makeQueueTools() []*tool.Tool {
 	properties := map[string]any{"say": settingSchema("string", "What is to be done, as an instruction to yourself.")}
 	about := "Puts one step at the end of the queue of work that is done after this: an instruction (say)"
@@ -55,7 +55,7 @@ func anyOf(names []string) []any {
 	return out
 }
 
-// add is the function of addTool.
+// add returns the function of addTool.
 func (w *agentWorker) add(_ context.Context, call tool.Call) (string, error) {
 	var o modelEntry
 	d := json.NewDecoder(bytes.NewReader([]byte(call.Arguments)))
@@ -81,7 +81,7 @@ func (w *agentWorker) add(_ context.Context, call tool.Call) (string, error) {
 	return fmt.Sprintf("It is number %d of those that wait; %d more may be added.", w.todo.Len(), w.todo.Capacity()-w.todo.Len()), nil
 }
 
-// list is the function of listTool.
+// list returns the function of listTool.
 func (w *agentWorker) list(context.Context, tool.Call) (string, error) {
 	waiting := make([]any, 0, w.todo.Len())
 	for _, t := range w.todo.Entries() {

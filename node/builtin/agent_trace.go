@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// traceOf is what a lane added from a position on, as values.
+// traceOf returns the messages that were added to a lane from a position on, as values.
 func traceOf(lane *convo.Manager, from int) ([]any, error) {
 	ms, err := lane.Get().AddedSince(from)
 	if err != nil {
@@ -44,7 +44,7 @@ func traceEntry(m convo.Message) map[string]any {
 	return o
 }
 
-// countingHost counts what is done through a host, also where the turn fails.
+// countingHost counts the calls that are made through a host, also in a turn that fails.
 type countingHost struct {
 	llm.Host
 
@@ -82,7 +82,7 @@ func (h *countingHost) count(name string) {
 	h.tools[name] = n + 1
 }
 
-// summary is what was done, as metadata.
+// summary returns what was done, as metadata.
 func (h *countingHost) summary() map[string]any {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,7 +93,7 @@ func (h *countingHost) summary() map[string]any {
 	return s
 }
 
-// queueReports is what was done of queues.
+// queueReports says how many entries of each queue were processed.
 type queueReports struct {
 	planned         int
 	pre, todo, post queueReport
@@ -101,10 +101,10 @@ type queueReports struct {
 	failures        []string // of post
 }
 
-// queueReport is what was done of one queue.
+// queueReport says how many entries of one queue were processed.
 type queueReport struct{ done, failed, added, refused, remaining int }
 
-// values are the figures that are not 0, and how many entries were worked on.
+// values returns the figures that are not 0, and how many entries were worked on.
 func (q *queueReport) values() map[string]any {
 	o := map[string]any{"run": int64(q.done)}
 	for name, n := range map[string]int{"failed": q.failed, "added": q.added, "refused": q.refused, "left": q.remaining} {
@@ -115,7 +115,7 @@ func (q *queueReport) values() map[string]any {
 	return o
 }
 
-// summary is what was done, as metadata.
+// summary returns what was done, as metadata.
 func (w *agentWorker) summary() map[string]any {
 	s, r := w.counter.summary(), &w.report
 	queues := make(map[string]any)

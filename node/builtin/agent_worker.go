@@ -13,9 +13,9 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// agentWorker works off the queues of an agent in one entry into an attempt. All that it
-// decides follows from settings, inputs and recorded results, so that every entry
-// takes the same way. It belongs to the node's goroutine.
+// agentWorker processes the queues of an agent during one entry into an attempt. Its
+// decisions depend only on settings, inputs and recorded results, so every entry makes the
+// same decisions. It belongs to the node's goroutine.
 type agentWorker struct {
 	n    *agentNode
 	ctx  *node.Ctx
@@ -42,15 +42,15 @@ type agentWorker struct {
 	report      queueReports
 }
 
-// What the agent says to the model by itself.
+// The messages that the agent itself sends to the model.
 const (
 	continueText    = "These were preparations. Now answer what was said before them."
 	finalAnswerText = "That was the last step. Now give the final answer to what was asked at first."
 	emptyQueueText  = "The work above ended with a failure: "
 )
 
-// newWorker reads the settings into queues. It fails before anything is spent where
-// an entry cannot be worked on.
+// newWorker reads the settings into queues. It returns an error before anything is spent if
+// an entry cannot be processed.
 func (n *agentNode) newWorker(ctx *node.Ctx, m *convo.Manager) (*agentWorker, error) {
 	w := &agentWorker{n: n, ctx: ctx, lane: forkLane(ctx, m), todo: queue.New[queuedTask](n.Queue.Capacity)}
 	if err := w.findTools(); err != nil {
@@ -78,7 +78,7 @@ func (n *agentNode) newWorker(ctx *node.Ctx, m *convo.Manager) (*agentWorker, er
 	return w, nil
 }
 
-// loadQueues makes tasks of the entries that the settings have.
+// loadQueues converts the entries of the settings to tasks.
 func (w *agentWorker) loadQueues() error {
 	var todo []queuedTask
 	for i, q := range []struct {
@@ -99,7 +99,8 @@ func (w *agentWorker) loadQueues() error {
 	return nil
 }
 
-// setEffectPrefix has the effects that follow be named with a prefix, and numbered anew.
+// setEffectPrefix sets a prefix for the names of the following effects, which are numbered
+// from 1.
 func (w *agentWorker) setEffectPrefix(prefix string) {
 	name := prefix
 	if name == "" {
@@ -110,8 +111,8 @@ func (w *agentWorker) setEffectPrefix(prefix string) {
 	w.directHost, w.directCalls, w.prefix = w.ctx.LLMHostAs(name), 0, prefix
 }
 
-// findTools finds the tools that the model may call and those that entries call, under
-// what the settings say of a person's leave, and the flows.
+// findTools finds the flows, the tools that the model may call and those that entries call,
+// with the approval policy of the settings.
 func (w *agentWorker) findTools() error {
 	in, _ := w.ctx.Input("tools")
 	names, err := toolNames(in)
@@ -142,7 +143,7 @@ func (w *agentWorker) findTools() error {
 	return w.findFlows()
 }
 
-// runQueued is Run of an agent with queues.
+// runQueued is Run for an agent with queues.
 func (n *agentNode) runQueued(ctx *node.Ctx, m *convo.Manager) error {
 	w, err := n.newWorker(ctx, m)
 	if err != nil {
@@ -185,9 +186,9 @@ func (n *agentNode) runQueued(ctx *node.Ctx, m *convo.Manager) error {
 	return asks.outputResult(ctx, &result)
 }
 
-// isOver reports whether the work is over with err, well or not, so that what comes
-// after it may be done: not where the attempt waits or is to end, or its record
-// cannot continue.
+// isOver reports whether the work has ended with err, successfully or not, so that the
+// queue post may be processed. It is false if the attempt waits, is being cancelled, or
+// cannot continue its record.
 func (w *agentWorker) isOver(err error) bool {
 	if err == nil {
 		return true
@@ -199,7 +200,7 @@ func (w *agentWorker) isOver(err error) bool {
 	return ok && failed.Code != engine.CodeNondeterministic && failed.Code != engine.CodeCancelled
 }
 
-// runQueues does what is to be done before the loop, and the loop.
+// runQueues processes the queue pre, then runs the loop.
 func (w *agentWorker) runQueues(message *convo.Message) error {
 	for i := range w.pre {
 		w.report.pre.done++
@@ -219,9 +220,8 @@ func (w *agentWorker) runQueues(message *convo.Message) error {
 	return w.limitError(err)
 }
 
-// runLoop answers the message, or makes a plan, works off what is in the queue until
-// there is nothing in it, and has the final answer given where that was more than
-// the message.
+// runLoop answers the message or makes a plan, processes the queue until it is empty, and
+// asks for the final answer if entries were processed besides the message.
 func (w *agentWorker) runLoop(message *convo.Message) error {
 	steps := w.n.Mode == planMode || w.todo.Len() > 0
 	if w.n.Mode == planMode {
@@ -247,8 +247,8 @@ func (w *agentWorker) runLoop(message *convo.Message) error {
 	return nil
 }
 
-// runTodo works off the queue until there is nothing in it, or the model has called
-// a tool that ends the work.
+// runTodo processes the queue until it is empty, or until the model has called a tool that
+// ends the work.
 func (w *agentWorker) runTodo() (over bool, err error) {
 	for {
 		t, ok := w.todo.Next()
@@ -268,7 +268,7 @@ func (w *agentWorker) runTodo() (over bool, err error) {
 	}
 }
 
-// answerTurn is a turn of the loop; final says that it may be the agent's answer.
+// answerTurn runs a turn of the loop; final says that its answer may be the agent's answer.
 func (w *agentWorker) answerTurn(message *convo.Message, final bool) (over bool, err error) {
 	var schema map[string]any
 	if final {
@@ -281,8 +281,8 @@ func (w *agentWorker) answerTurn(message *convo.Message, final bool) (over bool,
 	return r != nil && r.Stop == stopByTool, err
 }
 
-// runTurn is a turn in the lane, as far as the limits let it come: where one is reached
-// there is a result with what was said, and the error limitReached.
+// runTurn runs a turn in the lane within the limits. If a limit is reached, it returns the
+// partial result and the error limitReached.
 func (w *agentWorker) runTurn(message *convo.Message, schema map[string]any) (*llm.Result, error) {
 	if stop, err := w.limits.reached(); stop != "" || err != nil {
 		return nil, firstError(err, &limitError{stop: stop})
@@ -307,10 +307,10 @@ func firstError(err, other error) error {
 	return other
 }
 
-// stopByTool is the Stop of a turn in which a tool was called that ends the work.
+// stopByTool is the Stop of a turn in which a tool ended the work.
 const stopByTool = "calls"
 
-// wasCutOff reports whether a turn ended without the model having said its answer.
+// wasCutOff reports whether a turn ended before the model gave its answer.
 func wasCutOff(stop string) bool {
 	return slices.Contains([]string{stopByTool, llm.StopSteps, stopTokens, stopTime}, stop)
 }

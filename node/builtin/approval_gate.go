@@ -74,7 +74,7 @@ outputs: {note: "{{ end.value }}"}
 	})
 }
 
-// Run asks, and takes the branch of the answer.
+// Run asks for approval and takes the branch of the answer.
 func (n *approvalGateNode) Run(ctx *node.Ctx) error {
 	prompt, err := n.Prompt.text(ctx, "prompt")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // twoNodeFlow has two nodes that may call every tool, the second after the first or
-// beside it, and the model of each.
+// besides it, and the model of each.
 func twoNodeFlow(after, second string) string {
 	return `
 weir: 1

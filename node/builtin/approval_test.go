@@ -39,7 +39,7 @@ func (l *effectLog) clear() {
 	l.done = nil
 }
 
-// all is what was done, in alphabetical order.
+// all returns what was done, in alphabetical order.
 func (l *effectLog) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +48,7 @@ func (l *effectLog) all() []string {
 	return all
 }
 
-// tool is a tool that is entered in the ledger.
+// tool returns a tool that is entered in the ledger.
 func (l *effectLog) tool(name string, approve tool.Approval) *tool.Tool {
 	return &tool.Tool{
 		Name: name, Description: "Does " + name + ".", Approve: approve,
@@ -101,7 +101,7 @@ func (p *scriptedModel) Generate(_ context.Context, req *llm.Request, _ func(llm
 	return &llm.Response{Message: m, Usage: llm.Usage{Input: 100, Output: 10}}, nil
 }
 
-// toolFlow is a flow with one node of a type that may call every tool.
+// toolFlow returns a flow with one node of a type that may call every tool.
 func toolFlow(typ, with string) string {
 	return `
 weir: 1

@@ -145,7 +145,7 @@ func (n *budgetGuardNode) Run(ctx *node.Ctx) error {
 	return nil
 }
 
-// number is a value as a number, 0 for anything else.
+// number returns a value as a number, 0 for anything else.
 func number(v engine.Value) float64 {
 	switch t := v.(type) {
 	case int64:

@@ -81,7 +81,7 @@ outputs: {first: "{{ kept.hit }}", second: "{{ again.hit }}", value: "{{ again.v
 	})
 }
 
-// Run looks the key up, and pulls the port only where nothing is kept.
+// Run looks up the key, and pulls the port only if no value is stored.
 func (n *cacheNode) Run(ctx *node.Ctx) error {
 	key, err := n.Key.text(ctx, "key")
 	if err != nil {
@@ -108,8 +108,8 @@ func (n *cacheNode) Run(ctx *node.Ctx) error {
 	return outputCached(ctx, v, false)
 }
 
-// lookUp is an effect, so that a run that continues later finds what it found
-// before: a list with the value, or an empty one.
+// lookUp looks up the key as an effect, so that a run that continues later reads the same
+// result: a list with the value, or an empty list.
 func (n *cacheNode) lookUp(ctx *node.Ctx, key string) ([]any, error) {
 	v, err := ctx.Do(node.Effect{Name: "lookup", Request: key, ReadOnly: true, Do: func(c context.Context, _ string) (node.Outcome, error) {
 		v, ok, err := ctx.Cache().Get(c, node.CacheKey(ctx.Info().User, n.Shared, key))
@@ -142,7 +142,7 @@ func (n *cacheNode) store(ctx *node.Ctx, key string, v engine.Value) error {
 	return err
 }
 
-// outputCached puts out the value and whether it was kept.
+// outputCached outputs the value and whether it came from the cache.
 func outputCached(ctx *node.Ctx, v engine.Value, hit bool) error {
 	ctx.Output("value", v)
 	ctx.Output("hit", hit)

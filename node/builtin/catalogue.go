@@ -61,7 +61,7 @@ func Types() []node.Type {
 	}
 }
 
-// Catalogue is the catalogue of the types of this package. It panics where two
+// Catalogue returns the catalogue of the types of this package. It panics where two
 // of them share a name, which is an error in this package.
 func Catalogue() *node.Catalogue {
 	c, err := node.NewCatalogue(Types()...)

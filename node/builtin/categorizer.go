@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// categorizerNode has a model say which category a message belongs to.
+// categorizerNode asks a model which category a message belongs to.
 type categorizerNode struct {
 	singleCallNode
 	Categories categories `json:"categories"`
@@ -96,7 +96,7 @@ of the conversation, and nothing that is said here enters it. It answers with th
 category, as JSON or alone, in any letters and quotes, also with prose, a fence or reasoning
 around the JSON. An answer that names no category, or several, is shown to the model once,
 with what is wrong; after that the node fails with ` + "`model_answer_invalid`" + `, and ` + "`retry`" + ` on that
-code asks anew. An answer that says that none of the categories fits (` + "`none`, `null`" + `) takes
+code asks again. An answer that says that none of the categories fits (` + "`none`, `null`" + `) takes
 ` + "`default`" + `, and the node's metadata say so; without a default it is an answer that names no category.
 
 | input | what |
@@ -134,7 +134,7 @@ func categorizerPorts(with map[string]any) flow.Ports {
 	return p
 }
 
-// categoryNames lists the categories of the settings, as far as they are good.
+// categoryNames lists the valid category names of the settings.
 func categoryNames(with map[string]any) []string {
 	if described, ok := with["categories"].(map[string]any); ok {
 		return slices.Sorted(maps.Keys(described))
@@ -152,8 +152,8 @@ func categoryNames(with map[string]any) []string {
 	return names
 }
 
-// checkCategories reports names that cannot be ports, that are there twice, and
-// a default that is none of them.
+// checkCategories reports names that cannot be ports, duplicate names, and a default that
+// is not a category.
 func checkCategories(with map[string]any) []flow.Problem {
 	problems := checkFallbackSettings(with)
 	names := categoryNames(with)
@@ -231,7 +231,7 @@ outputs: {category: "{{ route.category }}"}
 	}}
 }
 
-// Run sorts the message.
+// Run asks for the category and takes its branch.
 func (n *categorizerNode) Run(ctx *node.Ctx) error {
 	m, err := outputContext(ctx)
 	if err != nil {
@@ -254,7 +254,7 @@ func (n *categorizerNode) Run(ctx *node.Ctx) error {
 	return nil
 }
 
-// categorize is the category that the model names, "" where it says that none fits and
+// categorize returns the category that the model names, "" if it says that none fits and
 // there is a default.
 func (n *categorizerNode) categorize(ctx *node.Ctx, m *convo.Manager, about convo.Message) (string, error) {
 	names := make([]string, len(n.Categories))

@@ -125,7 +125,7 @@ func isFileName(name string) bool {
 	return name != "" && len(name) <= 200 && strings.Trim(name, ". ") != "" && !strings.ContainsFunc(name, other)
 }
 
-// codeKeys are the settings that say how code is run.
+// codeKeys returns the settings that say how code is run.
 func codeKeys() []string { return []string{"language", "executor", "timeout", "files"} }
 
 // exactlyOne reports settings of which not exactly one is given.
@@ -146,7 +146,7 @@ func exactlyOne(with map[string]any, names ...string) []flow.Problem {
 	return []flow.Problem{settingProblem(given[len(given)-1], "%s are both given; expected one of %s", strings.Join(given, " and "), wanted)}
 }
 
-// notBeside reports settings that mean nothing beside what a node is made of.
+// notBeside reports settings that mean nothing together with what a node is made of.
 func notBeside(with map[string]any, beside string, names ...string) []flow.Problem {
 	var problems []flow.Problem
 	for _, name := range names {
@@ -157,7 +157,7 @@ func notBeside(with map[string]any, beside string, names ...string) []flow.Probl
 	return problems
 }
 
-// job is what the settings say of one execution.
+// job returns what the settings say of one execution.
 func (s *CodeSettings) job(ctx *node.Ctx) (*codegen.Job, error) {
 	j := &codegen.Job{Language: s.Language, Executor: s.Executor, Timeout: defaultCodeTime, Breakers: s.breakers}
 	if j.Language == "" {

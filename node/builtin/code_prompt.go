@@ -52,14 +52,14 @@ func withPromptSettings(properties map[string]any) map[string]any {
 	return properties
 }
 
-// promptKeys are the settings that mean something beside a prompt alone.
+// promptKeys returns the settings that have an effect only together with a prompt.
 func promptKeys() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(withPromptSettings(map[string]any{}))), func(name string) bool { return name == "prompt" })
 }
 
 // promptDoc says how code is written by models.
 const promptDoc = "With `prompt` in the place of `code` models write the code: they look at what there is, write it, have it checked and run,\n" +
-	"and judge what it did; what fails is shown to the one who writes, and tried again. They are told names, types and sizes of\n" +
+	"and check its result. A failure is reported to the model that writes the code, which tries again. The models receive names, types and sizes of\n" +
 	"values, not what is in them. See [code nodes](../code-nodes.md)."
 
 // promptSettingsDoc are the rows of the settings of PromptSettings.
@@ -81,7 +81,7 @@ const promptOutputsDoc = "| `usage` | with `prompt`: `{input, cached, output, re
 // isPrompted reports whether models write a node's code.
 func isPrompted(with map[string]any) bool { return with["prompt"] != nil }
 
-// promptContext is what a node does with its context: its model's settings are
+// promptContext returns what a node does with its context: its model's settings are
 // read from there.
 func promptContext(with map[string]any) flow.ContextUse {
 	if isPrompted(with) {
@@ -197,7 +197,7 @@ func (s *PromptSettings) execute(ctx *node.Ctx, c *CodeSettings, j *codegen.Job)
 	return r, nil
 }
 
-// promptExample is an action whose code models write.
+// promptExample returns an action whose code models write.
 func promptExample() flow.Example {
 	return flow.Example{
 		Name: "code that models write",

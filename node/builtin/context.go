@@ -10,7 +10,7 @@ import (
 // contextPort is the name of the port, in and out, that carries a handle.
 const contextPort = "context"
 
-// contextIn is the port that binds a node to a context other than main.
+// contextIn returns the port that binds a node to a context other than main.
 func contextIn() flow.Port {
 	return flow.Port{
 		Name: contextPort, Type: flow.TypeContext,
@@ -42,7 +42,7 @@ type newMessage struct {
 	Priority int      `json:"priority"`
 }
 
-// messageSchema is the JSON Schema of one message in the settings.
+// messageSchema returns the JSON Schema of one message in the settings.
 func messageSchema() map[string]any {
 	return map[string]any{
 		"type": "object", "additionalProperties": false, "required": []any{"text"},
@@ -56,7 +56,7 @@ func messageSchema() map[string]any {
 	}
 }
 
-// messagesSchema is the JSON Schema of a list of messages in the settings.
+// messagesSchema returns the JSON Schema of a list of messages in the settings.
 func messagesSchema(description string) map[string]any {
 	return map[string]any{"type": "array", "description": description, "items": messageSchema()}
 }

@@ -37,7 +37,7 @@ func (b *branch) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// branchName is the branch that a value names; booleans read true and false.
+// branchName returns the branch that a value names; booleans read true and false.
 func branchName(v engine.Value) (string, bool) {
 	switch t := v.(type) {
 	case string:
@@ -208,7 +208,7 @@ func decisionBranches(with map[string]any) []string {
 	return names
 }
 
-// branchPorts are the outputs of a node that branches.
+// branchPorts returns the outputs of a node that branches.
 func branchPorts(names []string) []flow.Port {
 	ports := []flow.Port{{Name: "result", Type: flow.TypeText, Description: "The name of the branch that was taken."}}
 	for _, name := range names {

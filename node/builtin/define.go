@@ -20,7 +20,7 @@ func (t *definedType) Prepare(with map[string]any) (node.Node, error) { return t
 // defaulter is a node whose settings have defaults that are not zero.
 type defaulter interface{ setDefaults() }
 
-// settingsFinisher is a node that has to prepare something of its settings.
+// settingsFinisher is a node that prepares part of its settings after they are decoded.
 type settingsFinisher interface{ finish() error }
 
 // define makes a node type whose settings struct T is the node: its fields are

@@ -54,7 +54,7 @@ func (p *namedPatterns) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// patternsSchema is the JSON Schema of namedPatterns.
+// patternsSchema returns the JSON Schema of namedPatterns.
 func patternsSchema(description string) map[string]any {
 	return map[string]any{
 		"type": "object", "minProperties": 1, "additionalProperties": map[string]any{"type": "string", "minLength": 1}, "description": description,
@@ -83,7 +83,7 @@ const (
 	failedPort = "failed"
 )
 
-// errorPatterns are the patterns of an errorDetection whose settings give none.
+// errorPatterns returns the patterns of an errorDetection whose settings give none.
 func errorPatterns() namedPatterns {
 	return namedPatterns{
 		{"error", regexp.MustCompile(`(?im)^\W*(fatal |internal |unhandled |uncaught )?(\w*error|\w*exception|fatal|panic|failure|failed)\s*[:!(\[]`)},

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// minimalFlows are one valid node of each type.
+// minimalFlows returns one valid node of each type.
 func minimalFlows() map[string]probeFlow {
 	hello := map[string]string{"message": "hello"}
 	return map[string]probeFlow{
@@ -43,7 +43,7 @@ func minimalFlows() map[string]probeFlow {
 	}
 }
 
-// withFailingNode is the stage with a node that fails the first times.
+// withFailingNode returns the stage with a node that fails the first times.
 func (s probeFlow) withFailingNode(times int) probeFlow {
 	s.body = func(n node.Node, ctx *node.Ctx) error {
 		if ctx.Info().Attempt <= times {
@@ -54,7 +54,7 @@ func (s probeFlow) withFailingNode(times int) probeFlow {
 	return s
 }
 
-// withHangingNode is the stage with a node that ends with its time only.
+// withHangingNode returns the stage with a node that ends with its time only.
 func (s probeFlow) withHangingNode() probeFlow {
 	s.body = func(_ node.Node, ctx *node.Ctx) error {
 		<-ctx.Done()
@@ -63,7 +63,7 @@ func (s probeFlow) withHangingNode() probeFlow {
 	return s
 }
 
-// behindDecision is the stage behind a decision.
+// behindDecision returns the stage behind a decision.
 func (s probeFlow) behindDecision() probeFlow {
 	s.more += "  gate: {type: decision, with: {expr: 1 < 2}}\n"
 	return s
@@ -91,7 +91,7 @@ func allTypes() []string {
 	return names
 }
 
-// except are all types but those.
+// except returns all types but those.
 func except(names ...string) []string {
 	return slices.DeleteFunc(allTypes(), func(n string) bool { return slices.Contains(names, n) })
 }
@@ -178,23 +178,23 @@ func keyProbes() map[string]keyProbe {
 	}
 }
 
-// closedIn are the types that take no input ports but their own.
+// closedIn returns the types that take no input ports but their own.
 func closedIn() []string {
 	return []string{"tools", "start", "portalIn", "portalOut", "output", "merge", "flow", "identifyUser"}
 }
 
-// uncached are the types that cannot be cached.
+// uncached returns the types that cannot be cached.
 func uncached() map[string][]string {
 	pure := []string{"decision", "fail", "merge", "output", "portalIn", "portalOut", "switch", "template", "transform", "categorizer", "extract", "summarize", "errorDetection", "loop", "forEach", "race"}
 	return map[string][]string{flow.CodeNeverCompletes: {"fail"}, flow.CodeNotPure: except(pure...)}
 }
 
-// unasked are the types that call no model, under the settings of plainStages.
+// unasked returns the types that call no model, under the settings of plainStages.
 func unasked() map[string][]string {
 	return map[string][]string{flow.CodeNoModel: except("llmRequest", "agent", "categorizer", "extract", "summarize", "extractMemories", "loop", "forEach", "race", "flow")}
 }
 
-// spending is a stage whose node asks a model, and more than once.
+// spending returns a stage whose node asks a model, and more than once.
 func spending(s probeFlow, typ string) probeFlow {
 	s.top = "context: {model: openai/gpt-5-mini}\n"
 	const two = "{type: llmRequest, in: {message: hello}}"
@@ -217,7 +217,7 @@ func spending(s probeFlow, typ string) probeFlow {
 	return s
 }
 
-// firstOut is the type of the first output port of a type.
+// firstOut returns the type of the first output port of a type.
 func firstOut(typ string) flow.PortType {
 	spec := builtin.Catalogue().Lookup(typ)
 	out := spec.Ports.Out

@@ -102,7 +102,7 @@ func (p probe) check(t *testing.T, other probeFlow) {
 	}
 }
 
-// differing are the lines that stand in one of them only.
+// differing returns the lines that stand in one of them only.
 func differing(a, b []string) string {
 	var out []string
 	for _, l := range slices.Concat(a, b) {
@@ -113,7 +113,7 @@ func differing(a, b []string) string {
 	return strings.Join(out, "\n")
 }
 
-// firstLines is the beginnings of lines.
+// firstLines returns the beginnings of lines.
 func firstLines(lines []string) string {
 	var b strings.Builder
 	for _, l := range lines {
@@ -122,14 +122,14 @@ func firstLines(lines []string) string {
 	return b.String()
 }
 
-// withLongConversation is the stage with a long conversation before the node, and room for part of it.
+// withLongConversation returns the stage with a long conversation before the node, and room for part of it.
 func (s probeFlow) withLongConversation() probeFlow {
 	s.more += "  before: {type: filled}\n"
 	s.top += "context: {model: script/one, budget: {window: 1500, reserve: 300}}\n"
 	return s.key("after", "before")
 }
 
-// modelProbes are the stages of settings that all types have which ask a model.
+// modelProbes returns the stages of settings that all types have which ask a model.
 func modelProbes(s probeFlow) map[string]probe {
 	return map[string]probe{
 		"provider":    {stage: s, value: "other"},
@@ -178,7 +178,7 @@ func singleCallProbes(table map[string]probe, s probeFlow) map[string]probe {
 
 func call() weirtest.Turn { return weirtest.Calls("look", map[string]any{}) }
 
-// settingProbes are the probes of all types, by type and setting.
+// settingProbes returns the probes of all types, by type and setting.
 func settingProbes() map[string]map[string]probe {
 	return map[string]map[string]probe{
 		"llmRequest": llmRequestProbes(), "agent": agentProbes(), "categorizer": categorizerProbes(),
@@ -255,7 +255,7 @@ func sayProbes() map[string]probe {
 	return map[string]probe{"text": {stage: s, value: "bye"}, "history": {stage: s, value: "true"}}
 }
 
-// remembering is a stage before whose node two items are remembered.
+// remembering returns a stage before whose node two items are remembered.
 func remembering() probeFlow {
 	s := probeFlow{in: map[string]string{"one": `"{{ k1.id }}"`, "two": `"{{ k2.id }}"`}}
 	s.more = "  k1: {type: remember, with: {text: the first}}\n  k2: {type: remember, after: k1, with: {text: the second}}\n"
@@ -342,7 +342,7 @@ func summarizeProbes() map[string]probe {
 	return table
 }
 
-// codeProbes are those of types that run code, of which the output is watched.
+// codeProbes returns those of types that run code, of which the output is watched.
 func codeProbes(_ string) map[string]probe {
 	s := probeFlow{with: map[string]string{"code": `"context['a'] = 1"`}}
 	written := probeFlow{with: map[string]string{"prompt": "Set amount."}, script: weirtest.Says(
@@ -379,7 +379,7 @@ func decisionProbes() map[string]probe {
 	return table
 }
 
-// withFollowingRequest is the stage with a request after the node, in the context that it gives.
+// withFollowingRequest returns the stage with a request after the node, in the context that it gives.
 func (s probeFlow) withFollowingRequest() probeFlow {
 	s.more += "  next: {type: llmRequest, context: n, in: {message: hello}}\n"
 	return s
@@ -493,7 +493,7 @@ func flowProbes() map[string]probe {
 	}
 }
 
-// withMessage is the stage with something said before the node.
+// withMessage returns the stage with something said before the node.
 func (s probeFlow) withMessage() probeFlow {
 	s.more += "  before: {type: llmRequest, in: {message: before}}\n"
 	return s.key("after", "before")

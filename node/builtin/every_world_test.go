@@ -102,7 +102,7 @@ func members(of map[string]string) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// text is the flow as a file.
+// text returns the flow as a file.
 func (s probeFlow) text() string {
 	n := map[string]string{"type": s.typ}
 	maps.Copy(n, s.keys)
@@ -257,7 +257,7 @@ func (r replacedType) Prepare(with map[string]any) (node.Node, error) {
 	return node.NodeFunc(func(ctx *node.Ctx) error { return r.body(n, ctx) }), nil
 }
 
-// fillType is a node type that puts a long conversation into its context.
+// fillType returns a node type that puts a long conversation into its context.
 func fillType() weir.Type {
 	return weir.Func("filled", func(ctx weir.Ctx, _ struct{}) (struct{}, error) {
 		m, err := ctx.Context()
@@ -279,7 +279,7 @@ func fillType() weir.Type {
 	}).WritesContext()
 }
 
-// look is the tool that models may call.
+// look returns the tool that models may call.
 func (o *externalRecorder) look() *weir.Tool {
 	return &weir.Tool{
 		Name: "look", ReadOnly: true,
@@ -359,7 +359,7 @@ func (s probeFlow) compared(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !strings.HasPrefix(l, s.compare) })
 }
 
-// runOnce is what the record says of one run and its children.
+// runOnce returns what the record says of one run and its children.
 func (s probeFlow) runOnce(t *testing.T, w *weir.Weir, f *weir.Flow, start weir.Start) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -445,7 +445,7 @@ func (s probeFlow) answerAll(ctx context.Context, t *testing.T, run *weir.Run) w
 	}
 }
 
-// eventsOf are a run's events without what differs from run to run.
+// eventsOf returns a run's events without what differs from run to run.
 func eventsOf(ctx context.Context, t *testing.T, w *weir.Weir, id string, began time.Time) []string {
 	t.Helper()
 	view, err := w.Inspect(ctx, id, 0)

@@ -104,7 +104,7 @@ func checkExample(t *testing.T, e flow.Example) {
 	}
 }
 
-// exampleTools are the tools that an example runs with.
+// exampleTools returns the tools that an example runs with.
 func exampleTools(t *testing.T, e flow.Example) []*tool.Tool {
 	t.Helper()
 	tools, err := memorytool.Tools(memory.New(), memorytool.Options{})
@@ -120,7 +120,7 @@ func exampleTools(t *testing.T, e flow.Example) []*tool.Tool {
 	return tools
 }
 
-// mustFail is the error a run ended with.
+// mustFail returns the error a run ended with.
 func mustFail(t *testing.T, r weir.Result) *engine.Error {
 	t.Helper()
 	var e *engine.Error

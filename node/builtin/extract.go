@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// extractNode has a model take data out of a text.
+// extractNode asks a model to extract data from a text.
 type extractNode struct {
 	singleCallNode
 	Schema map[string]any `json:"schema"`
@@ -24,7 +24,7 @@ func extractType() node.Type {
 		Doc: `The model is sent the message alone, with the schema: nothing else of the conversation, and
 nothing that is said here enters it. The JSON is read out of prose, fences and reasoning
 around it. An answer that does not fit the schema is shown to the model once, with what is
-wrong; after that the node fails with ` + "`model_answer_invalid`" + `, and ` + "`retry`" + ` on that code asks anew.
+wrong; after that the node fails with ` + "`model_answer_invalid`" + `, and ` + "`retry`" + ` on that code asks again.
 
 | input | what |
 |---|---|
@@ -116,7 +116,7 @@ func isExtracted(name string) bool {
 	return !slices.Contains([]string{"", "value", "usage", "limit", contextPort, "error"}, name) && !strings.ContainsAny(name, ". {}")
 }
 
-// portTypeOf is the type of a port for values of a schema.
+// portTypeOf returns the type of a port for values of a schema.
 func portTypeOf(schema any) flow.PortType {
 	s, _ := schema.(map[string]any)
 	switch s["type"] {
@@ -138,7 +138,7 @@ func (n *extractNode) finish() error {
 	return (&llmRequestNode{Schema: n.Schema}).finish()
 }
 
-// Run takes the data out of the message.
+// Run asks for the data and sets the ports.
 func (n *extractNode) Run(ctx *node.Ctx) error {
 	m, err := outputContext(ctx)
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	defaultLast      = 20
 )
 
-// extractMemoriesNode has a model find what to remember, and remembers it.
+// extractMemoriesNode asks a model what to remember, and stores it.
 type extractMemoriesNode struct {
 	singleCallNode
 	Max   int      `json:"max"`
@@ -151,7 +151,7 @@ func (n *extractMemoriesNode) Run(ctx *node.Ctx) error {
 	return nil
 }
 
-// transcript is the text that the model reads.
+// transcript returns the text that the model reads.
 func (n *extractMemoriesNode) transcript(ctx *node.Ctx, m *convo.Manager) (string, error) {
 	if v, ok := ctx.Input("text"); ok && v != nil {
 		return node.TextOf(v), nil

@@ -54,12 +54,12 @@ const (
 	CodeFailed = engine.CodeFailed
 )
 
-// permanentError is a permanent error: trying again would end the same way.
+// permanentError returns a permanent error: trying again would end the same way.
 func permanentError(code, format string, args ...any) *engine.Error {
 	return &engine.Error{Code: code, Message: fmt.Sprintf(format, args...), Permanent: true}
 }
 
-// transientError is an error that another attempt may not meet.
+// transientError returns an error that another attempt may not meet.
 func transientError(code, format string, args ...any) *engine.Error {
 	return &engine.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }

@@ -101,12 +101,12 @@ func functionFaults() []functionFault {
 	}
 }
 
-// badOutput is what a node of the test puts out.
+// badOutput is what a node of the test outputs.
 type badOutput struct {
 	V any `json:"v"`
 }
 
-// faultyFunction is a node type whose function ends in the fault's way after it has done
+// faultyFunction returns a node type whose function ends in the fault's way after it has done
 // something with its value.
 func faultyFunction(f functionFault, with func(ctx *node.Ctx, v any) error) *weir.Function {
 	return weir.Func("bad", func(ctx weir.Ctx, _ struct{}) (badOutput, error) {
@@ -118,7 +118,7 @@ func faultyFunction(f functionFault, with func(ctx *node.Ctx, v any) error) *wei
 	})
 }
 
-// faultyCallSites are where the function of others is called.
+// faultyCallSites returns where the function of others is called.
 func faultyCallSites() map[string]func(f functionFault) weirtest.Case {
 	types := func(t weir.Type) weirtest.Case { return weirtest.Case{Types: []weir.Type{t}} }
 	return map[string]func(f functionFault) weirtest.Case{
@@ -152,7 +152,7 @@ func faultyCallSites() map[string]func(f functionFault) weirtest.Case {
 	}
 }
 
-// badModel answers by a fault; what it returns beside an error is its text.
+// badModel answers by a fault; what it returns besides an error is its text.
 type badModel struct{ f functionFault }
 
 // Generate implements llm.Provider.

@@ -31,7 +31,7 @@ func flowType() node.Type {
 		Name:     "flow",
 		Aliases:  []string{"workflow"},
 		Category: "flow",
-		Summary:  "Runs another flow as a child run and gives what it puts out.",
+		Summary:  "Runs another flow as a child run and returns its outputs.",
 		Doc:      flowDoc,
 		Ports:    flow.Ports{In: []flow.Port{contextIn()}, Out: flowOutputs(), AnyIn: true, AnyOut: true},
 		Uses:     &flow.UseSpec{PortsFor: flowPorts, Check: checkFlow},
@@ -103,7 +103,7 @@ func flowOutputs() []flow.Port {
 	}
 }
 
-// flowPorts are the child's inputs and outputs, and the node's own.
+// flowPorts returns the child's inputs and outputs, and the node's own.
 func flowPorts(with map[string]any, child *flow.Flow) flow.Ports {
 	p := flow.Ports{In: []flow.Port{contextIn()}, Out: flowOutputs()}
 	last, _ := with["lastMessage"].(string)
@@ -128,7 +128,7 @@ func flowPorts(with map[string]any, child *flow.Flow) flow.Ports {
 	return p
 }
 
-// portTypeAcrossRuns is the type of a value that comes out of another run: a handle leads
+// portTypeAcrossRuns returns the type of a value that comes out of another run: a handle leads
 // nowhere there.
 func portTypeAcrossRuns(t flow.PortType) flow.PortType {
 	if t == flow.TypeContext {
@@ -169,7 +169,7 @@ func checkFlow(with map[string]any, child *flow.Flow) []flow.Problem {
 	return append(out, p)
 }
 
-// Run starts the child, or takes what became of it.
+// Run starts the child, or returns its outcome.
 func (n *flowNode) Run(ctx *node.Ctx) error {
 	m, err := outputContext(ctx)
 	if err != nil {
@@ -214,7 +214,7 @@ func (n *flowNode) Run(ctx *node.Ctx) error {
 	return nil
 }
 
-// inputs are what is wired to the node, and the last message where it is asked
+// inputs returns what is wired to the node, and the last message where it is asked
 // for.
 func (n *flowNode) inputs(ctx *node.Ctx, m *convo.Manager) (engine.Values, error) {
 	given := ctx.Inputs()
@@ -233,7 +233,7 @@ func (n *flowNode) inputs(ctx *node.Ctx, m *convo.Manager) (engine.Values, error
 	return sortedValues(given), nil
 }
 
-// lastMessageText is the text of the last message of a person or model, "" for none.
+// lastMessageText returns the text of the last message of a person or model, "" for none.
 func lastMessageText(c convo.Context) (string, error) {
 	said := func(m convo.Message) bool {
 		return (m.Role == convo.User || m.Role == convo.Assistant) && m.Text != ""
@@ -262,7 +262,7 @@ func lastMessageText(c convo.Context) (string, error) {
 	return "", nil
 }
 
-// childAnswer is a child's answer as a text.
+// childAnswer returns a child's answer as a text.
 func childAnswer(r node.ChildResult) string {
 	if v, ok := r.Outputs.Get(textPort); ok {
 		return node.TextOf(v)

@@ -26,7 +26,7 @@ nodes:
   LAST
 `
 
-// sameNamesRounds are the nodes of flows for sessions, which use the flow child.yaml
+// sameNamesRounds returns the nodes of flows for sessions, which use the flow child.yaml
 // with equal node ids, and how many messages a round adds to the history.
 func sameNamesRounds() map[string]struct {
 	nodes string
@@ -73,7 +73,7 @@ func TestMessageIDsOfSessionRoundsAreUnique(t *testing.T) {
 	}
 }
 
-// openSameNames opens a session with a flow of these nodes, beside which child.yaml is,
+// openSameNames opens a session with a flow of these nodes, besides which child.yaml is,
 // and fails.yaml, which fails every other time.
 func openSameNames(t *testing.T, nodes string) *weir.Session {
 	t.Helper()

@@ -37,7 +37,7 @@ func sameNamesFlow(name, child string) string {
 	return strings.NewReplacer("NAME", name, "CHILD", child, "AFTER", after).Replace(sameNames)
 }
 
-// transcript is what each of the requests holds, without what the model said.
+// transcript returns what each of the requests holds, without what the model said.
 func transcript(r weirtest.Result) [][]string {
 	var out [][]string
 	for _, q := range r.Requests {
@@ -69,7 +69,7 @@ func uniqueIDs(t *testing.T, r weirtest.Result) {
 	}
 }
 
-// expectedWords are what each request of a flow and its children must hold, by a naive
+// expectedWords returns what each request of a flow and its children must hold, by a naive
 // model: a history is a list, a child that forks or shares begins with a copy of it.
 func expectedWords(name string, depth int, history []string, modes []string) (asked [][]string, after []string) {
 	say := func(what string) {
@@ -274,7 +274,7 @@ outputs: {m: "{{ say.message }}"}
 	uniqueIDs(t, r)
 }
 
-// newMessage puts out a message that has the id its node would say it under.
+// newMessage outputs a message that has the id its node would say it under.
 func newMessage() weir.Type {
 	type out struct {
 		Message any `json:"message"`

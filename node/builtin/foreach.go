@@ -66,7 +66,7 @@ before an iteration counts as failed.`,
 	})
 }
 
-// forEachPorts has the port errors only where items may fail.
+// forEachPorts adds the port errors if items may fail.
 func forEachPorts(with map[string]any) flow.Ports {
 	p := flow.Ports{
 		In: []flow.Port{{Name: "items", Type: flow.TypeList, Required: true, Description: "The list."}},
@@ -186,7 +186,7 @@ outputs: {lists: "{{ each.results }}", count: "{{ each.count }}", report: "{{ re
 	}
 }
 
-// Run asks for all iterations at once, and collects their results.
+// Run requests all iterations at once, and collects their results.
 func (n *forEachNode) Run(ctx *node.Ctx) error {
 	v, _ := ctx.Input("items")
 	items, ok := v.([]any)
@@ -236,7 +236,7 @@ func (n *forEachNode) settleFailures(results, items []any, errs []*engine.Error)
 	return kept, failures
 }
 
-// iterationInputs is what each iteration is given.
+// iterationInputs returns what each iteration is given.
 func iterationInputs(ctx *node.Ctx, items []any) []engine.Values {
 	shared := ctx.Inputs()
 	delete(shared, "items")
@@ -249,8 +249,8 @@ func iterationInputs(ctx *node.Ctx, items []any) []engine.Values {
 	return out
 }
 
-// collectResults lists the outputs of the iterations: as objects, or, where no
-// iteration has any output but `result`, the values of that.
+// collectResults lists the outputs of the iterations as objects or, if `result` is the only
+// output of every iteration, its values.
 func collectResults(done []engine.Values) []any {
 	bare := len(done) > 0 && slices.ContainsFunc(done, func(v engine.Values) bool { return len(v) > 0 })
 	for _, outputs := range done {

@@ -32,7 +32,7 @@ type outgoingRequest struct {
 	hasBody bool
 }
 
-// evaluate fills the templates in; vars decide what secrets read as.
+// evaluate evaluates the templates; vars decides which texts secrets evaluate to.
 func (n *httpRequestNode) evaluate(ctx *node.Ctx, vars expr.Vars) (outgoingRequest, error) {
 	o := outgoingRequest{method: n.Method, hasBody: n.Body.isSet()}
 	var err error
@@ -54,7 +54,7 @@ func (o outgoingRequest) identity() engine.Value {
 	return map[string]any{"method": o.method, "url": o.url, "query": o.query, "headers": o.headers, "body": o.body}
 }
 
-// request builds the HTTP request, and refuses what cannot or must not be sent.
+// request builds the HTTP request. It refuses a request that cannot or must not be sent.
 func (o outgoingRequest) request(ctx context.Context) (*http.Request, error) {
 	u, err := o.address()
 	if err != nil {
@@ -75,7 +75,7 @@ func (o outgoingRequest) request(ctx context.Context) (*http.Request, error) {
 	return req, o.setHeaders(req.Header)
 }
 
-// address is the URL with the query.
+// address returns the URL with the query.
 func (o outgoingRequest) address() (*url.URL, error) {
 	u, err := url.Parse(o.url)
 	if err != nil {
@@ -107,7 +107,7 @@ func (o outgoingRequest) address() (*url.URL, error) {
 	return u, nil
 }
 
-// payload is the body and what type it has.
+// payload returns the body and its content type.
 func (o outgoingRequest) payload() (io.Reader, string, error) {
 	if !o.hasBody {
 		return nil, "", nil
@@ -156,7 +156,7 @@ func objectSetting(v engine.Value, setting string) (map[string]any, error) {
 	return m, nil
 }
 
-// textValues is what a parameter or header is sent as: one text, several for a
+// textValues returns what a parameter or header is sent as: one text, several for a
 // list, none for null.
 func textValues(v engine.Value) []string {
 	switch t := v.(type) {
@@ -231,7 +231,7 @@ func (n *httpRequestNode) noResponseError(c context.Context, err *httpcall.NoRes
 	return transientError(CodeHTTPFailed, "no answer came: %v", err)
 }
 
-// scrubError takes secrets out of an error's texts.
+// scrubError removes secrets from the texts of an error.
 func scrubError(err error, secrets *usedSecrets) error {
 	var e *engine.Error
 	if !errors.As(err, &e) {
@@ -242,7 +242,7 @@ func scrubError(err error, secrets *usedSecrets) error {
 	return &clean
 }
 
-// flatHeaders is a header as an object.
+// flatHeaders returns a header as an object.
 func flatHeaders(h http.Header, secrets *usedSecrets) map[string]any {
 	flat := make(map[string]any, len(h))
 	for name, values := range h {

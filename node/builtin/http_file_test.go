@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// declaredBy is what a node declared by itself, as it is in the trajectory of the run.
+// declaredBy returns what a node declared by itself, as it is in the trajectory of the run.
 func declaredBy(t *testing.T, w *weir.Weir, run string) map[string]trajectory.Attributes {
 	t.Helper()
 	g, err := w.Trajectory(t.Context(), run, 0)

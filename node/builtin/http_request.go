@@ -164,7 +164,7 @@ func checkHTTPRequest(with map[string]any) []flow.Problem {
 	return nil
 }
 
-// methodOf is the method of the settings, GET where there is none.
+// methodOf returns the method of the settings, GET if there is none.
 func methodOf(m string) string {
 	if m == "" {
 		return "GET"
@@ -193,7 +193,7 @@ func (n *httpRequestNode) isSafeMethod() bool {
 	return n.Method == "GET" || n.Method == "HEAD" || n.Method == "OPTIONS"
 }
 
-// unknownPolicy is the policy for a request in flight at a crash.
+// unknownPolicy returns the policy for a request in flight at a crash.
 func (n *httpRequestNode) unknownPolicy() node.UnknownPolicy {
 	switch n.OnUnknown {
 	case "retry":
@@ -204,7 +204,7 @@ func (n *httpRequestNode) unknownPolicy() node.UnknownPolicy {
 	return node.UnknownAsk
 }
 
-// Run makes the request as an effect and puts out the answer.
+// Run makes the request as an effect and outputs the answer.
 func (n *httpRequestNode) Run(ctx *node.Ctx) error {
 	named, err := n.evaluate(ctx, secretPlaceholders{ctx})
 	if err != nil {
@@ -272,7 +272,7 @@ func outputResponse(ctx *node.Ctx, answer engine.Value) error {
 	return nil
 }
 
-// recordedResponse is an answer as the journal keeps it.
+// recordedResponse returns an answer as the journal keeps it.
 func recordedResponse(status int, headers map[string]any, body []byte, secrets *usedSecrets) engine.Value {
 	a := map[string]any{"status": int64(status), "headers": headers}
 	if utf8.Valid(body) {

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-run/weir/node/builtin/safehttp"
 )
 
-// serve is a server that flows may reach, and options that let them.
+// serve returns a server that flows may reach, and options that let them.
 func serve(t *testing.T, h http.HandlerFunc) (url string, o weir.Options) {
 	t.Helper()
 	s := httptest.NewServer(h)

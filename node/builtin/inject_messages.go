@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// injectMessagesNode says messages in a context.
+// injectMessagesNode adds messages to a context.
 type injectMessagesNode struct {
 	Messages []newMessage `json:"messages"`
 	Place    string       `json:"place"`
@@ -120,7 +120,7 @@ outputs: {count: "{{ shots.count }}", summary: "{{ say.text }}"}
 	}}
 }
 
-// Run says the messages.
+// Run adds the messages.
 func (n *injectMessagesNode) Run(ctx *node.Ctx) error {
 	m, err := outputContext(ctx)
 	if err != nil {
@@ -182,9 +182,8 @@ func (n *injectMessagesNode) collect(ctx *node.Ctx) ([]convo.Message, error) {
 	return msgs, nil
 }
 
-// messageOf reads a message that came in on a port: an object with role and
-// text, or any other value as what a user says. Fallback is its id where it
-// has none.
+// messageOf converts a value from a port to a message: an object with role and text, or any
+// other value as a user's message. Fallback is the id for a value without one.
 func messageOf(v engine.Value, fallback string) (convo.Message, error) {
 	o, ok := v.(map[string]any)
 	if !ok || o["role"] == nil {

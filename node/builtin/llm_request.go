@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// llmRequestNode asks a model.
+// llmRequestNode sends a request to a model.
 type llmRequestNode struct {
 	ModelSettings
 	FallbackSettings
@@ -97,7 +97,7 @@ What is asked:
 Model calls that failed for a passing reason are tried again by the service, and the call's
 key goes with each try. The streamed text reaches whoever watches the run.`
 
-// llmRequestPorts has the port value only with a schema.
+// llmRequestPorts adds the port value if there is a schema.
 func llmRequestPorts(with map[string]any) flow.Ports {
 	p := flow.Ports{
 		In: []flow.Port{
@@ -203,7 +203,7 @@ func (n *llmRequestNode) finish() error {
 	return nil
 }
 
-// Run makes the turn and puts out what came of it.
+// Run runs the turn and sets the outputs.
 func (n *llmRequestNode) Run(ctx *node.Ctx) error {
 	m, err := outputContext(ctx)
 	if err != nil {
@@ -252,8 +252,8 @@ func (n *llmRequestNode) turn(ctx *node.Ctx, m *convo.Manager) (llm.Turn, error)
 	return t, err
 }
 
-// message is what is said in this turn: nil where the history as it stands is
-// what is asked.
+// message returns the message of this turn, nil if the model answers the history as it
+// stands.
 func (n *llmRequestNode) message(ctx *node.Ctx, m *convo.Manager) (*convo.Message, error) {
 	own := ctx.MessageID(ctx.Info().Path + ".user")
 	v, ok := ctx.Input("message")
@@ -276,10 +276,10 @@ func (n *llmRequestNode) message(ctx *node.Ctx, m *convo.Manager) (*convo.Messag
 	return n.withoutSaid(m, msg, own)
 }
 
-// withoutSaid returns what of msg is still to be said. An id that the history knows
-// is not said again; if its text is another now, as in a second attempt, the
-// history gets the new one. A call that adds nothing to the history may well
-// repeat what was said earlier, under an id of its own.
+// withoutSaid returns the part of msg that is not in the history yet. A message with a
+// known id is not added again; if its text differs, as in a second attempt, the new text
+// replaces the old one. A request that adds nothing to the history (skipHistory) may repeat
+// an earlier text under its own id.
 func (n *llmRequestNode) withoutSaid(m *convo.Manager, msg convo.Message, own string) (*convo.Message, error) {
 	now := m.Get()
 	known, at, err := now.History.Lookup(msg.ID)

@@ -30,7 +30,7 @@ long as it is false.
 | ` + "`body`" + ` | ` + "`nodes`" + ` and ` + "`outputs`" + `, as in a flow |
 | ` + "`until`" + ` | CEL, bare; reads ` + "`outputs.*`" + ` (the body's outputs in the iteration that just ended), ` + "`inputs.*`" + ` (what came into the loop), ` + "`state.*`" + ` and ` + "`run.*`" + ` |
 | ` + "`max`" + ` | the most iterations (default 100; without ` + "`until`" + `: exactly this many) |
-| ` + "`atMax`" + ` | when the condition still does not hold then: ` + "`fail`" + ` (default) with ` + "`loop_limit`" + `, or ` + "`stop`" + ` and go on |
+| ` + "`atMax`" + ` | when the condition still does not hold then: ` + "`fail`" + ` (default) with ` + "`loop_limit`" + `, or ` + "`stop`" + ` and continue |
 
 In the ` + "`in:`" + ` of the body's nodes, and in its outputs, ` + "`inputs.*`" + ` are the values of the loop's own
 ` + "`in:`" + `, under any names. From the second iteration on, an output of the iteration before takes the place of the input of the same
@@ -134,8 +134,8 @@ func (n *loopNode) setDefaults() {
 	}
 }
 
-// Run looks at the iteration that ended last and either asks for one more or
-// ends with its outputs.
+// Run reads the outputs of the last iteration, and either requests another iteration or
+// ends with these outputs.
 func (n *loopNode) Run(ctx *node.Ctx) error {
 	count := ctx.Iterated()
 	if count == 0 {
@@ -176,10 +176,10 @@ func (n *loopNode) ended(ctx *node.Ctx, last engine.Values, count int) (bool, er
 		"raise max, or set atMax: stop to continue with the last iteration's outputs")
 }
 
-// next is what iteration number index, from 0, is given: the loop's inputs,
-// and in their place the outputs of the iteration before. An output that it did
-// not give takes the input away too, so that reading it is an error instead of
-// the value that the loop began with.
+// next returns the inputs of iteration number index, from 0: the inputs of the loop,
+// replaced by the outputs of the previous iteration. If that iteration left an output
+// without a value, the input has none either, so that reading it is an error and never
+// yields the initial value.
 func (n *loopNode) next(ctx *node.Ctx, last engine.Values, index int) engine.Values {
 	given := ctx.Inputs()
 	if index > 0 {

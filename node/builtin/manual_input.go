@@ -6,7 +6,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// manualInputNode says a preset text in the person's place.
+// manualInputNode gives a preset text in place of a person.
 type manualInputNode struct {
 	Text    template `json:"text"`
 	History bool     `json:"history"`
@@ -64,7 +64,7 @@ outputs: {answer: "{{ answer.text }}"}
 	})
 }
 
-// Run says the text.
+// Run outputs the text.
 func (n *manualInputNode) Run(ctx *node.Ctx) error {
 	text, err := n.Text.text(ctx, "text")
 	if err != nil {
@@ -73,7 +73,7 @@ func (n *manualInputNode) Run(ctx *node.Ctx) error {
 	return outputMessage(ctx, text, text, n.History)
 }
 
-// messagePorts are the outputs of userInput and manualInput.
+// messagePorts returns the outputs of userInput and manualInput.
 func messagePorts() []flow.Port {
 	return []flow.Port{
 		{Name: "text", Type: flow.TypeText, Description: "What was said, as text."},
@@ -82,10 +82,9 @@ func messagePorts() []flow.Port {
 	}
 }
 
-// outputMessage puts out what a person said. With history it becomes a message whose id
-// is the output's name, so that a model call that takes the output knows it;
-// without, it becomes the context's current output: what is said and not yet in
-// the history.
+// outputMessage outputs what a person said. With history, it is added as a message whose id
+// is the name of the output, so that a model call with this input recognises it. Without
+// history, it becomes the current output of the context.
 func outputMessage(ctx *node.Ctx, text string, value any, history bool) error {
 	m, err := outputContext(ctx)
 	if err != nil {

@@ -107,7 +107,7 @@ func mergePorts(with map[string]any) flow.Ports {
 	return flow.Ports{In: []flow.Port{in}, Out: []flow.Port{out}}
 }
 
-// Run passes on what came.
+// Run outputs the value that arrived.
 func (n *mergeNode) Run(ctx *node.Ctx) error {
 	if n.Mode != "coalesce" {
 		return outputValue(ctx)
@@ -119,7 +119,7 @@ func (n *mergeNode) Run(ctx *node.Ctx) error {
 	return nil
 }
 
-// outputValue puts out what came in on the port value, if anything did.
+// outputValue outputs the value of the port value, if it has one.
 func outputValue(ctx *node.Ctx) error {
 	if v, ok := ctx.Input("value"); ok {
 		ctx.Output("value", v)

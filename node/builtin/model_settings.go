@@ -12,8 +12,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// ModelSettings choose and instruct a model and say what it may be given; they
-// are the settings that all nodes which ask one have in common.
+// ModelSettings are the model settings that all nodes with model calls share.
 type ModelSettings struct {
 	Provider    string     `json:"provider"`
 	Model       string     `json:"model"`
@@ -60,13 +59,13 @@ func withCallSettings(properties map[string]any) map[string]any {
 	return properties
 }
 
-// limitPort is the port that is taken where a budget is used up and says branch.
+// limitPort is the port that is taken if a budget with onLimit: branch is exhausted.
 func limitPort() flow.Port {
 	return flow.Port{Name: "limit", Type: flow.TypeObject, Description: "What is used of a budget that does not cover the call, alone."}
 }
 
-// applyTo are the settings s with what is set here in place of it; instructions
-// are left to the caller.
+// applyTo returns s with the settings of the node in place of its own. The caller sets the
+// instructions.
 func (n *ModelSettings) applyTo(s convo.Settings) convo.Settings {
 	if n.Model != "" {
 		s.Provider, s.Model = n.Provider, n.Model
@@ -85,7 +84,7 @@ func (n *ModelSettings) applyTo(s convo.Settings) convo.Settings {
 	return s
 }
 
-// checkThinking refuses a budget for thinking beside words for it.
+// checkThinking refuses a budget for thinking together with a named effort.
 func checkThinking(with map[string]any) []flow.Problem {
 	if with["thinkingBudget"] != nil && with["reasoning"] != nil {
 		return []flow.Problem{settingProblem("thinkingBudget", "thinkingBudget replaces reasoning: set one of them")}
@@ -93,7 +92,7 @@ func checkThinking(with map[string]any) []flow.Problem {
 	return nil
 }
 
-// reasoning is what is asked of the model's thinking: words of the provider, or a number of
+// reasoning returns what is asked of the model's thinking: words of the provider, or a number of
 // tokens.
 func (n *ModelSettings) reasoning() string {
 	if n.Thinking > 0 {
@@ -102,7 +101,7 @@ func (n *ModelSettings) reasoning() string {
 	return n.Reasoning
 }
 
-// turn is a turn in a context under these settings, with nothing said yet.
+// turn returns a turn in a context under these settings, without a message.
 func (n *ModelSettings) turn(ctx *node.Ctx, m *convo.Manager) (llm.Turn, error) {
 	t := llm.Turn{
 		Context: m, Provider: n.Provider, Model: n.Model, Temperature: n.Temperature, MaxOutput: n.MaxOutput,

@@ -50,7 +50,7 @@ func (p *orderedModel) Generate(_ context.Context, req *llm.Request, emit func(l
 	return &llm.Response{Message: m, Usage: llm.Usage{Input: 10, Output: 2}, Stop: "end"}, nil
 }
 
-// said is what the model was given at its n-th call, from 0, as "role: text".
+// said returns what the model was given at its n-th call, from 0, as "role: text".
 func (p *orderedModel) said(n int) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

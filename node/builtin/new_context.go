@@ -87,7 +87,7 @@ func (n *newContextNode) setDefaults() {
 	}
 }
 
-// Run makes the context, says what it begins with and puts out its handle.
+// Run creates the context, adds its first messages and outputs its handle.
 func (n *newContextNode) Run(ctx *node.Ctx) error {
 	from, err := ctx.Context()
 	if err != nil {
@@ -108,7 +108,7 @@ func (n *newContextNode) Run(ctx *node.Ctx) error {
 	return nil
 }
 
-// initial is the change that creates the context, with what it takes over.
+// initial returns the change that creates the context, with what it takes over.
 func (n *newContextNode) initial(ctx *node.Ctx, s convo.Settings) (convo.Change, error) {
 	label, err := n.Label.text(ctx, "label")
 	if err != nil {
@@ -133,7 +133,7 @@ func (n *newContextNode) create(ctx *node.Ctx, from *convo.Manager, init convo.C
 	return ctx.NewContext(init)
 }
 
-// addMessages says the messages of the settings in the new context.
+// addMessages adds the messages of the settings to the new context.
 func (n *newContextNode) addMessages(ctx *node.Ctx, h engine.Handle) error {
 	if len(n.Messages) == 0 {
 		return nil

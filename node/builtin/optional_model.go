@@ -10,7 +10,7 @@ import (
 // only with ask.
 const optionalModelDoc = singleCallSettings + "\n| | those of the model, from `model` on, only with `ask` |"
 
-// modelSettingNames are the settings of withCallSettings and withFallbackSettings.
+// modelSettingNames returns the settings of withCallSettings and withFallbackSettings.
 func modelSettingNames() []string {
 	return []string{
 		"provider", "model", "system", "temperature", "maxOutput", "reasoning", "thinkingBudget", "budget", "models", "on", "callTimeout",

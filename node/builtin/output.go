@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// outputNode is an end of the flow with a value that is checked.
+// outputNode checks a value and outputs it at an end of the flow.
 type outputNode struct {
 	Schema map[string]any `json:"schema"`
 
@@ -81,7 +81,7 @@ func (n *outputNode) finish() error {
 	return nil
 }
 
-// Run checks the value and passes it on.
+// Run checks the value and outputs it.
 func (n *outputNode) Run(ctx *node.Ctx) error {
 	if n.accepts != nil {
 		v, _ := ctx.Input("value")

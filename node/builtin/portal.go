@@ -5,7 +5,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// portalNode passes a value on under a name.
+// portalNode outputs a value under a name.
 type portalNode struct {
 	Name string `json:"name"`
 }
@@ -86,5 +86,5 @@ outputs: {it: "{{ open.text }}"}
 	}
 }
 
-// Run passes the value on.
+// Run outputs the value.
 func (n *portalNode) Run(ctx *node.Ctx) error { return outputValue(ctx) }

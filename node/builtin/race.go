@@ -159,7 +159,7 @@ func (n *raceNode) Run(ctx *node.Ctx) error {
 	return nil
 }
 
-// raceFailure is the error of a race whose branches have all failed. It may be retried if
+// raceFailure returns the error of a race whose branches have all failed. It may be retried if
 // any of the failures may.
 func raceFailure(failures []engine.BranchFailure) error {
 	out := &engine.Error{Code: CodeRaceFailed, Permanent: true, Hint: "see the failures of the branches"}

@@ -146,7 +146,7 @@ func (n *readFileNode) Run(ctx *node.Ctx) error {
 	return ctx.Declare(trajectory.Artifact{Type: trajectory.File, Name: name, Attributes: map[string]any{"path": path, "size": o["size"]}})
 }
 
-// fileUnreadable is the error of a file that cannot be read, without the path of the folder.
+// fileUnreadable returns the error of a file that cannot be read, without the path of the folder.
 func fileUnreadable(path string, err error) *engine.Error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err

@@ -81,7 +81,7 @@ func TestReadFileReadsRegularFilesInsideTheFolderOnly(t *testing.T) {
 	}
 }
 
-// readResult is what the node gave: a text, base64, or that it was refused.
+// readResult returns what the node gave: a text, base64, or that it was refused.
 func readResult(r weir.Result) string {
 	if r.Error != nil && r.Error.Code == builtin.CodeFileUnreadable {
 		return "refused"

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// storedFlows are the normal forms of a flow and of those that it uses, by fingerprint.
+// storedFlows returns the normal forms of a flow and of those that it uses, by fingerprint.
 func storedFlows(t *testing.T, f *flow.Flow) func(string) ([]byte, error) {
 	t.Helper()
 	kept := make(map[string][]byte)
@@ -34,7 +34,7 @@ func storedFlows(t *testing.T, f *flow.Flow) func(string) ([]byte, error) {
 	}
 }
 
-// replayedView is what a replayed run shows.
+// replayedView returns what a replayed run shows.
 func replayedView(t *testing.T, plan *engine.Plan, events []engine.Event) map[string]any {
 	t.Helper()
 	r := engine.NewRun("run", plan)

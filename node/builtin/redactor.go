@@ -277,7 +277,7 @@ func mapHandle(ctx *node.Ctx) (string, error) {
 	return "", withHint(permanentError(CodeInput, "map: %s is not the map of a redactor", describeValue(v)), "wire the port map of a redactor")
 }
 
-// mapKey is where a map is kept: with the user or, for runs without one, the session or run.
+// mapKey returns where a map is kept: with the user or, for runs without one, the session or run.
 func mapKey(ctx *node.Ctx, key string) string {
 	info := ctx.Info()
 	scope := ""

@@ -80,7 +80,7 @@ func sourceNodes() []string {
 	}
 }
 
-// flowOf is a flow whose place holds the shape of a reference.
+// flowOf returns a flow whose place holds the shape of a reference.
 func flowOf(place, shape, source string) string {
 	ref := source
 	p := referencePlaces[place]
@@ -104,7 +104,7 @@ func flowOf(place, shape, source string) string {
 	return b.String()
 }
 
-// resultText is what a run did with output r: its text, "absent" or "error".
+// resultText returns what a run did with output r: its text, "absent" or "error".
 func resultText(t *testing.T, r weir.Result) string {
 	t.Helper()
 	if r.Status == engine.Failed {
@@ -131,7 +131,7 @@ func resultText(t *testing.T, r weir.Result) string {
 	return text
 }
 
-// modelEntry is what the place, shape and source must give.
+// modelEntry returns what the place, shape and source must give.
 func modelEntry(place, shape, source string) string {
 	switch source {
 	case "value":

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// liveTexts are the texts of nodes by path that a reader of the stream of a run is shown, in
+// liveTexts returns the texts of nodes by path that a reader of the stream of a run is shown, in
 // order; retractions are marked.
 func liveTexts(ctx context.Context, t *testing.T, text string) (shown []string, r weir.Result) {
 	t.Helper()

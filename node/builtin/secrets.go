@@ -10,9 +10,9 @@ import (
 	"github.com/weir-run/weir/scrub"
 )
 
-// secretPlaceholders stands in for secrets where a request is identified: every
-// secret reads as its name, so the digest says which secrets go where and
-// nothing of what they are.
+// secretPlaceholders replaces secrets in the identity of a request: each secret evaluates
+// to its name. The digest then identifies the secrets that are used and depends on none of
+// their values.
 type secretPlaceholders struct{ ctx *node.Ctx }
 
 // Lookup resolves what the node reads, and secrets by their names.
@@ -23,7 +23,7 @@ func (v secretPlaceholders) Lookup(name string) (any, bool) {
 	return v.ctx.Lookup(name)
 }
 
-// Get is the stand-in of a secret.
+// Get returns the stand-in of a secret.
 func (v secretPlaceholders) Get(name string) (any, bool) { return secretPlaceholder(name), true }
 
 // Keys is empty: secrets cannot be listed.
@@ -31,8 +31,8 @@ func (v secretPlaceholders) Keys() []string { return nil }
 
 func secretPlaceholder(name string) string { return "[secret " + name + "]" }
 
-// usedSecrets resolves secrets inside an effect and remembers them, so that
-// they can be taken out of what comes back.
+// usedSecrets resolves secrets inside an effect and remembers them, so that they can be
+// removed from the response.
 type usedSecrets struct {
 	ctx  *node.Ctx
 	used scrub.Set
@@ -67,12 +67,12 @@ func (v *usedSecrets) Get(name string) (any, bool) {
 // Keys is empty: secrets cannot be listed.
 func (v *usedSecrets) Keys() []string { return nil }
 
-// addSecret remembers a text, which is then taken out in every encoding.
+// addSecret remembers a text, which scrub then removes in every encoding.
 func (v *usedSecrets) addSecret(s, stand string) { v.used.Add(s, stand) }
 
-// addDerived remembers texts that were made of secrets (an encoded pair of user
-// and password): the words of what was evaluated with secrets that are not
-// there when it is evaluated with their names.
+// addDerived remembers texts that were derived from secrets, such as an encoded pair of
+// user and password: the words of the evaluated text that do not occur when secrets
+// evaluate to their names.
 func (v *usedSecrets) addDerived(actual, named engine.Value) {
 	switch r := actual.(type) {
 	case string:
@@ -98,5 +98,5 @@ func (v *usedSecrets) addDerived(actual, named engine.Value) {
 	}
 }
 
-// scrub takes every remembered text out of s.
+// scrub removes every remembered text from s.
 func (v *usedSecrets) scrub(s string) string { return v.used.Scrub(s) }

@@ -111,7 +111,7 @@ func (n *semanticToolsNode) setDefaults() {
 	n.NoMatch = firstText(n.NoMatch, "all")
 }
 
-// Run ranks the tools and puts out the choice.
+// Run ranks the tools and outputs the choice.
 func (n *semanticToolsNode) Run(ctx *node.Ctx) error {
 	query, err := n.Query.text(ctx, "query")
 	if err != nil {
@@ -190,7 +190,7 @@ func rankTools(query string, tools []*tool.Tool) []rankedTool {
 	return out
 }
 
-// toolText is what a request is compared with: the names and descriptions of a tool and of
+// toolText returns what a request is compared with: the names and descriptions of a tool and of
 // its parameters.
 func toolText(t *tool.Tool) string {
 	var b strings.Builder

@@ -207,7 +207,7 @@ func durationOf(v engine.Value) (time.Duration, error) {
 	return d, nil
 }
 
-// objectSchema is the JSON Schema of a `with` that takes these settings and no other.
+// objectSchema returns the JSON Schema of a `with` that takes these settings and no other.
 func objectSchema(properties map[string]any, required ...string) map[string]any {
 	s := map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
 	if len(required) > 0 {
@@ -220,7 +220,7 @@ func objectSchema(properties map[string]any, required ...string) map[string]any 
 	return s
 }
 
-// settingSchema is the JSON Schema of one setting of a type, "" for any type.
+// settingSchema returns the JSON Schema of one setting of a type, "" for any type.
 func settingSchema(jsonType, description string) map[string]any {
 	s := map[string]any{"description": description}
 	if jsonType != "" {
@@ -229,7 +229,7 @@ func settingSchema(jsonType, description string) map[string]any {
 	return s
 }
 
-// choiceSchema is a setting that takes one of these texts.
+// choiceSchema returns a setting that takes one of these texts.
 func choiceSchema(description, first string, more ...string) map[string]any {
 	s := settingSchema("string", description+" Default: "+first+".")
 	values := []any{first}
@@ -240,22 +240,22 @@ func choiceSchema(description, first string, more ...string) map[string]any {
 	return s
 }
 
-// templateSchema is a setting that may hold {{ inputs.* state.* run.* }}.
+// templateSchema returns a setting that may hold {{ inputs.* state.* run.* }}.
 func templateSchema(jsonType, description string) map[string]any {
 	return withRole(settingSchema(jsonType, description), "template")
 }
 
-// expressionSchema is a setting that is bare CEL.
+// expressionSchema returns a setting that is bare CEL.
 func expressionSchema(description string) map[string]any {
 	return withRole(settingSchema("string", description), "expression")
 }
 
-// secretTemplateSchema is a template that may hold {{ secrets.NAME }} too.
+// secretTemplateSchema returns a template that may hold {{ secrets.NAME }} too.
 func secretTemplateSchema(jsonType, description string) map[string]any {
 	return withRole(settingSchema(jsonType, description), "secret")
 }
 
-// durationSchema is a duration.
+// durationSchema returns a duration.
 func durationSchema(description string) map[string]any {
 	s := settingSchema("", description+" Text like 90s, 5m or 1h30m, or a number of seconds.")
 	s["type"] = []any{"string", "number"}
@@ -267,7 +267,7 @@ func withRole(s map[string]any, role string) map[string]any {
 	return s
 }
 
-// settingProblem is what a spec's Check reports of a setting, "" for all of them.
+// settingProblem returns what a spec's Check reports of a setting, "" for all of them.
 func settingProblem(setting, format string, args ...any) flow.Problem {
 	return flow.Problem{Code: flow.CodeInvalidSetting, Setting: setting, Message: fmt.Sprintf(format, args...)}
 }

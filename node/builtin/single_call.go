@@ -8,16 +8,16 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// singleCallNode asks a model about one message, beside the conversation: the model
-// is given the node's own instructions and that message, and nothing that is
-// said enters the context.
+// singleCallNode asks a model about one message, outside the conversation: the model
+// receives the node's own instructions and that message, and nothing is added to the
+// context.
 type singleCallNode struct {
 	ModelSettings
 	FallbackSettings
 }
 
-// message is the message that an aside is about: what came in on the port, else
-// what was said into the context last. Its id is the one the context knows it by.
+// message returns the message that the call is about: the value of the port, or else the
+// current output of the context. Its id is the one that the context has for it.
 func (n *singleCallNode) message(ctx *node.Ctx, m *convo.Manager) (convo.Message, error) {
 	own := ctx.MessageID(ctx.Info().Path + ".user")
 	if v, ok := ctx.Input("message"); ok && v != nil {
@@ -49,9 +49,8 @@ func (n *singleCallNode) message(ctx *node.Ctx, m *convo.Manager) (convo.Message
 	return last, nil
 }
 
-// ask has the model answer a message under instructions of the node's own,
-// with the model and limits of the context. The answer is read by read, where that is
-// not nil, else by the schema.
+// ask asks the model for an answer to a message under the node's own instructions, with the
+// model and limits of the context. read parses the answer; if it is nil, the schema does.
 func (n *singleCallNode) ask(
 	ctx *node.Ctx, m *convo.Manager, system string, about convo.Message,
 	schema map[string]any, read func(text string) (engine.Value, error),
@@ -74,12 +73,12 @@ func (n *singleCallNode) ask(
 	return result, nil
 }
 
-// messageValue is a message as a port carries it.
+// messageValue returns a message as a port carries it.
 func messageValue(m convo.Message) map[string]any {
 	return map[string]any{"id": m.ID, "role": string(m.Role), "text": m.Text}
 }
 
-// outputUsage puts out what was taken, in that many model calls.
+// outputUsage outputs the usage of that many model calls.
 func outputUsage(ctx *node.Ctx, u llm.Usage, calls int) {
 	usage := map[string]any{
 		"input": int64(u.Input), "cached": int64(u.Cached), "output": int64(u.Output),
@@ -89,19 +88,19 @@ func outputUsage(ctx *node.Ctx, u llm.Usage, calls int) {
 	ctx.Meta("tokenUsage", usage)
 }
 
-// singleCallSettings are the settings of a model with what each means to an aside.
+// singleCallSettings returns the model settings, documented for nodes of a single call.
 const singleCallSettings = "| `model`, `provider` | the model as `provider/model`; the context's where not given |\n" +
 	fallbackDoc +
 	"| `system` | instructions beside the node's own, a template; those of the context are not sent |\n" +
 	"| `temperature`, `maxOutput`, `reasoning`, `thinkingBudget`, `budget` | as for `llmRequest` |"
 
-// singleCallOutputs are the outputs that all asides have.
+// singleCallOutputs returns the outputs that all nodes of a single call have.
 const singleCallOutputs = "| `usage` | `{input, cached, output, reasoning, calls}`: tokens, and how many model calls |\n" +
 	"| `limit` | alone, where a budget with `onLimit: branch` does not cover the call |\n" +
 	"| `context` | the context's handle |\n" +
 	"| `error` | the failure, where the port is wired |"
 
-// singleCallPorts are the ports that all asides have.
+// singleCallPorts returns the ports that all nodes of a single call have.
 func singleCallPorts(in ...flow.Port) flow.Ports {
 	return flow.Ports{
 		In: append(in, contextIn()),

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// startNode hands on the main context and the run's inputs.
+// startNode outputs the main context and the inputs of the run.
 type startNode struct{}
 
 func startType() node.Type {
@@ -14,7 +14,7 @@ func startType() node.Type {
 		Name:     "start",
 		Aliases:  []string{"defaultContextStart"},
 		Category: "flow",
-		Summary:  "Begins a flow: hands on the main context and the run's inputs.",
+		Summary:  "Begins a flow: outputs the main context and the run's inputs.",
 		Doc: `A flow may begin with any node that has no incoming edge, so a ` + "`start`" + ` node is
 never required. It is there to draw a conversation as a line of context edges that
 begins somewhere, and for flows that name it ` + "`defaultContextStart`" + `.

@@ -19,7 +19,7 @@ type answerPlace struct {
 	want       any // the output r
 }
 
-// answerPlaces are all node types that read structured answers; the agents of code nodes
+// answerPlaces returns all node types that read structured answers; the agents of code nodes
 // are in node/codegen.
 func answerPlaces() []answerPlace {
 	const with = "schema: {type: object, required: [amount], properties: {amount: {type: number}}}"

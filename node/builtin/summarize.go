@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// summarizeNode has a model write a summary.
+// summarizeNode asks a model for a summary.
 type summarizeNode struct {
 	singleCallNode
 	MaxTokens int `json:"maxTokens"`
@@ -141,7 +141,7 @@ func (n *summarizeNode) Run(ctx *node.Ctx) error {
 	return nil
 }
 
-// pieces is what is to be summarised, each a line or more.
+// pieces returns the texts to summarise, each at least one line.
 func (n *summarizeNode) pieces(ctx *node.Ctx, m *convo.Manager) ([]string, error) {
 	if v, ok := ctx.Input("text"); ok && v != nil {
 		return []string{node.TextOf(v)}, nil
@@ -166,8 +166,8 @@ func (n *summarizeNode) pieces(ctx *node.Ctx, m *convo.Manager) ([]string, error
 	return pieces, nil
 }
 
-// transcriptMessage reads a message for a transcript, calls and results included, as an
-// agent's trace has them; any other value is what a user says.
+// transcriptMessage converts a value to a message for a transcript. A message keeps its
+// calls and results, as in the trace of an agent; any other value becomes a user's message.
 func transcriptMessage(v engine.Value) convo.Message {
 	o, ok := v.(map[string]any)
 	if !ok || o["role"] == nil {
@@ -182,7 +182,7 @@ func transcriptMessage(v engine.Value) convo.Message {
 	return m
 }
 
-// transcriptLines is a message as lines of a transcript, none where it says nothing.
+// transcriptLines returns a message as lines of a transcript, none if the message is empty.
 func transcriptLines(m convo.Message) []string {
 	text := convo.Format([]convo.Message{m}, convo.FormatOptions{})
 	if text == "" {
@@ -191,7 +191,7 @@ func transcriptLines(m convo.Message) []string {
 	return []string{strings.TrimSuffix(text, "\n")}
 }
 
-// summaryWriter is one that is being written.
+// summaryWriter has the state of a summary in progress.
 type summaryWriter struct {
 	n     *summarizeNode
 	ctx   *node.Ctx
@@ -200,8 +200,8 @@ type summaryWriter struct {
 	calls int
 }
 
-// summarize is the summary of all pieces. What is too long for one call it halves, at
-// most depth times.
+// summarize returns the summary of all pieces. It halves pieces that are too long for one
+// call, at most depth times.
 func (s *summaryWriter) summarize(pieces []string, depth int) (string, error) {
 	text, err := s.write(pieces)
 	e, ok := errors.AsType[*engine.Error](err)
@@ -223,7 +223,7 @@ func (s *summaryWriter) summarize(pieces []string, depth int) (string, error) {
 	return s.write([]string{one, two})
 }
 
-// splitInHalf cuts pieces in two of about the same length, nil where they are too
+// splitInHalf cuts pieces in two of about the same length, nil if they are too
 // small to be cut.
 func splitInHalf(pieces []string) (first, second []string) {
 	if len(pieces) > 1 {
@@ -251,7 +251,7 @@ func splitInHalf(pieces []string) (first, second []string) {
 	return []string{text[:at]}, []string{text[at:]}
 }
 
-// write is the summary of all pieces by one call.
+// write returns the summary of all pieces by one call.
 func (s *summaryWriter) write(pieces []string) (string, error) {
 	n := *s.n
 	longest := cmp.Or(n.MaxTokens, defaultSummary)
@@ -267,7 +267,7 @@ func (s *summaryWriter) write(pieces []string) (string, error) {
 	return text, nil
 }
 
-// readSummary is a summary without the model's reasoning before it.
+// readSummary returns a summary without the model's reasoning before it.
 func readSummary(text string) (engine.Value, error) {
 	if text = structured.Plain(text); text == "" {
 		return nil, errors.New("it has no summary in it; a model that reasons needs more room than its answer: raise maxOutput")

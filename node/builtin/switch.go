@@ -95,7 +95,7 @@ func branchSetting(description string) map[string]any {
 	return s
 }
 
-// switchBranches lists the branches of the settings, as far as they are good.
+// switchBranches lists the valid branches of the settings.
 func switchBranches(with map[string]any) []string {
 	var names []string
 	cases, _ := with["cases"].([]any)
@@ -112,7 +112,7 @@ func switchBranches(with map[string]any) []string {
 	return names
 }
 
-// Run tries the conditions in order.
+// Run evaluates the conditions in order.
 func (n *switchNode) Run(ctx *node.Ctx) error {
 	for i, c := range n.Cases {
 		holds, err := c.When.isTrue(ctx, fmt.Sprintf("cases[%d].when", i))

@@ -57,7 +57,7 @@ func toolType() node.Type {
 	}
 }
 
-// boundPorts are the values of the input ports of a node, as the flow has them: templates
+// boundPorts returns the values of the input ports of a node, as the flow has them: templates
 // where an edge or a template brings the value.
 func boundPorts(g *flow.Graph, n *flow.Node) map[string]any {
 	out := make(map[string]any, len(n.In))
@@ -112,7 +112,7 @@ had effects. With ` + "`ask`" + ` the run pauses and a person decides: ` + "`ret
 ` + "`fail`" + ` the node fails with ` + "`effect_outcome_unknown`" + `. The default is ` + "`retry`" + ` for read-only and idempotent tools, and
 ` + "`ask`" + ` for all others.`
 
-// toolOutputs are the outputs of nodes that call a tool.
+// toolOutputs returns the outputs of nodes that call a tool.
 func toolOutputs() []flow.Port {
 	return []flow.Port{
 		{Name: "text", Type: flow.TypeText, Description: "The result as text."},

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// asker is a tool that asks two questions, and one more after a short name.
+// asker returns a tool that asks two questions, and one more after a short name.
 func asker(l *effectLog) *tool.Tool {
 	name := map[string]any{"type": "object", "required": []any{"name"}, "properties": map[string]any{"name": map[string]any{"type": "string"}}}
 	return &tool.Tool{

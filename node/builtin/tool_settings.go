@@ -10,8 +10,7 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// ToolSettings say how a model may use tools; they are the settings that all
-// nodes which offer it some have in common.
+// ToolSettings are the tool settings that all nodes which offer tools to a model share.
 type ToolSettings struct {
 	MaxSteps int                      `json:"maxSteps"`
 	AtMax    string                   `json:"atMax"`
@@ -36,14 +35,14 @@ func withToolSettings(properties map[string]any) map[string]any {
 const approveDoc = "| `approve` | `{TOOL: always}` or `{TOOL: once}`: a person has to allow calls of the tool, " +
 	"also where it does not ask for that itself. A tool that asks is asked for, whatever stands here |"
 
-// approvalDoc says how a person's leave is got.
+// approvalDoc documents how a person approves tool calls.
 const approvalDoc = `Where a person has to allow a call, those of the same answer that need no leave are made first;
 then the run pauses, with a question for each call that does (of a tool with ` + "`once`" + ` one at a time). The answers are ` + "`approve`" + `,
 ` + "`reject`" + `, or ` + "`{\"approve\": false, \"reason\": \"...\"}`" + `, and the model gets the reason. ` + "`once`" + ` means once
 in the run: what was allowed in one node is asked in no other. Who answered is kept with the result.`
 
-// offeredTools are the tools that came in on the port tools, under what the settings
-// say of a person's leave.
+// offeredTools returns the tools of the port tools, with the approval policy of the
+// settings.
 func (s *ToolSettings) offeredTools(ctx *node.Ctx) ([]*tool.Tool, error) {
 	in, _ := ctx.Input("tools")
 	names, err := toolNames(in)
@@ -57,8 +56,8 @@ func (s *ToolSettings) offeredTools(ctx *node.Ctx) ([]*tool.Tool, error) {
 	return s.withApproval(tools)
 }
 
-// withApproval are the tools with what the settings say of a person's leave, where
-// that is stricter than what a tool says itself.
+// withApproval returns the tools with the approval policy of the settings if it is stricter
+// than that of a tool.
 func (s *ToolSettings) withApproval(tools []*tool.Tool) ([]*tool.Tool, error) {
 	for _, name := range slices.Sorted(maps.Keys(s.Approve)) {
 		policy := s.Approve[name]

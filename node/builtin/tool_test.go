@@ -21,7 +21,7 @@ import (
 // anyArguments is the schema of a tool that takes anything.
 var anyArguments = map[string]any{"type": "object"}
 
-// toolNodeFlow is a flow whose node calls the tool "act".
+// toolNodeFlow returns a flow whose node calls the tool "act".
 func toolNodeFlow(with, keys string) string {
 	return "weir: 1\nname: calling\nstate: {n: {initial: 0}}\nnodes:\n  call:\n    type: tool\n    in: {title: loud}\n    with: {tool: act" + with + "}\n" + keys +
 		"outputs: {text: \"{{ call.text }}\", value: \"{{ call.value }}\"}\n"
@@ -31,7 +31,7 @@ func TestToolNodeOutputsTheResultAsTextAndValue(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		text   string
-		value  any // that the tool returns beside the text
+		value  any // that the tool returns besides the text
 		expect any
 	}{
 		{`{"id": 7}`, nil, map[string]any{"id": int64(7)}},
@@ -275,7 +275,7 @@ nodes:
 	}
 }
 
-// toolCrashCase is a flow whose tools have effects, which a person approves.
+// toolCrashCase returns a flow whose tools have effects, which a person approves.
 func toolCrashCase() *crashCase {
 	l := new(effectLog)
 	kept, look := recordingTool(l, "kept", tool.ApproveAlways), recordingTool(l, "look", "")

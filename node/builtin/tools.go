@@ -51,7 +51,7 @@ func (t *toolChoice) tools(set *tool.Set) ([]*tool.Tool, error) {
 	return toolsNamed(set, t.sorted(set))
 }
 
-// toolChoiceSchema is the JSON Schema of a toolChoice.
+// toolChoiceSchema returns the JSON Schema of a toolChoice.
 func toolChoiceSchema(description string) map[string]any {
 	return map[string]any{
 		"description": description,
@@ -117,7 +117,7 @@ func (n *toolsNode) setDefaults() {
 	}
 }
 
-// Run checks the names and puts out the choice.
+// Run checks the names and outputs the choice.
 func (n *toolsNode) Run(ctx *node.Ctx) error {
 	names := n.Tools.sorted(ctx.Tools())
 	if _, err := toolsNamed(ctx.Tools(), names); err != nil {

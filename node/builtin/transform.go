@@ -90,7 +90,7 @@ outputs: {double: "{{ second.value }}"}
 	}}
 }
 
-// expressions is the JSON Schema of expressions by name.
+// expressions returns the JSON Schema of expressions by name.
 func expressions(description string) map[string]any {
 	s := settingSchema("object", description)
 	s["additionalProperties"] = expressionSchema("An expression.")

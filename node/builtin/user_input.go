@@ -43,7 +43,7 @@ context's current output, so that an ` + "`llmRequest`" + ` behind a context edg
 its message. With ` + "`history: true`" + ` it is in the history at once, under the id
 ` + "`PATH.text`" + `, and is not said twice by the model call that follows.
 
-To go on without an answer, give the node ` + "`onError: {value: ...}`" + ` or wire its
+To continue without an answer, give the node ` + "`onError: {value: ...}`" + ` or wire its
 ` + "`error`" + ` port.`,
 		Ports: flow.Ports{
 			In:    []flow.Port{contextIn()},
@@ -107,7 +107,7 @@ func (n *userInputNode) finish() error {
 	return nil
 }
 
-// Run asks, and says what was answered.
+// Run asks the question and outputs the answer.
 func (n *userInputNode) Run(ctx *node.Ctx) error {
 	prompt, err := n.Prompt.text(ctx, "prompt")
 	if err != nil {
@@ -129,8 +129,8 @@ func (n *userInputNode) Run(ctx *node.Ctx) error {
 	return outputMessage(ctx, node.TextOf(answer), answer, n.History)
 }
 
-// deadlineAfter is when a wait that began with the attempt is given up, in Unix
-// milliseconds; 0, never, where the timeout is not set.
+// deadlineAfter returns the time at which a wait that started with the attempt ends, in
+// Unix milliseconds; 0 for never, if the timeout is not set.
 func deadlineAfter(ctx *node.Ctx, timeout duration) int64 {
 	if timeout.Duration == 0 {
 		return 0

@@ -23,7 +23,7 @@ func waitType() node.Type {
 		OnlyWaits: true,
 		Summary:   "Waits for a while, or until a moment.",
 		Doc: `The wait is durable and costs nothing: the process may end, and whichever process holds the
-run goes on when the time has come. A moment that is past already is no wait.
+run continues at that time. A time in the past ends the wait at once.
 
 | setting | what |
 |---|---|
@@ -89,7 +89,7 @@ func (n *waitNode) finish() error {
 	return nil
 }
 
-// Run waits and passes the value on.
+// Run waits and outputs the value.
 func (n *waitNode) Run(ctx *node.Ctx) error {
 	due, err := n.due(ctx)
 	if err != nil {

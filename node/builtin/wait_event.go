@@ -33,7 +33,7 @@ func waitEventType() node.Type {
 | ` + "`timeout`" + ` | give up after this long: the node fails with ` + "`event_timeout`" + ` |
 
 The event's value is on the port ` + "`value`" + `; an event that does not fit the schema is refused where
-it is given, and the run goes on waiting.`,
+it is given, and the run continues to wait.`,
 		Ports: flow.Ports{
 			Out:   []flow.Port{{Name: "value", Type: flow.TypeAny, Description: "The event's value."}},
 			AnyIn: true,

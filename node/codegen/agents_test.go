@@ -14,7 +14,7 @@ import (
 
 func invoice() map[string]any { return map[string]any{"invoice": "1250 EUR, ACME"} }
 
-// fails is the error of a run that failed.
+// fails returns the error of a run that failed.
 func fails(t *testing.T, r weirtest.Result, code string) *weir.Error {
 	t.Helper()
 	if r.Error == nil || r.Error.Code != code {

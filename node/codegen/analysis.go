@@ -222,5 +222,5 @@ func parseVerdict(o map[string]any) (valid, said bool) {
 	return false, false
 }
 
-// verdictNames are the names that models use for the validity of an output.
+// verdictNames returns the names that models use for the validity of an output.
 func verdictNames() []string { return []string{"valid", "is_valid", "task_completed", "success", "ok"} }

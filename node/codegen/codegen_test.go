@@ -52,7 +52,7 @@ func play(t *testing.T, flow string, c weirtest.Case) weirtest.Result {
 	return weirtest.Flow(t, flow, c)
 }
 
-// steps is the table of the steps that were recorded: number, name, attempt,
+// steps returns the table of the steps that were recorded: number, name, attempt,
 // status.
 func steps(r weirtest.Result) []string {
 	var out []string
@@ -72,7 +72,7 @@ func stepsOf(r weirtest.Result) []engine.Step {
 	return out
 }
 
-// metadata is what the node reported of its agents.
+// metadata returns what the node reported of its agents.
 func metadata(t *testing.T, r weirtest.Result) map[string]any {
 	t.Helper()
 	for _, e := range r.Events {
@@ -105,7 +105,7 @@ func equal(t *testing.T, what string, got, want any) {
 	}
 }
 
-// sent is all that one model call was given, as text.
+// sent returns all that one model call was given, as text.
 func sent(r *llm.Request) string {
 	text := r.System
 	for _, m := range r.Messages {

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// dataOf are the pieces of data in the trajectory of a run, each with what leads to it
+// dataOf returns the pieces of data in the trajectory of a run, each with what leads to it
 // and some of its attributes.
 func dataOf(t *testing.T, w *weir.Weir, run string) (out []string) {
 	t.Helper()
@@ -75,7 +75,7 @@ func TestGeneratedCodeIsAScriptInTheTrajectory(t *testing.T) {
 	equal(t, "the scripts that were learned", dataOf(t, s.w, "r3"), []string{"read has_script Script read code=" + bare(readAmount)})
 }
 
-// newFileWeir is a Weir that runs code.
+// newFileWeir returns a Weir that runs code.
 func newFileWeir(t *testing.T, o weir.Options) *weir.Weir {
 	t.Helper()
 	x := python.New(python.Options{})

@@ -39,7 +39,7 @@ func (j *Job) effectStarted() {
 	}
 }
 
-// use is what an execution uses: the executor as grants name it, or a file of this machine,
+// use returns what an execution uses: the executor as grants name it, or a file of this machine,
 // which is never granted.
 func (j *Job) use() node.Use {
 	for _, f := range j.Files {

@@ -52,7 +52,7 @@ type Learned struct {
 	previousState LearnedState
 }
 
-// Reliability is the share of successful uses, 1 before the first.
+// Reliability returns the share of successful uses, 1 before the first.
 func (l *Learned) Reliability() float64 {
 	if l.Uses == 0 {
 		return 1

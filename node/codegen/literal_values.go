@@ -25,7 +25,7 @@ type runValues struct {
 	taskWords []string // names, branches and the task
 }
 
-// newRunValues are the values of a run, told what is no value.
+// newRunValues returns the values of a run, told what is no value.
 func newRunValues(inPrompt []string, values ...engine.Value) *runValues {
 	c := &runValues{}
 	for _, t := range inPrompt {
@@ -100,12 +100,12 @@ func (c *runValues) containsWords(literal string) bool {
 	return false
 }
 
-// wordsOf are the words of a text in lower case.
+// wordsOf returns the words of a text in lower case.
 func wordsOf(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// withoutComments is a program without its comments, which may say what it was
+// withoutComments returns a program without its comments, which may say what it was
 // written for.
 func withoutComments(code string) string {
 	var b strings.Builder
@@ -129,7 +129,7 @@ func (c *runValues) containsNumber(text string) bool {
 	return len(d) >= minValueDigits && slices.Contains(c.digits, d)
 }
 
-// plainText is a text for comparison.
+// plainText returns a text for comparison.
 func plainText(s string) string { return strings.Join(strings.Fields(strings.ToLower(s)), " ") }
 
 func letters(s string) (n int) {
@@ -146,7 +146,7 @@ var (
 	isNumber  = regexp.MustCompile(`^[\d.,'_ ]*\d$`)
 )
 
-// digitsOf are the digits of a number, without what separates thousands and without
+// digitsOf returns the digits of a number, without what separates thousands and without
 // zeros at its ends.
 func digitsOf(number string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
@@ -157,7 +157,7 @@ func digitsOf(number string) string {
 	}, number), "0")
 }
 
-// literalsOf are the texts and numbers of a program in Python or Starlark.
+// literalsOf returns the texts and numbers of a program in Python or Starlark.
 // Texts that are joined where they stand count as one.
 func literalsOf(code string) []string {
 	var out []string
@@ -213,7 +213,7 @@ func isRaw(before string) bool {
 	return strings.ContainsAny(prefix, "rR")
 }
 
-// quotedText is the text that code begins with, and its length in the code.
+// quotedText returns the text that code begins with, and its length in the code.
 func quotedText(code string, raw bool) (text string, n int) {
 	quote := code[:1]
 	if strings.HasPrefix(code, quote+quote+quote) {

@@ -124,7 +124,7 @@ func (k *codeWriting) taskPrompt() string {
 	return b.String()
 }
 
-// generatePrompt is the prompt of the agent that writes the code.
+// generatePrompt returns the prompt of the agent that writes the code.
 func (k *codeWriting) generatePrompt() string {
 	var b strings.Builder
 	b.WriteString(k.taskPrompt())
@@ -163,7 +163,7 @@ func (k *codeWriting) reducersPrompt() string {
 	return strings.Join(lines, "\n")
 }
 
-// validatePrompt is the prompt of the agent that validates the result.
+// validatePrompt returns the prompt of the agent that validates the result.
 func (k *codeWriting) validatePrompt(r *Execution) string {
 	var b strings.Builder
 	secrets := k.secretsWith(r.Updates)

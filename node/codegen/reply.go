@@ -35,7 +35,7 @@ func readObject(schema map[string]any, names ...string) func(text string) (engin
 	}
 }
 
-// codeNames are the members in which models put code in JSON.
+// codeNames returns the members in which models put code in JSON.
 func codeNames() []string {
 	return []string{"code", "python_code", "python", "program", "script", "source", "generated_code"}
 }
@@ -63,7 +63,7 @@ func codeIn(answer, language string) string {
 	if !found {
 		best = text
 	}
-	// JSON with code: the whole block or text, or beside prose.
+	// JSON with code: the whole block or text, or surrounded by prose.
 	if trimmed := strings.TrimSpace(best); !found || strings.HasPrefix(trimmed, "{") {
 		for _, v := range structured.Values(trimmed) {
 			if code, ok := codeInValue(v); ok {

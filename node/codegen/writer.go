@@ -147,7 +147,7 @@ func (k *codeWriting) reject(step int, why string) {
 	k.rejections = append(k.rejections, rejection{round: k.round, step: step, code: k.code, reason: why})
 }
 
-// attemptsError is the error of a node when all programs were rejected.
+// attemptsError returns the error of a node when all programs were rejected.
 func (k *codeWriting) attemptsError(most int) *engine.Error {
 	last := k.rejections[len(k.rejections)-1]
 	tries := fmt.Sprintf("none of %d attempts came", most)

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// shoppingNode is a node whose model fills a list, which is bought then.
+// shoppingNode returns a node whose model fills a list, which is bought then.
 func shoppingNode(ctx weir.Ctx, in struct{ Message string }) (out struct{ Bought []string }, err error) {
 	list := queue.New[string](2)
 	add := &tool.Tool{Name: "add", Call: func(_ context.Context, c tool.Call) (string, error) {

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// queueType is a node type whose model puts errands into a queue, which are run then.
+// queueType returns a node type whose model puts errands into a queue, which are run then.
 func queueType(capacity int) weir.Type {
 	type in struct{ Message string }
 	type out struct{ Ran []string }
@@ -52,7 +52,7 @@ func queueType(capacity int) weir.Type {
 	}).WritesContext()
 }
 
-// drawScript is what the model says, what is run because of it, and what the model gets
+// drawScript returns what the model says, what is run because of it, and what the model gets
 // of its calls.
 func drawScript(names [][]string, capacity int) (script []weirtest.Turn, want []any, results []string) {
 	want = []any{}

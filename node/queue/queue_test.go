@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/node/queue"
 )
 
-// queueModel is a queue beside a list that it has to be as.
+// queueModel is a queue besides a list that it has to be as.
 type queueModel struct {
 	queue         *queue.Queue[int]
 	capacity      int

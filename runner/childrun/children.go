@@ -91,7 +91,7 @@ func (cs *Children) Due(open []engine.OpenChild, unchanged bool) []Task {
 	return due
 }
 
-// Joined is the event that a Join is complete. It reports whether a Cancel is due now.
+// Joined returns the event that a Join is complete. It reports whether a Cancel is due now.
 func (c *Child) Joined() (cancelDue bool) {
 	c.join = completed
 	return c.cancelWanted && c.cancel == notBegun

@@ -110,7 +110,7 @@ func TestEndOfAnExecutionIsReportedToTheParentOnly(t *testing.T) {
 	}
 }
 
-// open is an open child by its id, with "!" where it is to be cancelled and "~" where it
+// open returns an open child by its id, with "!" where it is to be cancelled and "~" where it
 // was reported paused.
 func open(ids ...string) (out []engine.OpenChild) {
 	for _, id := range ids {

@@ -103,7 +103,7 @@ func (l *Link) Sent() *engine.ChildReported { return l.sent }
 // MayLaunch reports whether a run of that origin may launch attempts.
 func (l *Link) MayLaunch(o Origin) bool { return o == Root || l.state == Attached }
 
-// Continue is the event that the run has something to do. The report is called where the
+// Continue returns the event that the run has something to do. The report is called where the
 // parent is to be asked. A run under a recorded program executes nothing, so that its
 // parent need not know before the end of the execution.
 func (l *Link) Continue(o Origin, recorded bool, report func() *engine.ChildReported) Request {
@@ -121,7 +121,7 @@ func (l *Link) Continue(o Origin, recorded bool, report func() *engine.ChildRepo
 	return AskParent
 }
 
-// Lend is the event that a tool call has attached the run to its own budgets. It reports
+// Lend returns the event that a tool call has attached the run to its own budgets. It reports
 // whether that changes the state.
 func (l *Link) Lend() bool {
 	changed := l.state != Attached
@@ -129,7 +129,7 @@ func (l *Link) Lend() bool {
 	return changed
 }
 
-// Answered is the event that a request of Continue was answered. A run that is stopping,
+// Answered returns the event that a request of Continue was answered. A run that is stopping,
 // since it is cancelled or its process shuts down, needs no parent.
 func (l *Link) Answered(a Answer, stopping bool) Permission {
 	if l.state != Attaching || a == ReportFirst {
@@ -148,7 +148,7 @@ func (l *Link) Answered(a Answer, stopping bool) Permission {
 	return Launch
 }
 
-// Increased is the event that people may have increased budgets of runs above. It reports
+// Increased returns the event that people may have increased budgets of runs above. It reports
 // whether the parent must be asked again before anything that counts on it is launched.
 func (l *Link) Increased(increases []engine.Account) bool {
 	if l.state != Attached || !l.hasParent || reflect.DeepEqual(l.sent.Increases, increases) {
@@ -193,7 +193,7 @@ const (
 	AbortParent
 )
 
-// Ended is the event that the execution of the run has ended. The caller starts with a
+// Ended returns the event that the execution of the run has ended. The caller starts with a
 // zero Link when it executes the run again.
 func (l *Link) Ended(o Origin, e End) Handover {
 	if o != Node {

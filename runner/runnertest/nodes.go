@@ -109,7 +109,7 @@ func closeLocal(t *testing.T, l *runner.Local) {
 	}
 }
 
-// eventIndex is the number of the first event that is as wanted, -1 for none.
+// eventIndex returns the number of the first event that is as wanted, -1 for none.
 func eventIndex(commits []engine.Commit, wanted func(engine.Event) bool) int {
 	i := 0
 	for _, c := range commits {
@@ -137,7 +137,7 @@ func completed(path string) func(engine.Event) bool {
 	}
 }
 
-// lastEvent is the last event of a journal.
+// lastEvent returns the last event of a journal.
 func lastEvent(commits []engine.Commit) engine.Event {
 	c := commits[len(commits)-1]
 	return c.Events[len(c.Events)-1]

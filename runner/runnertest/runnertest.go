@@ -56,7 +56,7 @@ func Run(t *testing.T, s Subject) {
 	})
 }
 
-// Sim is the simulated runner with a seed, with crashes and store faults.
+// Sim returns the simulated runner with a seed, with crashes and store faults.
 func Sim(seed uint64) Subject {
 	return Subject{Run: func(t *testing.T, p *runner.Program, b runner.StartOptions, s Script) RunResult {
 		sim := &runner.Sim{Seed: seed, Crash: 0.02, Fault: 0.05, Answer: s.Answer, Command: func(*engine.Run) runner.Command {
@@ -75,7 +75,7 @@ func Sim(seed uint64) Subject {
 	}}
 }
 
-// Local is the local runner on stores that newStore makes.
+// Local returns the local runner on stores that newStore makes.
 func Local(newStore func(t *testing.T) Store) Subject {
 	return Subject{Store: newStore, Run: func(t *testing.T, p *runner.Program, b runner.StartOptions, s Script) RunResult {
 		st := newStore(t)
@@ -130,7 +130,7 @@ func drive(t *testing.T, l *runner.Local, p *runner.Program, x *runner.Execution
 	}
 }
 
-// journal is a run's record.
+// journal returns a run's record.
 func journal(t *testing.T, s Store, id string) []engine.Commit {
 	t.Helper()
 	var out []engine.Commit

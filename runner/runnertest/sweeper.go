@@ -43,7 +43,7 @@ outputs: {v: "{{ b.value }}"}
 		return nil
 	}})
 	startAndAbandon(t, st, p, entered, "foreign", "r")
-	idle := Open(t, st) // does not tend
+	idle := Open(t, st) // does not recover runs
 	second := runner.NewLocal(runner.Options{Store: st, Program: func(_ context.Context, id string) (*runner.Program, error) {
 		if id != "r" {
 			return nil, errors.New("of a flow that this process does not know")

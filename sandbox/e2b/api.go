@@ -168,7 +168,7 @@ func serverMessage(answer *http.Response, text []byte) string {
 	return http.StatusText(answer.StatusCode)
 }
 
-// unreachableError is the error of a request without an answer.
+// unreachableError returns the error of a request without an answer.
 func (e *Executor) unreachableError(ctx context.Context, err error) *sandbox.Error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

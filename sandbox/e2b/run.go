@@ -155,7 +155,7 @@ func (o *outcome) buildResult(job *sandbox.Job, limits sandbox.Limits, err error
 	return report.BuildResult(job, o.stdout, o.stderr)
 }
 
-// missingReportError is the error of a process that ended without a report.
+// missingReportError returns the error of a process that ended without a report.
 func (o *outcome) missingReportError() *sandbox.Error {
 	err := &sandbox.Error{Code: engine.CodeCodeKilled, Message: fmt.Sprintf("the code ended its process with the exit code %d", o.end.Exit)}
 	if o.end.Exit < 0 {
@@ -175,7 +175,7 @@ func outputLimitError(most int64) *sandbox.Error {
 	return &sandbox.Error{Code: engine.CodeCodeOutput, Message: fmt.Sprintf("the code wrote more than %d bytes", most)}
 }
 
-// cancelledError is the error of a job whose context ended.
+// cancelledError returns the error of a job whose context ended.
 func cancelledError(ctx context.Context) *sandbox.Error {
 	return &sandbox.Error{Code: engine.CodeCancelled, Message: "the code was stopped: " + context.Cause(ctx).Error()}
 }

@@ -139,7 +139,7 @@ func attackAll(t *testing.T) {
 	m.unchanged(t)
 }
 
-// again tries alone what took longer than it may beside others: a machine that is
+// again tries alone what took longer than allowed when run with others: a machine that is
 // busy is late as well, and one of three times it is not.
 func (m *machine) again(t *testing.T, e *python.Executor, late []attack) {
 	t.Helper()
@@ -330,7 +330,7 @@ func (m *machine) unchanged(t *testing.T) {
 	}
 }
 
-// processes are those that carry the sandbox's id in their command line.
+// processes returns those that carry the sandbox's id in their command line.
 func processes(id string) (found []string) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, p := range paths {
@@ -363,7 +363,7 @@ func watch(t *testing.T) func() time.Duration {
 	return func() time.Duration { close(stop); return <-longest }
 }
 
-// openFolder is a temporary folder that an ordinary user may reach.
+// openFolder returns a temporary folder that an ordinary user may reach.
 func openFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "weir-attacks-") //nolint:usetesting // the folder above that of t.TempDir is the owner's alone

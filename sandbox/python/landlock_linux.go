@@ -47,7 +47,7 @@ func landlockRights(abi int) *unix.LandlockRulesetAttr {
 	return a
 }
 
-// size is the size of the attributes that the kernel's Landlock knows.
+// size returns the size of the attributes that the kernel's Landlock knows.
 func size(abi int) int {
 	switch {
 	case abi >= 6:

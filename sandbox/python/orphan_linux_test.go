@@ -57,7 +57,7 @@ func until(most time.Duration, holds func() bool) bool {
 	return holds()
 }
 
-// childrenOf are the interpreters of a parent whose code has begun: it has
+// childrenOf returns the interpreters of a parent whose code has begun: it has
 // threads.
 func childrenOf(parent int) (found []string) {
 	paths, _ := filepath.Glob("/proc/[0-9]*")
@@ -71,7 +71,7 @@ func childrenOf(parent int) (found []string) {
 	return found
 }
 
-// alive are those of the processes that still have a command line.
+// alive returns those of the processes that still have a command line.
 func alive(list []string) (found []string) {
 	for _, p := range list {
 		if line, err := os.ReadFile(filepath.Join(p, "cmdline")); err == nil && len(line) > 0 {

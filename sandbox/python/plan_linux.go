@@ -47,7 +47,7 @@ type inputFile struct {
 	size int64
 }
 
-// sandboxPath is the path in the sandbox.
+// sandboxPath returns the path in the sandbox.
 func (g inputFile) sandboxPath() string { return "/files/" + g.name }
 
 // calls returns the system calls that create the sandbox, in their required order.

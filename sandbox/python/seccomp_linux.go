@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowedSyscalls are the system calls of Python code that computes, reads and writes files in /tmp, and uses
+// allowedSyscalls returns the system calls of Python code that computes, reads and writes files in /tmp, and uses
 // threads. All others are refused: processes, sockets except pairs, mounts, namespaces, keys, tracing, BPF, io_uring,
 // memory files, and those of later kernels.
 func allowedSyscalls() []string {

@@ -39,7 +39,7 @@ type Dialect struct {
 	SyntaxError string
 }
 
-// Python is the dialect of Python 3.
+// Python returns the dialect of Python 3.
 func Python() Dialect {
 	return Dialect{
 		Dumps:    "__import__('json').dumps(%s)",
@@ -57,7 +57,7 @@ func Python() Dialect {
 	}
 }
 
-// Starlark is the dialect of Starlark.
+// Starlark returns the dialect of Starlark.
 func Starlark() Dialect {
 	return Dialect{
 		Dumps:    "json.encode(%s)",

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowedSyscalls are the system calls of a running Go program: reading and writing open files, memory, threads, time
+// allowedSyscalls returns the system calls of a running Go program: reading and writing open files, memory, threads, time
 // and signals to itself.
 func allowedSyscalls() []string {
 	return []string{

@@ -115,7 +115,7 @@ func missingReportError(waited error, stderr string, memory int64) *sandbox.Erro
 	return &sandbox.Error{Code: engine.CodeCodeKilled, Message: "the process that ran the code ended: " + waited.Error()}
 }
 
-// cancelledError is the error of a job whose context ended.
+// cancelledError returns the error of a job whose context ended.
 func cancelledError(ctx context.Context) *sandbox.Error {
 	return &sandbox.Error{Code: engine.CodeCancelled, Message: "the code was stopped: " + context.Cause(ctx).Error()}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// childMemory is the most that a child of this process took so far, in bytes.
+// childMemory returns the most that a child of this process took so far, in bytes.
 func childMemory(t *testing.T) int64 {
 	t.Helper()
 	var u syscall.Rusage

@@ -60,7 +60,7 @@ func toDict(m map[string]any) (*lang.Dict, error) {
 	return d, nil
 }
 
-// fileValues are the files' contents by name.
+// fileValues returns the files' contents by name.
 func fileValues(files map[string][]byte) *lang.Dict {
 	d := lang.NewDict(len(files))
 	for _, name := range slices.Sorted(maps.Keys(files)) {

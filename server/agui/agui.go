@@ -134,7 +134,7 @@ func (x *round) start() (err error) {
 	return err
 }
 
-// detached is the context of what continues when the client disconnects.
+// detached returns the context of what continues when the client disconnects.
 func (x *round) detached() context.Context { return context.WithoutCancel(x.c.Context()) }
 
 // messages returns what the client has of the conversation.
@@ -174,7 +174,7 @@ func textOf(raw json.RawMessage) (text string, err error) {
 	return strings.Join(texts, "\n"), nil
 }
 
-// system is what the client adds to the system instructions.
+// system returns what the client adds to the system instructions.
 func (x *round) system() string {
 	var texts []string
 	for _, e := range x.in.Context {

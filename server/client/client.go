@@ -124,7 +124,7 @@ type Sent struct {
 // Message says something in a session.
 type Message struct {
 	Text string
-	// Inputs are inputs of the flow beside the message.
+	// Inputs are inputs of the flow besides the message.
 	Inputs map[string]any
 	// Key and Wait are as those of Start.
 	Key  string

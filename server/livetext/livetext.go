@@ -89,7 +89,7 @@ func (r *Reader) chunk(it *weir.Item, key string) (string, error) {
 // begin starts the text of an effect. add puts a blank line before it.
 func (r *Reader) begin(key string) { r.key, r.start = key, -1 }
 
-// current is what was returned of the effect.
+// current returns what was returned of the effect.
 func (r *Reader) current() string {
 	if r.start < 0 {
 		return ""

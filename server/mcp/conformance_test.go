@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/server/servertest"
 )
 
-// suite is the public conformance suite, and node the version of Node.js that it needs.
+// suite returns the public conformance suite, and node the version of Node.js that it needs.
 func suite() []string { return []string{"node@22", "@modelcontextprotocol/conformance@0.2.0-alpha.12"} }
 
 func flows() map[string]string {

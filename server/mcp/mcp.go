@@ -208,7 +208,7 @@ func (t *flowTool) wait(ctx context.Context, run string) (weir.Result, error) {
 	}, nil
 }
 
-// result is what a client gets of a run that rests.
+// result returns what a client gets of a run that rests.
 func (t *flowTool) result(r *sdk.CallToolRequest, x weir.Result) (*sdk.CallToolResult, error) {
 	out := &sdk.CallToolResult{Meta: sdk.Meta{"weir/run": x.Run, "weir/status": x.Status.String()}}
 	switch x.Status { //nolint:exhaustive // all others have failed
@@ -240,7 +240,7 @@ func (t *flowTool) result(r *sdk.CallToolRequest, x weir.Result) (*sdk.CallToolR
 	return failed(t.c, x.Run, err), nil
 }
 
-// failed is the result of a call that failed: a model reads it and may correct the call.
+// failed returns the result of a call that failed: a model reads it and may correct the call.
 func failed(c *server.Caller, run string, err error) *sdk.CallToolResult {
 	p := c.ProblemOf(err)
 	text := p.Code + ": " + p.Detail

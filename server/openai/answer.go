@@ -47,7 +47,7 @@ func failureOf(state *weir.ReplyState) error {
 	return nil
 }
 
-// textOf is the answer as the client gets it: what was said, and what the round waits for.
+// textOf returns the answer as the client gets it: what was said, and what the round waits for.
 func (x *exchange) textOf(state *weir.ReplyState) string {
 	if state == nil {
 		return x.question
@@ -111,7 +111,7 @@ func (x *exchange) headers(w http.ResponseWriter) {
 	}
 }
 
-// usage is what the answer cost.
+// usage returns what the answer cost.
 func usage(state *weir.ReplyState) map[string]any {
 	if state == nil {
 		state = &weir.ReplyState{}
@@ -131,7 +131,7 @@ func (x *exchange) id() string {
 	return "chatcmpl-" + x.reply.Message
 }
 
-// completion is a whole chat completion.
+// completion returns a whole chat completion.
 func (x *exchange) completion(state *weir.ReplyState, text string) map[string]any {
 	return map[string]any{
 		"id": x.id(), "object": "chat.completion", "created": x.at.Unix(), "model": x.flow.Name,

@@ -151,7 +151,7 @@ func (q *request) takeMessage(place string) error {
 	return nil
 }
 
-// content is the message as the session takes it.
+// content returns the message as the session takes it.
 func (q *request) content() any {
 	if len(q.message.Parts) == 0 {
 		return q.message.Text

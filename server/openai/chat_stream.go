@@ -64,7 +64,7 @@ func (x *exchange) endChat(state *weir.ReplyState, sent string, say func(string)
 	return err
 }
 
-// chunk is a piece of a chat completion.
+// chunk returns a piece of a chat completion.
 func (x *exchange) chunk(delta map[string]any, finish any) map[string]any {
 	return map[string]any{
 		"id": x.id(), "object": "chat.completion.chunk", "created": x.at.Unix(), "model": x.flow.Name,

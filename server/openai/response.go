@@ -75,7 +75,7 @@ func (b *responseBody) check() error {
 	return nil
 }
 
-// conversation is the id of the conversation of the request, "" for none.
+// conversation returns the id of the conversation of the request, "" for none.
 func (b *responseBody) conversation() string {
 	var id string
 	if len(b.Conversation) > 0 && json.Unmarshal(b.Conversation, &id) != nil {
@@ -150,7 +150,7 @@ const (
 	kindConversation = "openai.conversation" // by id
 )
 
-// object is the response object of an exchange that is not complete.
+// object returns the response object of an exchange that is not complete.
 func (b *responseBody) object(x *exchange, status string) map[string]any {
 	metadata := b.Metadata
 	if metadata == nil {
@@ -199,7 +199,7 @@ func (x *exchange) complete(o map[string]any, state *stateOf, failure error) {
 	o["usage"] = responseUsage(state)
 }
 
-// messageItem is the one output of a response.
+// messageItem returns the one output of a response.
 func messageItem(o map[string]any, text, status string) map[string]any {
 	content := []any{}
 	if status == "completed" {

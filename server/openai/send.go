@@ -214,7 +214,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// historyKey is a keyed digest of a history as the client has it, of who has it and of the
+// historyKey returns a keyed digest of a history as the client has it, of who has it and of the
 // flow.
 func (x *exchange) historyKey(history []convo.Message) string {
 	texts := append([]string{"history", x.who.caller.Token(), x.c.User(), x.flow.Name}, x.who.names...)

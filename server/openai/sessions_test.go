@@ -181,7 +181,7 @@ func TestAnEditedHistoryForksOrStartsASession(t *testing.T) {
 	c := chat{token: ada}
 	first := c.say(t, p, "one")
 	c.say(t, p, "two")
-	again := chat{token: ada, messages: c.messages[:2:2]} // the second message is written anew
+	again := chat{token: ada, messages: c.messages[:2:2]} // the second message is written again
 	forked := again.say(t, p, "other")
 	if id, at := parent(forked.session); id != first.session || at != 2 || forked.text != "3: other" {
 		t.Errorf("%+v is a fork of %q at %d", forked, id, at)

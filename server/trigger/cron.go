@@ -168,7 +168,7 @@ func (c *Cron) matchesDay(t time.Time) bool {
 	return day || weekday
 }
 
-// moment is a time of day, or the next minute that there is on that day.
+// moment returns a time of day, or the next minute that there is on that day.
 func (c *Cron) moment(noon time.Time, hour, minute int) time.Time {
 	for k := range 24 * 60 {
 		want := hour*60 + minute + k

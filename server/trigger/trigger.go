@@ -292,7 +292,7 @@ func (r *Runner) start(ctx context.Context, t *Trigger, f Firing) (refused strin
 	return r.o.Start(ctx, t, f)
 }
 
-// runID is the id of the run of a firing.
+// runID returns the id of the run of a firing.
 func (r *Runner) runID(t *Trigger, event string) string {
 	m := hmac.New(sha256.New, r.o.Key)
 	m.Write([]byte("firing " + t.ID + " " + event))

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// begin is when the triggers of the tests are made; their first time is a minute later.
+// begin returns when the triggers of the tests are made; their first time is a minute later.
 func begin() time.Time { return time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC) }
 
 func add(t *testing.T, r *trigger.Runner, x trigger.Trigger) {

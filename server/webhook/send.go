@@ -38,7 +38,7 @@ const (
 	maxKeptTries = 20
 )
 
-// pauses are the times between the tries of a delivery, each up to a fifth longer; after the last one it has
+// pauses returns the times between the tries of a delivery, each up to a fifth longer; after the last one it has
 // failed.
 func pauses() []time.Duration {
 	return []time.Duration{
@@ -165,7 +165,7 @@ func (s *Sender) makeDelivery(ctx context.Context, h *Hook, n *store.Notice, run
 	if err != nil {
 		return err
 	}
-	// A question is reported once, however often other questions come and go beside it; the end
+	// A question is reported once, however often other questions come and go meanwhile; the end
 	// of a run once for each time that it ends.
 	identity := fmt.Sprint(n.Run, " ", event, " ", question)
 	if question == "" {

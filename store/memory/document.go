@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// documents is what a server keeps beside runs. mu guards all fields.
+// documents is the data of a server other than runs. mu guards all fields.
 type documents struct {
 	mu         sync.Mutex
 	byKey      map[documentKey]*store.Document

@@ -81,7 +81,7 @@ func (s *session) wasSetSince(round int) bool {
 }
 
 // SessionState returns the values that a session keeps between rounds, sorted by key;
-// store.ErrNotFound where there is no such session.
+// store.ErrNotFound if there is no such session.
 func (s *Store) SessionState(ctx context.Context, id string) (out []store.StateValue, err error) {
 	err = s.withSession(ctx, id, func(x *session) error {
 		out = x.stateAt(x.row.Rounds)
@@ -91,7 +91,7 @@ func (s *Store) SessionState(ctx context.Context, id string) (out []store.StateV
 }
 
 // SetSessionState changes the values that a session keeps, all or none; store.ErrNotFound
-// where there is no such session, store.ErrBusy where a round of it has not ended.
+// if there is no such session. The error is store.ErrBusy if a round of it has not ended.
 func (s *Store) SetSessionState(ctx context.Context, e store.StateEdit) error {
 	return s.withSession(ctx, e.Session, func(x *session) error {
 		if x.row.Holder != "" {

@@ -97,7 +97,7 @@ func TestDeletingOwnersDeletesTrajectories(t *testing.T) {
 	}
 }
 
-// remembered is a store with sessions and runs, some of one name, and trajectories.
+// remembered returns a store with sessions and runs, some of one name, and trajectories.
 func remembered(t *testing.T, at time.Time) *memory.Store {
 	t.Helper()
 	ctx := t.Context()
@@ -124,7 +124,7 @@ func remembered(t *testing.T, at time.Time) *memory.Store {
 	return s
 }
 
-// owners are the sessions of which there are trajectories, with their users.
+// owners returns the sessions of which there are trajectories, with their users.
 func owners(t *testing.T, s *memory.Store) (out []string) {
 	t.Helper()
 	keys, err := s.Trajectories().Rounds(t.Context(), trajectory.Filter{})

@@ -77,7 +77,7 @@ func (s *Store) Links(ctx context.Context, c store.Chain) iter.Seq2[store.ChainL
 	}
 }
 
-// link is a commit in its chain. The digest is that of the bytes that are stored.
+// link returns a commit in its chain. The digest is that of the bytes that are stored.
 func (c *commitRow) link(run string, secret []byte) store.ChainLink {
 	l := store.ChainLink{
 		Header: store.Header{Seq: c.seq, First: c.first, At: c.at}, Tag: store.Tag(c.tag), HasTag: true, Count: c.count,

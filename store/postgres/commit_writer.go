@@ -144,7 +144,7 @@ func (h *headRow) equal(o *headRow) bool {
 		bytes.Equal(h.waiting, o.waiting) && bytes.Equal(h.usage, o.usage) && bytes.Equal(h.failure, o.failure)
 }
 
-// writeSideEffects queues what a commit does beside the journal.
+// writeSideEffects queues the writes of a commit outside the journal.
 func (w *commitWriter) writeSideEffects() error {
 	if len(w.values) > 0 {
 		w.t.keepUserValues(w.g.userStateWrite(w.a), w.values, valueOrigin{run: w.r.num, at: w.a.Commit.At})

@@ -192,7 +192,7 @@ func (s *Store) Close() error {
 // the number of their tokens.
 func (s *Store) CountTokens(count func(convo.Message) int) { s.tokens.Store(&count) }
 
-// nowArg is the argument of a query for the present time: NULL stands for the clock of the
+// nowArg returns the argument of a query for the present time: NULL stands for the clock of the
 // database.
 func (s *Store) nowArg() *int64 {
 	if s.opts.Clock == nil {

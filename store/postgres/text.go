@@ -34,7 +34,7 @@ func escapeText(s string) string {
 	return string(b)
 }
 
-// unescapeText is the other direction of escapeText.
+// unescapeText is the inverse of escapeText.
 func unescapeText(s string) string {
 	if strings.IndexByte(s, escapeByte) < 0 {
 		return s

@@ -11,14 +11,13 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// rowsPerParent separates parent and index in the ids of commits (run, seq)
+// rowsPerParent is the factor in row ids that combine a parent and an index: commits (run, seq)
 // and messages (context, position).
 const rowsPerParent = 1 << 32
 
-// insertCommit holds the checks that make it append or do nothing: the run is
-// still under the fence, the run has no owner if it is to be acquired, and the commit
-// before is there and ends where this one begins. That a commit of this number is
-// not there yet, the key sees to.
+// insertCommit inserts a commit only if the run still has the fence, if the run has no owner
+// when it is to be acquired, and if the previous commit exists and ends where this one starts.
+// The primary key prevents a second commit of the same number.
 const insertCommit = `INSERT INTO run_commit (id, at, last, base, messages, events, tag)
 SELECT ?1, ?2 - created, ?3, ?4, ?5, ?6, ?12 FROM run
 WHERE num = ?7 AND fence = ?8 AND (?11 OR owner IS NULL)
@@ -27,11 +26,10 @@ ON CONFLICT DO NOTHING`
 
 const updateHead = `UPDATE run_row SET status = ?, waiting = ?, due = ?, usage = ?, error = ?, activity = ? WHERE num = ?`
 
-// Append keeps commits in one transaction, each or not at all; the result has
-// one element for each of them: nil, store.ErrFenced, store.ErrSequence or
-// store.ErrNotFound for the one alone, or what the database failed with, then
-// the same for all and none is kept. What Append has returned nil for is on
-// the disk. The events must not change while Append runs.
+// Append stores commits in one transaction. The result has one error for each commit: nil,
+// store.ErrFenced, store.ErrSequence or store.ErrNotFound for this commit alone, or a failure
+// of the database, which is the same for all and means that none is stored. A commit with the
+// result nil is durable. The events must not change while Append runs.
 func (s *Store) Append(ctx context.Context, appends []store.Append) []error {
 	errs := make([]error, len(appends))
 	if len(appends) == 0 {
@@ -54,8 +52,8 @@ func (s *Store) Append(ctx context.Context, appends []store.Append) []error {
 	return errs
 }
 
-// writeTx is a transaction of appends. It gives out the ids of rows itself:
-// no other process can insert before it ends.
+// writeTx is a transaction of appends. It assigns row ids itself, since no other process can
+// insert before it ends.
 type writeTx struct {
 	s   *Store
 	ctx context.Context //nolint:containedctx // lives as long as one call
@@ -65,8 +63,7 @@ type writeTx struct {
 	lastValue, lastContext int64
 }
 
-// appendAll sets errs for commits that are refused and returns an error only
-// where the database failed.
+// appendAll sets errs for refused commits. It returns an error only if the database failed.
 func (w *writeTx) appendAll(appends []store.Append, errs []error) error {
 	for i := range appends {
 		a := &appends[i]
@@ -146,8 +143,8 @@ func (w *writeTx) appendNext(a *store.Append) (refused, failed error) {
 	return nil, w.writeSideEffects(r, a, again)
 }
 
-// checkSession checks what a commit needs of its session and of the messages that it answers
-// with. Again is what a round had cost that takes its session back.
+// checkSession checks the conditions of a commit on its session and on the messages that it
+// answers. again is the earlier usage of a round that takes its session back.
 func (w *writeTx) checkSession(r *runState, a *store.Append) (again *engine.Usage, refused, failed error) {
 	if r.round.session != 0 {
 		if again, refused, failed = w.checkHoldsSession(r); refused != nil || failed != nil {
@@ -161,7 +158,7 @@ func (w *writeTx) checkSession(r *runState, a *store.Append) (again *engine.Usag
 	return again, refused, err
 }
 
-// writeSideEffects writes what a commit does beside the journal.
+// writeSideEffects makes the writes of a commit outside the journal.
 func (w *writeTx) writeSideEffects(r *runState, a *store.Append, again *engine.Usage) error {
 	if err := w.removeConsumed(a); err != nil {
 		return err
@@ -192,9 +189,8 @@ func (w *writeTx) clearCrashes(r *runState, a *store.Append) error {
 	return err
 }
 
-// packBase is the id of a commit that one of run num differs from, as its row has
-// it: the commit's number where it is of the same run; less than 0 where it is one
-// of the first of an earlier run.
+// packBase encodes the id of the commit that a commit of run num is a delta of: its number if
+// it is of the same run, less than 0 if it is one of the first commits of an earlier run.
 func packBase(num, id int64) int64 {
 	run, seq := id/rowsPerParent, id%rowsPerParent
 	switch {
@@ -206,7 +202,7 @@ func packBase(num, id int64) int64 {
 	return id
 }
 
-// unpackBase is the other direction of packBase.
+// unpackBase is the inverse of packBase.
 func unpackBase(num, base int64) int64 {
 	switch {
 	case base < 0:
@@ -217,8 +213,8 @@ func unpackBase(num, base int64) int64 {
 	return base
 }
 
-// setOwner has the commit take the run, give it back, or both. What is
-// remembered of the run is still true, since no other process wrote in between.
+// setOwner makes a commit acquire the run, release it, or both. The cached state of the run
+// stays valid, since no other process has written in between.
 func (w *writeTx) setOwner(r *runState, a *store.Append) error {
 	if a.Acquire == nil && !a.Release {
 		return nil
@@ -238,7 +234,7 @@ func (w *writeTx) setOwner(r *runState, a *store.Append) error {
 	return err
 }
 
-// refusalReason says why a commit does not go in.
+// refusalReason returns the reason why a commit was refused.
 func (w *writeTx) refusalReason(num, fence int64, take bool) (refused, failed error) {
 	var now int64
 	var free bool
@@ -255,7 +251,7 @@ func (w *writeTx) refusalReason(num, fence int64, take bool) (refused, failed er
 	return store.ErrSequence, nil
 }
 
-// setHead writes the head after a commit if it is not the one written last.
+// setHead writes the head after a commit if it differs from the stored one.
 func (w *writeTx) setHead(r *runState, h *store.Head, c *engine.Commit) error {
 	row, err := newHeadRow(h)
 	if err != nil {
@@ -298,7 +294,7 @@ func (w *writeTx) nextContext() (int64, error) {
 	return w.lastContext, err
 }
 
-// findValue returns the id of a value by digest, 0 where it is not stored.
+// findValue returns the id of a value by digest, 0 if it is not stored.
 func (w *writeTx) findValue(root int64, d digest) (int64, error) {
 	var id int64
 	err := w.prepared().QueryRowContext(w.ctx, "SELECT id FROM value WHERE root = ? AND digest = ?", root, d[:]).Scan(&id)
@@ -342,7 +338,7 @@ func newHeadRow(h *store.Head) (headRow, error) {
 	return row, err
 }
 
-// statusText is a status as the table keeps it; the view run spells it out.
+// statusText returns a status in the form of the table; the view run shows its name.
 func statusText(s engine.Status) string {
 	if s == engine.Completed {
 		return "c"
@@ -350,8 +346,8 @@ func statusText(s engine.Status) string {
 	return s.String()
 }
 
-// encodeUsageColumn is a usage as the table keeps it: its numbers in the order of the
-// event's fields, which the view run names, without the zeros at the end.
+// encodeUsageColumn encodes a usage for the table: its numbers in the order of the event's
+// fields, without trailing zeros. The view run shows their names.
 func encodeUsageColumn(u engine.Usage) string {
 	list := []int64{int64(u.Calls), int64(u.Input), int64(u.Cached), int64(u.Output), int64(u.Reasoning), u.CostMicros}
 	for len(list) > 1 && list[len(list)-1] == 0 {
@@ -367,8 +363,8 @@ func encodeUsageColumn(u engine.Usage) string {
 	return string(append(b, ']'))
 }
 
-// encodeHeadPart writes part of a head as the event that has such a part, so that
-// values in it keep their kinds.
+// encodeHeadPart encodes part of a head as the event that has this part, so that its values
+// keep their kinds.
 func encodeHeadPart(e engine.Event) (string, error) {
 	b, err := engine.EncodeEvents(nil, []engine.Event{e})
 	return string(b), err

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Archive lists what an export of a run holds, in the order that runs were made in:
-// its tree, the runs whose past they share, and of a session the rounds up to its
-// own. store.ErrNotFound where there is no such run.
+// Archive lists the contents of an export of a run, in the order in which the runs were
+// created: its tree, the runs that share their history with it, and the rounds of its session
+// up to its own. The error is store.ErrNotFound if there is no such run.
 func (s *Store) Archive(ctx context.Context, run string) (runs []store.ArchivedRun, sessions []store.ArchivedSession, err error) {
 	num, err := s.number(ctx, run)
 	if err != nil {
@@ -103,8 +103,8 @@ func (s *Store) archivedSessions(ctx context.Context, runs []store.ArchivedRun) 
 	return out, nil
 }
 
-// Restore makes sessions and runs of an export as they were, in one transaction: all
-// or nothing. What is there already is store.ErrExists.
+// Restore creates the sessions and runs of an export in one transaction, all or nothing. The
+// error is store.ErrExists if one of them exists.
 func (s *Store) Restore(ctx context.Context, sessions []store.ArchivedSession, runs []store.RunToRestore) error {
 	byID := make(map[string]*store.ArchivedSession, len(sessions))
 	rest := make(map[string][]store.ArchivedState, len(sessions))
@@ -134,8 +134,8 @@ func (s *Store) Restore(ctx context.Context, sessions []store.ArchivedSession, r
 	return err
 }
 
-// restoreRound makes a run, before it what it needs of its session, which is nil for a run
-// that is no round. Rest are the changes of states that are still to be made.
+// restoreRound creates a run, and first the parts of its session that it needs. The session is
+// nil for a run that is no round. rest are the state changes that have not been made yet.
 func (w *writeTx) restoreRound(a *store.ArchivedSession, rest map[string][]store.ArchivedState, r *store.RunToRestore) error {
 	if a != nil {
 		if err := w.restoreSession(a, r.Secret); err != nil {
@@ -151,7 +151,7 @@ func (w *writeTx) restoreRound(a *store.ArchivedSession, rest map[string][]store
 	return nil
 }
 
-// restoreSession makes a session, unless it is there.
+// restoreSession creates a session unless it exists.
 func (w *writeTx) restoreSession(a *store.ArchivedSession, secret []byte) error {
 	var there bool
 	if err := w.s.conn.QueryRowContext(w.ctx, "SELECT EXISTS (SELECT 1 FROM session WHERE id = ?)", a.ID).Scan(&there); err != nil || there {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// AuditAll finds what belongs to no run: rows that nothing refers to, numbers that
-// are gone without a tombstone, values that are not what they are found by.
+// AuditAll finds problems that belong to no single run: rows without references to them,
+// missing run numbers without a tombstone, and values that do not match their digest.
 func (s *Store) AuditAll(ctx context.Context) ([]store.Finding, error) {
 	a := databaseAudit{lineage: lineage{ctx, s.reader}, s: s}
 	for _, check := range []func() error{
@@ -34,8 +34,8 @@ func (a *databaseAudit) addFinding(what, format string, args ...any) {
 	a.found = append(a.found, store.Finding{What: what, Message: fmt.Sprintf(format, args...)})
 }
 
-// checkRunNumbers finds runs that are gone without a trace: each number that was given out
-// is that of a run or of a tombstone.
+// checkRunNumbers finds runs that were removed without a trace: each assigned number belongs to
+// a run or to a tombstone.
 func (a *databaseAudit) checkRunNumbers() error {
 	var next int64
 	err := a.q.QueryRowContext(a.ctx, "SELECT 1 + coalesce((SELECT num FROM gone WHERE name = 'unmarked'), 0)").Scan(&next)
@@ -71,7 +71,7 @@ func (a *databaseAudit) checkRunNumbers() error {
 	return err
 }
 
-// findOrphanRows finds rows whose owner is not there.
+// findOrphanRows finds rows whose parent row does not exist.
 func (a *databaseAudit) findOrphanRows() error {
 	for _, x := range []struct{ what, query string }{
 		{"commits of a run", "SELECT id >> 32, count(*) FROM run_commit WHERE id >> 32 NOT IN (SELECT num FROM run_row) GROUP BY 1"},
@@ -105,7 +105,7 @@ func (a *databaseAudit) findOrphanRows() error {
 	return nil
 }
 
-// checkSessions finds sessions that have not as many rounds as they say.
+// checkSessions finds sessions whose stored number of rounds is wrong.
 func (a *databaseAudit) checkSessions() error {
 	return a.query(func(row scanner) error {
 		var id string
@@ -119,7 +119,7 @@ func (a *databaseAudit) checkSessions() error {
 		WHERE rounds <> n`)
 }
 
-// checkValues finds values that are not what their digest says.
+// checkValues finds values that do not match their digest.
 func (a *databaseAudit) checkValues() error {
 	return a.query(func(row scanner) error {
 		var id int64
@@ -136,8 +136,8 @@ func (a *databaseAudit) checkValues() error {
 		LEFT JOIN run_row r ON r.num = v.root LEFT JOIN session s ON s.num = -v.root WHERE v.digest IS NOT NULL`)
 }
 
-// findUnreferencedValues finds values that nothing refers to, or only what is of another tree of
-// runs, with which they would not be erased.
+// findUnreferencedValues finds values without references, or with references from another tree
+// of runs only: deleting their own tree would not delete them.
 func (a *databaseAudit) findUnreferencedValues() error {
 	known := map[int64]int64{} // the root of what refers to it
 	for _, q := range []string{
@@ -175,7 +175,7 @@ func (a *databaseAudit) findUnreferencedValues() error {
 	}, "SELECT id, root FROM value")
 }
 
-// collectReferences notes what values a text refers to that is of a tree of runs.
+// collectReferences collects the values that a text of a tree of runs refers to.
 func collectReferences(known map[int64]int64, text []byte, root int64) {
 	u := unpacker{}
 	for _, id := range u.addMissingValues(nil, text) {
@@ -183,8 +183,8 @@ func collectReferences(known map[int64]int64, text []byte, root int64) {
 	}
 }
 
-// referencesInDiffs notes what commits refer to that are kept as differences; whole is
-// false if some cannot be read, which the chains of their runs report.
+// referencesInDiffs collects the references of commits that are stored as deltas. whole is
+// false if some cannot be read; the chains of their runs report that.
 func (a *databaseAudit) referencesInDiffs(known map[int64]int64) (whole bool, err error) {
 	roots := map[int64]int64{} // by run
 	err = a.query(func(row scanner) error {
@@ -216,7 +216,7 @@ func (a *databaseAudit) referencesInDiffs(known map[int64]int64) (whole bool, er
 	return err == nil, err
 }
 
-// checkMessagePages finds pages of ids in which messages are not found.
+// checkMessagePages finds pages of message ids that lack messages.
 func (a *databaseAudit) checkMessagePages() error {
 	type page struct {
 		id     int64

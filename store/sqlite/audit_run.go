@@ -10,9 +10,9 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Audit compares what is kept beside the chain of a run with what its commits say:
-// its row, its contexts and where its messages lie. Nothing is said of a run that
-// was begun before there were chains.
+// Audit compares the data stored outside the chain of a run with its commits: its row, its
+// contexts and the positions of its messages. It checks nothing for a run that was started
+// before there were chains.
 func (s *Store) Audit(ctx context.Context, c store.Chain, f *store.JournalFacts) ([]store.Finding, error) {
 	if c.Run == "" {
 		return nil, nil
@@ -41,7 +41,7 @@ func (s *Store) Audit(ctx context.Context, c store.Chain, f *store.JournalFacts)
 	return a.found, nil
 }
 
-// runAudit is that of one run.
+// runAudit is the audit of one run.
 type runAudit struct {
 	lineage
 	chain store.Chain
@@ -53,14 +53,14 @@ func (a *runAudit) addFinding(what, format string, args ...any) {
 	a.found = append(a.found, store.Finding{Run: a.chain.Run, What: what, Message: fmt.Sprintf(format, args...)})
 }
 
-// columnDiffers finds a column that is not what the journal says.
+// columnDiffers reports a column that differs from the journal.
 func (a *runAudit) columnDiffers(column, is, said string) {
 	if is != said {
 		a.addFinding(store.FoundChanged, "the run's %s is %q, and its journal says %q", column, is, said)
 	}
 }
 
-// checkRow compares the run's row with its first event and its last.
+// checkRow compares the row of the run with its first and last events.
 func (a *runAudit) checkRow(s *Store) error {
 	r, err := s.Run(a.ctx, a.chain.Run)
 	if err != nil {
@@ -124,8 +124,8 @@ func (a *runAudit) checkError() error {
 	return nil
 }
 
-// checkFolded checks what the run's row says it has no rows of its own for, and which of
-// its columns go together.
+// checkFolded checks the flags in the run's row that replace separate rows, and the combination
+// of its columns.
 func (a *runAudit) checkFolded() error {
 	var folded, session, queued, commits, main int64
 	var own, together bool // own: the message that began the round has a row
@@ -197,7 +197,7 @@ func (a *runAudit) checkContexts() error {
 	return nil
 }
 
-// expectedContexts are the contexts that the run's changes make.
+// expectedContexts returns the contexts that the run's changes make.
 func (a *runAudit) expectedContexts(kept map[string]contextRef) (map[string]*contextAudit, error) {
 	should := map[string]*contextAudit{}
 	for i := range a.facts.Changes {
@@ -231,7 +231,7 @@ func sortedKeys[T any](m map[string]T) []string {
 	return keys
 }
 
-// storedContexts are the contexts that the run has rows of, by name.
+// storedContexts returns the contexts that the run has rows of, by name.
 func (a *runAudit) storedContexts() (map[string]contextRef, error) {
 	out := map[string]contextRef{}
 	err := a.query(func(row scanner) error {
@@ -246,7 +246,7 @@ func (a *runAudit) storedContexts() (map[string]contextRef, error) {
 	return out, err
 }
 
-// expectedContextRow is the row that a change makes of a new context, as packer.begin does.
+// expectedContextRow returns the row that a change makes of a new context, as packer.begin does.
 func (a *runAudit) expectedContextRow(ch *engine.ContextChange, kept map[string]contextRef) (contextRef, error) {
 	h := contextRef{start: int64(ch.At)}
 	var from contextRef

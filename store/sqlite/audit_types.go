@@ -8,8 +8,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// maxMistyped bounds how many rows of a table are named whose columns have a type that
-// Weir never writes.
+// maxMistyped limits how many rows of a table are reported for columns of a type that Weir
+// never writes.
 const maxMistyped = 20
 
 // mistypedRows finds rows of a table with a column whose storage class is none that Weir
@@ -39,7 +39,7 @@ func (l lineage) mistypedRows(t *Table, where string, args ...any) ([]store.Find
 	return out, err
 }
 
-// mistypedCondition is the condition under which a column holds what Weir does not write there.
+// mistypedCondition returns the condition under which a column holds what Weir does not write there.
 func (c *Column) mistypedCondition() string {
 	out := fmt.Sprintf("typeof(%s) NOT IN ('%s')", c.Name, strings.Join(c.Types, "','"))
 	if c.NeverEmpty {
@@ -51,8 +51,8 @@ func (c *Column) mistypedCondition() string {
 	return out
 }
 
-// auditTypes finds what is of another type in the tables of record, in the large ones
-// only where all are asked for.
+// auditTypes finds columns of wrong types in the tables of record; in large tables only if all
+// are requested.
 func (s *Store) auditTypes(ctx context.Context, all bool) (out []store.Finding, err error) {
 	large := map[string]bool{"run_commit": true, "context": true, "message": true, "message_page": true, "value": true, "value_part": true}
 	for _, t := range recordTables() {
@@ -134,7 +134,7 @@ func (a *runAudit) checkSeals() error {
 	return nil
 }
 
-// problem is what is wrong with a row whose seal is broken.
+// problem returns what is wrong with a row whose seal is broken.
 func (r *sealedRow) problem() string {
 	switch f := r.facts.(type) {
 	case *runFacts:
@@ -208,7 +208,7 @@ func (a *databaseAudit) checkIntegrity() error {
 	}, "PRAGMA integrity_check(20)")
 }
 
-// RowHash identifies what the row of a run, and that of its session, say beside the
+// RowHash identifies what the row of a run, and that of its session, say besides the
 // journal. It is the zero Hash for a run that was erased.
 func (s *Store) RowHash(ctx context.Context, c store.Chain) (store.Hash, error) {
 	if c.Run == "" {

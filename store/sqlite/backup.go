@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Backup writes a complete copy of the database to a new file at path, while processes go on
+// Backup writes a complete copy of the database to a new file at path, while processes continue
 // writing. The file can be read as any database; Open refuses it with store.ErrBackup, so that
 // nothing runs in it before Restore. The error is fs.ErrExist if there is a file.
 func (s *Store) Backup(ctx context.Context, path string) error {
@@ -31,7 +31,8 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	}))
 }
 
-// copyDatabase writes the content of a database to an empty file. mode is more of the source's name.
+// copyDatabase writes the content of a database to an empty file. mode is added to the data
+// source name of the source.
 func copyDatabase(ctx context.Context, from, mode, to string) error {
 	db, err := sql.Open("sqlite", dsn(from, []string{"busy_timeout(10000)"})+mode)
 	if err != nil {
@@ -41,8 +42,8 @@ func copyDatabase(ctx context.Context, from, mode, to string) error {
 	return errors.Join(err, db.Close())
 }
 
-// makeFile has fill write a file beside path, and gives it that name once it is complete and
-// durable.
+// makeFile lets fill write a temporary file next to path, and renames it once it is complete
+// and durable.
 func makeFile(path string, fill func(made string) error) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -78,7 +79,7 @@ func makeFile(path string, fill func(made string) error) error {
 	return syncFolder(filepath.Dir(path))
 }
 
-// setApplicationID says in the header of a file that nobody has open what it is.
+// setApplicationID writes the application id to the header of a file that no process has open.
 func setApplicationID(ctx context.Context, path string, id int) error {
 	db, err := sql.Open("sqlite", dsn(path, []string{"journal_mode(DELETE)"}))
 	if err != nil {
@@ -102,8 +103,8 @@ type Restored struct {
 	Newest time.Time `json:"newest"`
 }
 
-// Restore makes a database of a backup, at a path where there is none. All fences are raised and
-// no run has an owner, so that no process of before writes in it. The error is fs.ErrExist if
+// Restore creates a database from a backup, at a path without a file. It raises all fences and
+// removes all owners, so that no earlier process can write to it. The error is fs.ErrExist if
 // there is a file at path, and store.ErrCorrupt if the backup is damaged.
 func Restore(ctx context.Context, backup, path string, opts Options) (Restored, error) {
 	var out Restored
@@ -156,7 +157,8 @@ func checkFile(ctx context.Context, path string) error {
 	return err
 }
 
-// fencesRaised is how far: more than the number of owners that a run had after the backup.
+// fencesRaised is added to each fence: more than the number of owners that a run had after the
+// backup.
 const fencesRaised = 1 << 20
 
 func (s *Store) raiseFences(ctx context.Context) (Restored, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// packedChange is a convo.Change as an event keeps it: of the messages only
-// how many there are. Texts and settings are values.
+// packedChange is a convo.Change in its stored form: it has the number of messages in place of
+// the messages. Texts and settings are references to values.
 type packedChange struct {
 	Append   int             `json:"append,omitempty"`
 	Versions bool            `json:"versions,omitempty"`
@@ -31,7 +31,7 @@ type packedChange struct {
 	Other json.RawMessage `json:"other,omitempty"`
 }
 
-// packedRest is what a message has beside role, text and id.
+// packedRest has the fields of a message other than role, text and id.
 type packedRest struct {
 	Parts     json.RawMessage `json:"parts,omitempty"`
 	Reasoning json.RawMessage `json:"reasoning,omitempty"`
@@ -47,12 +47,12 @@ type packedRest struct {
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
-// valueJSON is the JSON that stands for a value.
+// valueJSON returns the JSON that stands for a value.
 func (p *packer) valueJSON(v engine.Value) (json.RawMessage, error) {
 	return p.appendValue(nil, v)
 }
 
-// valueOf is the value that the JSON of x says.
+// valueOf returns the value that the JSON of x says.
 func valueOf(x any) (engine.Value, error) {
 	b, err := json.Marshal(x)
 	if err != nil {
@@ -105,7 +105,7 @@ func (p *packer) packChange(k *packedChange, c *convo.Change) error {
 	return nil
 }
 
-// encodeRest is the column for what the others do not hold, nil for nothing.
+// encodeRest returns the column for what the others do not hold, nil for nothing.
 func (p *packer) encodeRest(m *convo.Message) (any, error) {
 	k := packedRest{
 		CallID: m.CallID, Name: m.Name, Failed: m.Failed,
@@ -140,7 +140,7 @@ func (p *packer) encodeRest(m *convo.Message) (any, error) {
 	return string(b), nil
 }
 
-// valueOrSelf leaves alone what is a value already.
+// valueOrSelf converts x to a value unless it is one.
 func valueOrSelf(x any) (engine.Value, error) {
 	switch x.(type) {
 	case string, map[string]any:
@@ -159,7 +159,7 @@ func appendJSON(b []byte, x any) ([]byte, error) {
 	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...), nil
 }
 
-// decodeBody is the other direction of appendBody. The messages come from the
+// decodeBody is the inverse of appendBody. The messages come from the
 // spans of the commit, in order.
 func (u *unpacker) decodeBody(data []byte, _ *engine.ContextChange) (any, error) {
 	var k packedChange
@@ -242,8 +242,8 @@ func (u *unpacker) decodeField(v, field any) error {
 	return checkSameValue(b, field)
 }
 
-// checkSameValue checks that a value says what was decoded from it and nothing else: Go's
-// decoder ignores members that a struct does not have, and takes a name in any case.
+// checkSameValue checks that a value contains exactly what was decoded from it: Go's decoder
+// ignores unknown members and accepts member names in any case.
 func checkSameValue(raw []byte, decoded any) error {
 	b, err := appendJSON(nil, decoded)
 	if err != nil {
@@ -262,7 +262,7 @@ func checkSameValue(raw []byte, decoded any) error {
 	return nil
 }
 
-// decodeRest is the other direction of encodeRest.
+// decodeRest is the inverse of encodeRest.
 func (u *unpacker) decodeRest(data string, m *convo.Message) error {
 	var k packedRest
 	if err := json.Unmarshal([]byte(data), &k); err != nil {
@@ -281,7 +281,8 @@ func (u *unpacker) decodeRest(data string, m *convo.Message) error {
 	return err
 }
 
-// roles are numbers in the table message, in this order; another role is text.
+// roles are stored in the table message as numbers, in this order; another role is stored as
+// text.
 func roles() [4]convo.Role {
 	return [4]convo.Role{convo.User, convo.Assistant, convo.Tool, convo.System}
 }
@@ -307,11 +308,11 @@ func unpackRole(x any) convo.Role {
 	return convo.Role(s)
 }
 
-// messageID is the id of a message's row.
+// messageID returns the id of a message's row.
 func messageID(context, position int64) int64 { return context*rowsPerParent + position }
 
-// messagesPerTurn is how many messages a turn of a conversation appends: what is asked and
-// what is answered.
+// messagesPerTurn is the number of messages that a typical turn appends: the question and the
+// answer.
 const messagesPerTurn = 2
 
 // parseSpans reads the column that says which messages a commit appended; main is

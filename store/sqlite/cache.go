@@ -14,9 +14,9 @@ import (
 
 const selectCached = "SELECT value FROM cache WHERE key = ? AND (expires IS NULL OR expires > ?)"
 
-// CacheUpdate calls change with what is kept under key at now and keeps for ever what
-// it returns with true. Nothing else, in this process or another, changes the entry
-// meanwhile.
+// CacheUpdate calls change with the unexpired value under key, and stores the value that change
+// returns with true, without expiry. No caller in any process changes the entry in the
+// meantime.
 func (s *Store) CacheUpdate(ctx context.Context, key string, now time.Time, change func(engine.Value, bool) (engine.Value, bool)) error {
 	return s.write(ctx, "change cache", func(ctx context.Context) error {
 		var v engine.Value
@@ -43,7 +43,8 @@ func (s *Store) CacheUpdate(ctx context.Context, key string, now time.Time, chan
 	})
 }
 
-// CacheList lists what is kept at now under keys that begin with prefix, by key.
+// CacheList lists the entries that have not expired at now and whose keys begin with prefix, by
+// key.
 func (s *Store) CacheList(ctx context.Context, prefix string, now time.Time) ([]store.CacheEntry, error) {
 	out := []store.CacheEntry{}
 	err := s.query(ctx, func(row scanner) error {
@@ -65,8 +66,8 @@ func (s *Store) CacheList(ctx context.Context, prefix string, now time.Time) ([]
 	return out, nil
 }
 
-// CacheDelete removes entries, so that no byte of them is left in the file or its log,
-// and says how many there were.
+// CacheDelete removes entries and returns their number. No byte of them remains in the file or
+// its log.
 func (s *Store) CacheDelete(ctx context.Context, keys []string) (n int, err error) {
 	const op = "delete from cache"
 	list, err := json.Marshal(keys)
@@ -100,7 +101,7 @@ const learnedToDelete = `key >= '` + store.LearnedCodePrefix + `' AND key < 'lea
 	OR value ->> '$.run' IN (SELECT id FROM run WHERE root IN (SELECT value FROM json_each(?3)))
 	OR value ->> '$.confirmed' IN (SELECT id FROM run WHERE root IN (SELECT value FROM json_each(?3))))`
 
-// learnedArgs are the arguments of doomedLearned.
+// learnedArgs returns the arguments of doomedLearned.
 func (x deleter) learnedArgs(roots string) []any {
 	if x.user == "" {
 		return []any{"", "", roots}

@@ -8,15 +8,14 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// chainState is the end of a run's chain as the writer remembers it.
+// chainState is the cached end of a run's chain.
 type chainState struct {
 	known bool
 	seq   int64 // of the last commit
 	tag   store.Tag
 }
 
-// nextTag is the tag of a commit that follows what is there; refused is an event that
-// cannot be stored.
+// nextTag returns the tag of the next commit; refused is an event that cannot be stored.
 func (w *writeTx) nextTag(r *runState, c *engine.Commit) (tag store.Tag, refused, failed error) {
 	if !r.chain.known || r.chain.seq != c.Seq-1 {
 		if r.chain.tag, failed = w.lastTag(r, c.Run, c.Seq-1); failed != nil {
@@ -39,7 +38,7 @@ func (w *writeTx) nextTag(r *runState, c *engine.Commit) (tag store.Tag, refused
 	return r.chain.tag, nil, nil
 }
 
-// lastTag is the tag that a run's next commit follows.
+// lastTag returns the tag that a run's next commit follows.
 func (w *writeTx) lastTag(r *runState, run string, seq int64) (store.Tag, error) {
 	l := w.lineage()
 	if seq > r.base.seq {
@@ -54,7 +53,7 @@ func (w *writeTx) lastTag(r *runState, run string, seq int64) (store.Tag, error)
 	return store.FirstTag(base, store.OriginHash(r.salt, run)), err
 }
 
-// baseTag is the tag of the last commit that a run shares with its base, 0 for none.
+// baseTag returns the tag of the last commit that a run shares with its base, 0 for none.
 func (l lineage) baseTag(b sharedBase) (store.Tag, error) {
 	if b.run == 0 || b.seq == 0 {
 		return 0, nil

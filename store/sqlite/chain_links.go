@@ -15,7 +15,7 @@ const selectChain = `SELECT r.id, r.num, coalesce(o.salt, s.salt), coalesce(r.ba
 	coalesce(r.base_last, 0), coalesce(r.unchained, 0)
 	FROM run_row r LEFT JOIN run_row o ON o.num = r.root LEFT JOIN session s ON s.num = -r.root`
 
-// Chain returns the chain of a run; store.ErrNotFound where there is no such run.
+// Chain returns the chain of a run; store.ErrNotFound if there is no such run.
 func (s *Store) Chain(ctx context.Context, run string) (store.Chain, error) {
 	c, err := scanChain(s.reader.QueryRowContext(ctx, selectChain+" WHERE r.id = ?", run))
 	return c, s.wrap("chain of run "+run, err)
@@ -60,8 +60,8 @@ func (s *Store) Links(ctx context.Context, c store.Chain) iter.Seq2[store.ChainL
 	return s.links(ctx, c, true)
 }
 
-// links iterates over the links of a chain; strict has those be unreadable that are
-// not written as Weir writes them.
+// links iterates over the links of a chain. With strict, a link that is not encoded exactly as
+// Weir encodes it counts as unreadable.
 func (s *Store) links(ctx context.Context, c store.Chain, strict bool) iter.Seq2[store.ChainLink, error] {
 	if c.Run == "" {
 		return s.erasedLinks(ctx, c)
@@ -158,8 +158,8 @@ func (r *linkReader) fill(l *store.ChainLink, c *engine.Commit) (err error) {
 	return nil
 }
 
-// read reads commits from one on, as many as can be read together, else this one
-// alone; the error says why it cannot be.
+// read reads as many commits as can be read together, from one on; if they cannot, it reads
+// this one alone, and the error is the reason why it cannot be read.
 func (r *linkReader) read(ctx context.Context, from, upto int64) (map[int64]engine.Commit, error) {
 	var list []engine.Commit
 	var err error

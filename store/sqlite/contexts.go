@@ -9,7 +9,7 @@ import (
 
 func (w *writeTx) lineage() lineage { return lineage{w.ctx, w.prepared()} }
 
-// context is the context that a change is of, made with the commit where it is
+// context returns the context that a change is of, made with the commit where it is
 // not there.
 func (p *packer) context(ch *engine.ContextChange) (*contextState, error) {
 	c, err := p.run.context(p.w, ch.ID)
@@ -36,8 +36,8 @@ func (p *packer) context(ch *engine.ContextChange) (*contextState, error) {
 	return c, nil
 }
 
-// assignRow gives a new context its row, unless it is a round's main one, of which
-// the run's row says all.
+// assignRow assigns a row to a new context. The main context of a round needs none, since the
+// row of the run describes it.
 func (p *packer) assignRow(row *contextRow) (err error) {
 	r := p.run.round
 	if row.kind == fromSession && row.name == engine.MainContext && row.start == r.first && row.source == r.context {
@@ -55,7 +55,7 @@ func (p *packer) assignRow(row *contextRow) (err error) {
 	return err
 }
 
-// contextRowID is the row of a context that others refer to. A round's main context that
+// contextRowID returns the row of a context that others refer to. A round's main context that
 // has none gets one.
 func (w *writeTx) contextRowID(id int64) (int64, error) {
 	if id >= 0 {
@@ -131,7 +131,7 @@ func (p *packer) checkSessionContext(ch *engine.ContextChange) (refused, failed 
 	return nil, err
 }
 
-// sourceInRun is the row of a context of another run, which has at least so many
+// sourceInRun returns the row of a context of another run, which has at least so many
 // messages.
 func (p *packer) sourceInRun(ch *engine.ContextChange) (id int64, refused, failed error) {
 	if ch.At == 0 {
@@ -152,7 +152,7 @@ func (p *packer) sourceInRun(ch *engine.ContextChange) (id int64, refused, faile
 	return h.id, nil, nil
 }
 
-// sourceInThisRun is the row of a context of this run, 0 for none.
+// sourceInThisRun returns the row of a context of this run, 0 for none.
 func (p *packer) sourceInThisRun(name string) (int64, error) {
 	c, err := p.run.context(p.w, name)
 	if err != nil || c != nil {
@@ -168,7 +168,7 @@ func (p *packer) sourceInThisRun(name string) (int64, error) {
 	return h.id, err
 }
 
-// number is a run's number, 0 where there is no such run.
+// number returns a run's number, 0 if there is no such run.
 func (w *writeTx) number(id string) (num int64, err error) {
 	err = w.prepared().QueryRowContext(w.ctx, "SELECT coalesce((SELECT num FROM run WHERE id = ?), 0)", id).Scan(&num)
 	return num, err

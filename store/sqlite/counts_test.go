@@ -99,7 +99,7 @@ type cost struct {
 	parsedAgain, commits int64
 	allocations, bytes   uint64
 	systemCalls          int64  // that read or write a file; 0 where the system does not count them
-	log                  uint64 // salts of the write-ahead log, which change when it starts anew
+	log                  uint64 // salts of the write-ahead log, which change when it starts again
 }
 
 func measure(t *testing.T, path string) cost {
@@ -113,7 +113,7 @@ func measure(t *testing.T, path string) cost {
 	return c
 }
 
-// fileCalls is how many system calls of this process have read or written, by what Linux counts.
+// fileCalls returns how many system calls of this process have read or written, by what Linux counts.
 func fileCalls() (n int64) {
 	data, err := os.ReadFile("/proc/self/io")
 	if err != nil {
@@ -147,7 +147,7 @@ func commitFrames(t *testing.T, path string) (n int64, salts uint64) {
 	return n, salts
 }
 
-// perUnit is the cost of one of n units between two measurements.
+// perUnit returns the cost of one of n units between two measurements.
 func perUnit(t *testing.T, before, after cost, n int) (parsed, commits, allocations float64) {
 	t.Helper()
 	if before.log != after.log {
@@ -157,7 +157,7 @@ func perUnit(t *testing.T, before, after cost, n int) (parsed, commits, allocati
 		float64(after.allocations-before.allocations) / float64(n)
 }
 
-// fillingFlow is a flow for sessions whose rounds also append this many messages.
+// fillingFlow returns a flow for sessions whose rounds also append this many messages.
 func fillingFlow(messages int) string {
 	text := "weir: 1\nname: talk\ncontext: {model: echo/m, budget: {window: 8000, reserve: 1000}}\n" +
 		"inputs: {message: {type: text, required: true}}\nnodes:\n" +
@@ -169,7 +169,7 @@ func fillingFlow(messages int) string {
 		strings.Repeat("{role: user, text: When does the harbour office open}, {role: assistant, text: At eight in the morning}, ", messages/2) + "]}}\n"
 }
 
-// background is what the work of a process beside its rounds may add to the counts of one,
+// background is what the work of a process besides its rounds may add to the counts of one,
 // such as the renewal of leases every few seconds. One statement or commit more in each
 // round is more than that.
 const background = 0.5

@@ -19,8 +19,8 @@ func newSalt() []byte {
 	return salt
 }
 
-// Create makes a run without commits of its own; store.ErrExists where the id
-// is taken, store.ErrNotFound where there is no such base.
+// Create creates a run without commits of its own. The error is store.ErrExists if the id is in
+// use, and store.ErrNotFound if the base does not exist.
 func (s *Store) Create(ctx context.Context, n store.NewRun) error {
 	return s.write(ctx, "create run "+n.ID, func(ctx context.Context) error {
 		l := lineage{ctx, s.prepared()}
@@ -33,7 +33,8 @@ func (s *Store) Create(ctx context.Context, n store.NewRun) error {
 	})
 }
 
-// appendFirst makes a run with its first commit. A commit that is refused makes no run.
+// appendFirst creates a run with its first commit. If the commit is refused, the run is not
+// created.
 func (w *writeTx) appendFirst(a *store.Append) (refused, failed error) {
 	c := w.prepared()
 	if _, err := c.ExecContext(w.ctx, "SAVEPOINT first"); err != nil {
@@ -58,7 +59,7 @@ func (w *writeTx) appendFirst(a *store.Append) (refused, failed error) {
 	return refused, failed
 }
 
-// startRun makes a run that is to have its first commit next.
+// startRun creates a run whose first commit follows.
 func (w *writeTx) startRun(n *store.RunStart) error {
 	if n.Message == "" {
 		l := w.lineage()
@@ -84,7 +85,7 @@ func isRefusal(err error) bool {
 		errors.Is(err, store.ErrRoundBase) || errors.Is(err, store.ErrSessionAdvanced)
 }
 
-// insertRun inserts the row of a run, which is its only one.
+// insertRun inserts the row of a run.
 func (l lineage) insertRun(n store.NewRun, base sharedBase, r roundInfo) (num int64, err error) {
 	program, err := l.programNumber(n.Flow, n.Fingerprint)
 	if err != nil {
@@ -115,7 +116,7 @@ func (l lineage) insertRun(n store.NewRun, base sharedBase, r roundInfo) (num in
 	return num, err
 }
 
-// programNumber is the number of what runs of one flow and fingerprint have alike.
+// programNumber returns the number of what runs of one flow and fingerprint have alike.
 func (l lineage) programNumber(flow, fingerprint string) (num int64, err error) {
 	err = l.q.QueryRowContext(l.ctx, "SELECT num FROM program WHERE fingerprint = ? AND flow = ?", fingerprint, flow).Scan(&num)
 	if errors.Is(err, sql.ErrNoRows) {

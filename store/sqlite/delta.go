@@ -127,10 +127,10 @@ func (p *rewrite) append(b []byte) []byte {
 	return append(append(append(b, '"'), p.to...), '"')
 }
 
-// trimDigits is a text without the digits it ends in.
+// trimDigits returns a text without the digits it ends in.
 func trimDigits(b []byte) []byte { return bytes.TrimRight(b, "0123456789") }
 
-// appendDiff appends how o differs from base, whose shape is the same.
+// appendDiff appends the differences of o from base, which has the same shape.
 func appendDiff(b []byte, base, o *tokenizedText) []byte {
 	pairs := findRewrites(base, o)
 	b = append(b, '[', '[')
@@ -197,7 +197,7 @@ func findRewrites(base, o *tokenizedText) []rewrite {
 	return out
 }
 
-// proposeRewrite takes off what two texts end in, back to a "/" or ":".
+// proposeRewrite removes the common ending of two texts, back to a "/" or ":".
 func proposeRewrite(was, is []byte) (rewrite, bool) {
 	if was[0] != '"' {
 		return rewrite{was, is, true}, wholeNumber(was) && wholeNumber(is)
@@ -229,7 +229,7 @@ func wholeNumber(raw []byte) bool {
 
 var errDiff = errors.New("the differences do not fit their base")
 
-// applyDiff gives the text that differs from base by diff.
+// applyDiff returns the text that differs from base by diff.
 func applyDiff(base *tokenizedText, diff []byte) ([]byte, error) {
 	if !json.Valid(diff) {
 		return nil, fmt.Errorf("%w: not JSON", errDiff)
@@ -283,8 +283,8 @@ func readRewrites(raw []byte) ([]rewrite, error) {
 	return pairs, nil
 }
 
-// deltaBases finds for a commit the one of its run, or of its session, that it looks
-// like. It is bounded: what it forgets costs room on disk and nothing else.
+// deltaBases finds an earlier commit of the same run or session that resembles a commit. Its
+// size is limited: forgetting an entry costs disk space and nothing else.
 type deltaBases struct {
 	seed  maphash.Seed
 	bases []deltaBase // newest first
@@ -300,8 +300,8 @@ const (
 	maxDeltaBaseText = 16 << 10 // bytes
 )
 
-// encodeDelta returns text as the differences from an earlier commit where that
-// saves room, and remembers it otherwise; base is 0 then.
+// encodeDelta returns text as a delta of an earlier commit if that is shorter. Otherwise base
+// is 0 and the text is remembered.
 func (l *deltaBases) encodeDelta(id int64, text []byte) (out []byte, base int64) {
 	if len(text) > maxDeltaBaseText {
 		return text, 0

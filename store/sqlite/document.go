@@ -127,13 +127,13 @@ func (s *Store) ClaimDocuments(ctx context.Context, kind string, ttl time.Durati
 	return out, err
 }
 
-// insertNotice writes a notice if the head of a run changes in what others may want to know,
-// and anybody does.
+// insertNotice writes a notice if the head of a run changes in a way that is reported, and
+// notices are requested.
 const insertNotice = `INSERT INTO notice (run, seq, status, waiting, at)
 SELECT num, ?1, ?2, ?3, ?4 FROM run_row WHERE num = ?5 AND (status IS NOT ?2 OR waiting IS NOT ?3)
 AND EXISTS (SELECT 1 FROM document WHERE kind = '` + store.NoticeKind + `')`
 
-// notify leaves a notice of a head that is about to be written, if one is due.
+// notify writes a notice about a head that is about to be written, if one is due.
 func (w *writeTx) notify(r *runState, row *headRow, c *engine.Commit) error {
 	same := r.head != nil && r.head.status == row.status && r.head.waiting == row.waiting
 	if same || row.waiting == "" && !endedText(row.status) {

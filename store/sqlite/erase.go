@@ -17,9 +17,9 @@ import (
 // What is deleted together is a tree of runs, or a session with the trees of its
 // rounds: what has one root. Trees that share a past with it depend on it.
 
-// DeleteSession deletes a session, its rounds and what depends on them, so that
-// no byte of it is left in the file or its log. store.ErrNotFound where there is
-// none, store.ErrOwned where a live process works on it.
+// DeleteSession deletes a session, its rounds and everything that depends on them. No byte of
+// them remains in the file or its log. The error is store.ErrNotFound if there is no such
+// session, and store.ErrOwned while a live process executes one of its runs.
 func (s *Store) DeleteSession(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error) {
 	return s.deleteTrees(ctx, "delete session "+id, e, "", func(ctx context.Context) ([]int64, error) {
 		var num int64
@@ -28,9 +28,9 @@ func (s *Store) DeleteSession(ctx context.Context, id string, e store.DeleteOpti
 	})
 }
 
-// DeleteRun deletes a run with its children and what depends on them, so that no
-// byte of it is left in the file or its log. store.ErrPart where it is a round or
-// a child, store.ErrNotFound, store.ErrOwned as for DeleteSession.
+// DeleteRun deletes a run with its children and everything that depends on them. No byte of
+// them remains in the file or its log. The error is store.ErrPart for a round or a child run,
+// and store.ErrNotFound or store.ErrOwned as for DeleteSession.
 func (s *Store) DeleteRun(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error) {
 	return s.deleteTrees(ctx, "delete run "+id, e, "", func(ctx context.Context) ([]int64, error) {
 		var num, root int64
@@ -45,9 +45,9 @@ func (s *Store) DeleteRun(ctx context.Context, id string, e store.DeleteOptions)
 	})
 }
 
-// DeleteUser deletes the sessions, runs, trajectories and memory of a user and what
-// depends on them, so that no byte of it is left in the file or its log. A user who
-// has none is no error. store.ErrOwned as for DeleteSession.
+// DeleteUser deletes the sessions, runs, trajectories and memory of a user and everything that
+// depends on them. No byte of them remains in the file or its log. A user without data is no
+// error. The error is store.ErrOwned as for DeleteSession.
 func (s *Store) DeleteUser(ctx context.Context, user string, e store.DeleteOptions) (store.DeleteResult, error) {
 	if user == "" {
 		return store.DeleteResult{}, fmt.Errorf("delete user: no name: %w", store.ErrNotFound)
@@ -136,8 +136,8 @@ func (s *Store) pragmas(ctx context.Context, list ...string) error {
 	return nil
 }
 
-// compactAfter removes the traces of what was deleted, also by an earlier call that could
-// not, or by a process that died, unless that is deferred.
+// compactAfter removes the remains of deleted data, unless that is deferred. It includes the
+// remains of earlier calls that could not remove them and of processes that died.
 func (s *Store) compactAfter(ctx context.Context, op string, out store.DeleteResult, err error, deferred bool) (store.DeleteResult, error) {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return out, err
@@ -164,7 +164,7 @@ func (s *Store) hasTraces(ctx context.Context) (left bool, err error) {
 	return left, s.wrap("look for traces of deleted data", err)
 }
 
-// escapeGlob is a path that stands for itself in a pattern.
+// escapeGlob returns a path that stands for itself in a pattern.
 func escapeGlob(path string) string {
 	var b []rune
 	for _, r := range path {
@@ -230,7 +230,7 @@ func (d dependents) withDependents(roots []int64) []int64 {
 	return out
 }
 
-// forksOf are the trees that depend on others, without those.
+// forksOf returns the trees that depend on others, without those.
 func forksOf(trees dependents, roots []int64) []int64 {
 	forks := slices.DeleteFunc(trees.withDependents(slices.Clone(roots)), func(r int64) bool { return slices.Contains(roots, r) })
 	slices.SortFunc(forks, func(a, b int64) int { // sessions first, then runs, each by age
@@ -268,7 +268,7 @@ func (x deleter) dependents() (dependents, error) {
 	return d, err
 }
 
-// treeNames are what trees are called, by their roots.
+// treeNames returns what trees are called, by their roots.
 func (x deleter) treeNames(roots []int64) ([]store.Tree, error) {
 	var out []store.Tree
 	for _, root := range roots {
@@ -285,7 +285,7 @@ func (x deleter) treeNames(roots []int64) ([]store.Tree, error) {
 	return out, nil
 }
 
-// checkUnowned refuses where a live process owns a run of the trees.
+// checkUnowned returns an error if a live process owns a run of the trees.
 func (x deleter) checkUnowned(roots []int64) error {
 	list, err := json.Marshal(roots)
 	if err != nil {
@@ -301,7 +301,7 @@ func (x deleter) checkUnowned(roots []int64) error {
 		x.now.UnixMilli(), string(list))
 }
 
-// deleteBeside deletes what is kept beside the trees for them and for the user.
+// deleteBeside deletes the data of the trees and of the user that is stored outside the trees.
 func (x deleter) deleteBeside(list string, out *store.DeleteResult) (err error) {
 	if out.Memories, err = x.deleteMemories(list); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// canary is a text that is found wherever its bytes are: it repeats a word that
+// canary returns a text that is found wherever its bytes are: it repeats a word that
 // nothing else has, so that pieces of it are found too.
 func canary(who, kind string, n int) string {
 	return strings.Repeat(who+"-canary-"+kind+" ", n)
@@ -94,7 +94,7 @@ func addTraces(t *testing.T, s *Store, who string) {
 	must(s.Create(ctx, store.NewRun{ID: who + "-canary-alone", User: who + "-canary-user", Origin: who + "-canary-origin", At: time.UnixMilli(1)}))
 }
 
-// traces counts, in each file beside the database, how often a text is there.
+// traces counts, in each file next to the database, how often a text is there.
 func traces(tb testing.TB, s *Store, text string) map[string]int {
 	tb.Helper()
 	files, err := filepath.Glob(s.path + "*")
@@ -293,7 +293,7 @@ func defersCompaction(t *testing.T, erase func(ctx context.Context, s *Store) (s
 	}
 }
 
-// TestDeferredDeletionWritesInProportionToWhatItDeletes deletes a small session beside
+// TestDeferredDeletionWritesInProportionToWhatItDeletes deletes a small session next to
 // others and counts the pages that the log gains.
 func TestDeferredDeletionWritesInProportionToWhatItDeletes(t *testing.T) {
 	written := func(others int) int64 {

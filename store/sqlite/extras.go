@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// SaveCheckpoint keeps c and forgets an older one of the run.
+// SaveCheckpoint stores c in place of an older checkpoint of the run.
 func (s *Store) SaveCheckpoint(ctx context.Context, c store.Checkpoint) error {
 	num, err := s.number(ctx, c.Run)
 	if err != nil {
@@ -45,7 +45,7 @@ func notNil(b []byte) []byte {
 	return b
 }
 
-// PutFlow keeps the normal form of a flow under its fingerprint.
+// PutFlow stores the normal form of a flow under its fingerprint.
 func (s *Store) PutFlow(ctx context.Context, fingerprint string, normal []byte) error {
 	var there bool
 	err := s.reader.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM flow WHERE fingerprint = ?)", fingerprint).Scan(&there)
@@ -59,7 +59,7 @@ func (s *Store) PutFlow(ctx context.Context, fingerprint string, normal []byte) 
 
 const selectFlow = "SELECT normal FROM flow WHERE fingerprint = ?"
 
-// Flow returns what PutFlow kept, store.ErrNotFound where there is none.
+// Flow returns what PutFlow kept, store.ErrNotFound if there is none.
 func (s *Store) Flow(ctx context.Context, fingerprint string) ([]byte, error) {
 	var normal []byte
 	err := s.reader.QueryRowContext(ctx, selectFlow, fingerprint).Scan(&normal)
@@ -67,7 +67,7 @@ func (s *Store) Flow(ctx context.Context, fingerprint string) ([]byte, error) {
 }
 
 // Post puts a message into a run's inbox, whichever process owns the run; its ID is
-// given by the store. store.ErrNotFound where there is no such run.
+// given by the store. store.ErrNotFound if there is no such run.
 func (s *Store) Post(ctx context.Context, p store.Post) error {
 	num, err := s.number(ctx, p.Run)
 	if err != nil {
@@ -89,7 +89,7 @@ func encodeValue(v engine.Value) (string, error) {
 	return string(b), err
 }
 
-// Inbox returns a run's messages, oldest first, and takes none.
+// Inbox returns the messages of a run, oldest first, without removing them.
 func (s *Store) Inbox(ctx context.Context, id string) ([]store.Post, error) {
 	return s.posts(ctx, "inbox of run "+id, "r.id = ?", id)
 }
@@ -120,7 +120,7 @@ func (s *Store) posts(ctx context.Context, op, where, arg string) ([]store.Post,
 	return out, nil
 }
 
-// RemovePosts removes messages from inboxes; one that is gone already is no error.
+// RemovePosts removes messages from inboxes. A message that does not exist is no error.
 func (s *Store) RemovePosts(ctx context.Context, ids []int64) error {
 	list, err := json.Marshal(ids)
 	if err != nil || len(ids) == 0 {
@@ -130,7 +130,7 @@ func (s *Store) RemovePosts(ctx context.Context, ids []int64) error {
 	return err
 }
 
-// CacheGet returns what CachePut kept under key and has not expired at now.
+// CacheGet returns the value that CachePut stored under key, unless it has expired at now.
 func (s *Store) CacheGet(ctx context.Context, key string, now time.Time) (engine.Value, bool, error) {
 	var data string
 	err := s.reader.QueryRowContext(ctx, selectCached, key, now.UnixMilli()).Scan(&data)
@@ -144,7 +144,7 @@ func (s *Store) CacheGet(ctx context.Context, key string, now time.Time) (engine
 	return v, err == nil, s.wrap("read cache", err)
 }
 
-// CachePut keeps v under key until expires; zero is for ever.
+// CachePut stores v under key until expires; zero means without expiry.
 func (s *Store) CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error {
 	data, err := encodeValue(v)
 	if err != nil {
@@ -158,8 +158,8 @@ func (s *Store) CachePut(ctx context.Context, key string, v engine.Value, expire
 	return err
 }
 
-// CacheDeleteExpired forgets what has expired at now and says how much that was. Where
-// there is nothing it writes nothing.
+// CacheDeleteExpired deletes the entries that have expired at now and returns their number. It
+// writes nothing if there are none.
 func (s *Store) CacheDeleteExpired(ctx context.Context, now time.Time) (int64, error) {
 	var expired bool
 	err := s.reader.QueryRowContext(ctx,

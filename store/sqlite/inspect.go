@@ -63,7 +63,7 @@ func checkVersion(version, target int64) error {
 }
 
 // readHeader checks what can be checked without SQLite and returns the size, and
-// the size that the header says, which holds where there is no log beside it.
+// the size that the header says, which holds if there is no log next to it.
 func readHeader(path string) (size, says int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Acquire gives owner the run until now+ttl, under a fence that is new unless
-// owner has the run already. store.ErrOwned where another's lease has not run
-// out, store.ErrNotFound where there is no such run. Taking an executing run from
-// an owner that let its lease run out counts as a crash.
+// Acquire makes owner the owner of the run until now+ttl. The fence is new unless owner has the
+// run already. The error is store.ErrOwned if the lease of another owner has not expired, and
+// store.ErrNotFound if there is no such run. Acquiring an executing run whose lease has expired
+// counts as a crash.
 func (s *Store) Acquire(ctx context.Context, id, owner string, ttl time.Duration) (store.Lease, error) {
 	return s.acquire(ctx, id, "", owner, ttl)
 }
 
-// Seize is Acquire from an owner that is known to be dead, whose lease need not have
-// run out. store.ErrOwned where the run is another's by now.
+// Seize is Acquire from an owner that is known to be dead; its lease need not have expired. The
+// error is store.ErrOwned if another owner has acquired the run meanwhile.
 func (s *Store) Seize(ctx context.Context, id, from, owner string, ttl time.Duration) (store.Lease, error) {
 	return s.acquire(ctx, id, from, owner, ttl)
 }
@@ -84,7 +84,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Durati
 	return lost, err
 }
 
-// Release gives a run back; a lease that is lost is nothing to give back.
+// Release ends the lease of a run. It does nothing if the lease was lost.
 func (s *Store) Release(ctx context.Context, l store.Lease) error {
 	// The fence moves at once, so that a commit still on its way is refused.
 	_, err := s.exec(ctx, "release run "+l.Run,
@@ -93,7 +93,7 @@ func (s *Store) Release(ctx context.Context, l store.Lease) error {
 	return err
 }
 
-// NextDue returns in how long the next timer is due of the runs that no process has; see
+// NextDue returns the time until the next timer of a run without an owner is due; see
 // store.RecoveryStore.
 func (s *Store) NextDue(ctx context.Context) (time.Duration, bool, error) {
 	now, next := s.clock().UnixMilli(), int64(0)

@@ -88,7 +88,7 @@ type contextRef struct {
 	length                 int64
 }
 
-// messageContext is the context that its own messages are rows of.
+// messageContext returns the context that its own messages are rows of.
 func (h contextRef) messageContext() int64 {
 	if h.kind == fromSession {
 		return h.source
@@ -98,7 +98,7 @@ func (h contextRef) messageContext() int64 {
 
 // findContext finds the context that a name means in a run, as of one of the run's
 // commits: its own, or the nearest of the runs that it is based on. Its id is 0
-// where there is none.
+// if there is none.
 func (l lineage) findContext(num int64, name string, upto int64) (contextRef, error) {
 	h := contextRef{}
 	var seq int64
@@ -122,7 +122,7 @@ func (l lineage) findContext(num int64, name string, upto int64) (contextRef, er
 	return h, err
 }
 
-// endPosition is the position after the last message of a context.
+// endPosition returns the position after the last message of a context.
 func (l lineage) endPosition(h contextRef) (int64, error) {
 	end, err := l.nextPosition(h.messageContext(), h.start)
 	if err != nil || h.kind != fromSession {
@@ -137,7 +137,7 @@ func (l lineage) endPosition(h contextRef) (int64, error) {
 	return max(end, h.start), err
 }
 
-// nextPosition is the position after the last row of a context, or start.
+// nextPosition returns the position after the last row of a context, or start.
 func (l lineage) nextPosition(id, start int64) (int64, error) {
 	var last sql.NullInt64
 	err := l.q.QueryRowContext(l.ctx, "SELECT max(id) & 0xffffffff FROM message WHERE id >= ? AND id < ?",
@@ -148,7 +148,7 @@ func (l lineage) nextPosition(id, start int64) (int64, error) {
 	return start, err
 }
 
-// lengthAt is how long a context was after a commit of the run that it is of.
+// lengthAt returns how long a context was after a commit of the run that it is of.
 // Positions are in the order of commits, so that it need not read them all.
 func (l lineage) lengthAt(h contextRef, seq int64) (int64, error) {
 	if h.start < 0 || h.length > rowsPerParent { // in a database that was changed; the search would not end
@@ -220,12 +220,12 @@ func (l lineage) stretches(h contextRef, from, to int64) ([]stretch, error) {
 	return out, err
 }
 
-// sharedBase is what a run shares with the one it is based on.
+// sharedBase says what a run shares with its base.
 type sharedBase struct {
 	run, seq, last int64
 }
 
-// findBase finds the base of a new run; store.ErrNotFound where it has no such
+// findBase finds the base of a new run. The error is store.ErrNotFound if it has no such
 // commit.
 func (l lineage) findBase(b *store.Base) (sharedBase, error) {
 	if b == nil {
@@ -250,7 +250,7 @@ func (l lineage) findBase(b *store.Base) (sharedBase, error) {
 	return out, fmt.Errorf("commit %d of base %s: %w", b.Seq, b.Run, store.ErrNotFound)
 }
 
-// roundInfo is what a run is in a session; zero for a run that is no round.
+// roundInfo says which round of which session a run is; it is zero for other runs.
 type roundInfo struct {
 	session, number int64
 	context         int64 // context.id of the session's history

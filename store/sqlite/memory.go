@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/memory"
 )
 
-// Remember keeps an item, or a new version of one; see memory.Store.
+// Remember stores an item, or a new version of one; see memory.Store.
 func (s *Store) Remember(ctx context.Context, w memory.Write) (memory.WriteResult, error) {
 	const op = "remember"
 	w, err := w.Normalized()
@@ -107,12 +107,12 @@ func (r memoryWriter) exec(query string, args ...any) error {
 	return err
 }
 
-// markTraces notes that the file may have some of what was deleted, until Compact.
+// markTraces records that the file may contain deleted data, until Compact.
 func (r memoryWriter) markTraces() error {
 	return r.exec("INSERT OR REPLACE INTO gone (name, num) VALUES ('traces', 1)")
 }
 
-// scopeNumber is the number of a scope, which is made where there is none.
+// scopeNumber returns the number of a scope, which is made if there is none.
 func (r memoryWriter) scopeNumber(s memory.Scope) (num int64, err error) {
 	if err := r.exec("INSERT INTO recall_scope (namespace, user, session) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
 		s.Namespace, s.User, s.Session); err != nil {
@@ -123,7 +123,7 @@ func (r memoryWriter) scopeNumber(s memory.Scope) (num int64, err error) {
 	return num, err
 }
 
-// findCall reports whether a call is known, and what came of it.
+// findCall reports whether a call is known, and its result.
 func (r memoryWriter) findCall(call string, was *memory.WriteResult) (bool, error) {
 	if call == "" {
 		return false, nil
@@ -137,7 +137,7 @@ func (r memoryWriter) findCall(call string, was *memory.WriteResult) (bool, erro
 	return err == nil, err
 }
 
-// recordCall keeps what came of a call.
+// recordCall stores the result of a call.
 func (r memoryWriter) recordCall(call string, scope int64, item string, version int, known bool) error {
 	if call == "" {
 		return nil
@@ -244,7 +244,7 @@ func (r memoryWriter) deleteItem(num int64) error {
 	return nil
 }
 
-// indexEntry is what the index has of an item, and how many terms that is.
+// indexEntry returns what the index has of an item, and how many terms that is.
 func indexEntry(scope int64, item *memory.Item) (string, int) {
 	prefix, terms := scopePrefix(scope), item.Terms()
 	var b strings.Builder
@@ -258,7 +258,7 @@ func indexEntry(scope int64, item *memory.Item) (string, int) {
 	return b.String(), len(terms)
 }
 
-// scopePrefix is what the terms of a scope begin with. It ends in a character that
+// scopePrefix returns what the terms of a scope begin with. It ends in a character that
 // no term holds, and that the index takes for a letter.
 func scopePrefix(scope int64) string { return strconv.FormatInt(scope, 36) + "·" }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// ForgetMemories deletes what the filter takes, all there is if that is zero, with
-// its earlier versions, so that no byte of it is left in the file or its log; its
-// Limit is of no account.
+// ForgetMemories deletes the items that match the filter, or all items if the filter is zero,
+// with their earlier versions. No byte of them remains in the file or its log. The Limit of the
+// filter is ignored.
 func (s *Store) ForgetMemories(ctx context.Context, f memory.Filter) (store.DeleteResult, error) {
 	const op = "forget memories"
 	var out store.DeleteResult
@@ -92,7 +92,7 @@ func (x deleter) deleteMemories(list string) (int, error) {
 	return n, nil
 }
 
-// countMemories is how many items forget would delete.
+// countMemories returns how many items forget would delete.
 func (x deleter) countMemories(list string) (n int, err error) {
 	err = x.q.QueryRowContext(x.ctx, "SELECT count(*) FROM recall_item WHERE scope IN ("+scopesToDelete+")", x.user, list).Scan(&n)
 	return n, err

@@ -51,7 +51,7 @@ func queryArgs(scope int64, q memory.Query) []any {
 	return []any{scope, string(q.Kind), q.Keyed, since}
 }
 
-// newestItems lists without a text.
+// newestItems lists items without a text to search for.
 func (s *Store) newestItems(ctx context.Context, scope int64, q memory.Query) (memory.QueryResult, error) {
 	out := memory.QueryResult{Items: []memory.Item{}}
 	args := queryArgs(scope, q)
@@ -134,7 +134,7 @@ func (s *Store) recallStats(ctx context.Context, scope int64, prefix string, ter
 	return st, nil
 }
 
-// matchAny is an expression of the index for any of the terms. Terms hold no
+// matchAny returns an expression of the index for any of the terms. Terms hold no
 // quotes, so that each stands for itself.
 func matchAny(prefix string, terms []memory.Term) string {
 	var b strings.Builder
@@ -209,8 +209,8 @@ func (s *Store) Memories(ctx context.Context, f memory.Filter) ([]memory.Item, e
 	return out, s.wrap("list memories", err)
 }
 
-// MemoryOwners lists the scopes in which something is remembered that the filter
-// takes, with how much of it, by their names; its Limit is of no account.
+// MemoryOwners lists the scopes with items that match the filter, by name, with the amounts of
+// stored data. The Limit of the filter is ignored.
 func (s *Store) MemoryOwners(ctx context.Context, f memory.Filter) ([]memory.Owner, error) {
 	out := []memory.Owner{}
 	err := s.query(ctx, func(row scanner) error {
@@ -225,8 +225,8 @@ func (s *Store) MemoryOwners(ctx context.Context, f memory.Filter) ([]memory.Own
 	return out, s.wrap("list memories", err)
 }
 
-// MemoryVersions returns what an item says and said before, the oldest first;
-// store.ErrNotFound where there is no such item.
+// MemoryVersions returns all versions of an item, oldest first. The error is store.ErrNotFound
+// if there is no such item.
 func (s *Store) MemoryVersions(ctx context.Context, id string) ([]memory.Version, error) {
 	op := "memory " + id
 	var num int64

@@ -16,7 +16,7 @@ const pagePositions = 512
 // page that lacks an id is taken for one that has it once in 30,000 times.
 const hashSize = 3
 
-// idHash is what a page keeps of an id. It is in files: it must never change.
+// idHash returns what a page keeps of an id. It is in files: it must never change.
 func idHash(id string) [hashSize]byte {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id)) // a hash never fails
@@ -36,7 +36,7 @@ func (w *writeTx) writePage(context, page int64) error {
 	return err
 }
 
-// pageHashes are what a page keeps of the ids of its messages.
+// pageHashes returns what a page keeps of the ids of its messages.
 func (l lineage) pageHashes(context, page int64) ([]byte, error) {
 	p, err := l.prefixes(context, page*pagePositions, (page+1)*pagePositions)
 	if err != nil {
@@ -61,7 +61,7 @@ func (l lineage) pageHashes(context, page int64) ([]byte, error) {
 type span struct{ from, to int64 }
 
 // FindMessage returns the highest position below n at which a context has a
-// message with that id of its own, -1 where there is none.
+// message with that id of its own, -1 if there is none.
 func (s *Store) FindMessage(ctx context.Context, id, contextID, messageID string, n int) (int, error) {
 	at := -1
 	parts, err := s.stretches(ctx, id, contextID, 0, n)

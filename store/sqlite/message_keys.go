@@ -11,7 +11,7 @@ import (
 // is, so that its row has "/ask.text" alone; an id that begins with a slash by
 // itself has another one before it.
 
-// packKey is a message's id as its row has it.
+// packKey returns a message's id as its row has it.
 func (r roundInfo) packKey(context int64, id string) string {
 	if rest, ok := strings.CutPrefix(id, r.prefix()); ok && context == r.context && canPack(rest) {
 		return "/" + rest
@@ -54,7 +54,7 @@ func (l lineage) prefixes(context, from, to int64) (prefixes, error) {
 	return out, err
 }
 
-// unpack is the id of the message at a position whose row has key.
+// unpack returns the id of the message at a position whose row has key.
 func (p prefixes) unpack(key string, position int64) string {
 	if !isPacked(key) {
 		return strings.TrimPrefix(key, "/")
@@ -66,7 +66,7 @@ func (p prefixes) unpack(key string, position int64) string {
 	return p[i-1].prefix() + key[1:]
 }
 
-// splitKey is a message's id as a round's row would have it, and the prefix of the
+// splitKey returns a message's id as a round's row would have it, and the prefix of the
 // round; "" where no round would have one like it.
 func splitKey(id string) (packed, prefix string) {
 	prefix, rest, ok := strings.Cut(id, "/")

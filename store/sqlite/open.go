@@ -113,7 +113,7 @@ func (s *Store) sealAndCheck(ctx context.Context, target int64, migrations fs.FS
 	return s.checkViews(ctx, migrations)
 }
 
-// newestVersion is the highest number among the files of migrations.
+// newestVersion returns the highest number among the files of migrations.
 func newestVersion(migrations fs.FS) (int64, error) {
 	files, err := fs.Glob(migrations, "*.sql")
 	if err != nil || len(files) == 0 {
@@ -122,7 +122,7 @@ func newestVersion(migrations fs.FS) (int64, error) {
 	return goose.NumericComponent(files[len(files)-1])
 }
 
-// create makes a database beside path and links it into place when it is
+// create makes a database next to path and links it into place when it is
 // complete, so that no process ever sees half of one. Where another process was
 // faster, its database stays.
 func create(ctx context.Context, path string, opts Options, migrations fs.FS) error {
@@ -219,7 +219,7 @@ func (s *Store) connect(ctx context.Context, opts Options) error {
 	if s.writer, err = sql.Open(name, dsn(s.path, write)); err != nil {
 		return err
 	}
-	s.writer.SetMaxOpenConns(2) // one for goose beside conn, only while opening
+	s.writer.SetMaxOpenConns(2) // one for goose in addition to conn, only while opening
 	if s.conn, err = s.writer.Conn(ctx); err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (s *Store) connect(ctx context.Context, opts Options) error {
 	return nil
 }
 
-// dsn is the driver's name for a file, with pragmas in order.
+// dsn returns the driver's name for a file, with pragmas in order.
 func dsn(path string, pragmas []string) string {
 	q := url.Values{"_pragma": pragmas, "_txlock": {"immediate"}}
 	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: q.Encode()}
@@ -291,7 +291,7 @@ func migrate(ctx context.Context, db *sql.DB, migrations fs.FS) error {
 	return err
 }
 
-// schemaVersion reads the version that goose keeps, 0 where there is none.
+// schemaVersion reads the version that goose keeps, 0 if there is none.
 func schemaVersion(ctx context.Context, db *sql.DB) (int64, error) {
 	var tables int64
 	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'").Scan(&tables)

@@ -58,7 +58,7 @@ type openMode struct {
 	note  string
 }
 
-// openModes are those that may work, the one that asks least of others first.
+// openModes returns those that may work, the one that asks least of others first.
 func openModes(path string) []openMode {
 	const locked = "the database cannot be written here; it is open for reading only"
 	out := []openMode{{"", locked}}
@@ -68,7 +68,7 @@ func openModes(path string) []openMode {
 			"&immutable=1", locked + ", without locks: what another process writes meanwhile may be read in part",
 		})
 	}
-	// A log without an index that can be made beside it: the index is kept in memory.
+	// A log without an index that can be made next to it: the index is kept in memory.
 	return append(out, openMode{
 		"&vfs=unix-none&_pragma=locking_mode(EXCLUSIVE)",
 		locked + ", without locks: what another process writes meanwhile may be read in part",

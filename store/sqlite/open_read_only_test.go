@@ -80,7 +80,7 @@ func chmod(t *testing.T, path string, mode fs.FileMode) {
 	}
 }
 
-// medium is a file system of its own, which only root can make.
+// medium returns a file system of its own, which only root can make.
 func medium(t *testing.T, options string) string {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -103,7 +103,7 @@ func mount(t *testing.T, args ...string) {
 type left struct {
 	name string
 	old  bool // of an earlier schema
-	// keep reports whether a file beside the database stays.
+	// keep reports whether a file next to the database stays.
 	keep map[string]bool
 	live bool // its writer is there still
 }

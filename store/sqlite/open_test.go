@@ -103,7 +103,7 @@ func commits(tb testing.TB, s *Store) int {
 	return n
 }
 
-// snapshot is what a folder holds.
+// snapshot returns what a folder holds.
 func snapshot(tb testing.TB, dir string) string {
 	tb.Helper()
 	files, err := os.ReadDir(dir)
@@ -121,7 +121,7 @@ func snapshot(tb testing.TB, dir string) string {
 	return b.String()
 }
 
-// edited is a database after a change by other hands.
+// edited returns a database after a change by other hands.
 func edited(t *testing.T, data []byte, query string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "edited.db")
@@ -214,7 +214,7 @@ func TestOpenRefusesAFolder(t *testing.T) {
 	}
 }
 
-// newest is the version of the schema that this build writes.
+// newest returns the version of the schema that this build writes.
 func newest(t *testing.T) int64 {
 	t.Helper()
 	v, err := newestVersion(migrations())

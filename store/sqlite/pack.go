@@ -151,7 +151,7 @@ func utf8Text(quoted []byte, s string) string {
 	return t
 }
 
-// countTokens is the number of tokens of a session's message, nil if no counter is set.
+// countTokens returns the number of tokens of a session's message, nil if no counter is set.
 func (p *packer) countTokens(m *convo.Message) any {
 	count := p.w.s.tokens.Load()
 	if p.run.round.session == 0 || count == nil {
@@ -193,7 +193,7 @@ func (p *packer) insert() error {
 	return nil
 }
 
-// spansColumn is the column that says which messages the commit appended.
+// spansColumn returns the column that says which messages the commit appended.
 func (p *packer) spansColumn() any {
 	if len(p.spans) == 0 {
 		return nil

@@ -82,7 +82,7 @@ func (x deleter) sessionsToPrune(p store.PruneOptions) (roots []int64, kept []st
 	return roots, kept, nil
 }
 
-// ownedTrees are the roots of the trees that live processes work on.
+// ownedTrees returns the roots of the trees that live processes work on.
 func (x deleter) ownedTrees() (map[int64]bool, error) {
 	out := map[int64]bool{}
 	err := x.query(func(row scanner) error {

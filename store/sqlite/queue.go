@@ -14,8 +14,8 @@ import (
 
 // Enqueue keeps a message to a session until a round takes it. One whose ID is
 // known is not kept again: the first comes back, with its Run, and without its
-// value once its round has begun. store.ErrNotFound where there is no such
-// session, store.ErrExists where the ID is that of a message to another,
+// value once its round has begun. store.ErrNotFound if there is no such
+// session. The error is store.ErrExists if the ID is that of a message to another,
 // store.ErrBusy where q.IfFree does not hold.
 func (s *Store) Enqueue(ctx context.Context, q store.QueuedMessage) (store.QueuedMessage, error) {
 	value, err := encodeValue(q.Value)
@@ -123,7 +123,7 @@ func (s *Store) Queue(ctx context.Context, id string) ([]store.QueuedMessage, er
 	return out, nil
 }
 
-// NextQueued returns the message that waits first; store.ErrNotFound where none
+// NextQueued returns the message that waits first. The error is store.ErrNotFound if none
 // waits.
 func (s *Store) NextQueued(ctx context.Context, id string) (store.QueuedMessage, error) {
 	q, err := scanQueued(s.reader.QueryRowContext(ctx,
@@ -131,7 +131,7 @@ func (s *Store) NextQueued(ctx context.Context, id string) (store.QueuedMessage,
 	return q, s.wrap("queue of session "+id, err)
 }
 
-// RemoveQueued forgets a message that waits; store.ErrNotFound where it does not.
+// RemoveQueued forgets a message that waits. The error is store.ErrNotFound if it does not.
 func (s *Store) RemoveQueued(ctx context.Context, id string) error {
 	n, err := s.exec(ctx, "unqueue message "+id, "DELETE FROM queue WHERE id = ? AND run IS NULL", id)
 	return requireRow("message "+id+" in a queue", n, err)
@@ -139,7 +139,7 @@ func (s *Store) RemoveQueued(ctx context.Context, id string) error {
 
 // RefuseQueued takes a message back that waits and that the session, as its round stands,
 // cannot take: holder, with so many commits, holds the session. store.ErrMoved where
-// that has changed, so that the message may fit now, store.ErrTaken where it does not
+// that has changed, so that the message may fit now. The error is store.ErrTaken if it does not
 // wait.
 func (s *Store) RefuseQueued(ctx context.Context, id, holder string, commits int64) error {
 	return s.write(ctx, "refuse message "+id, func(ctx context.Context) error {
@@ -176,7 +176,7 @@ func (s *Store) NotQueued(ctx context.Context, ids []string) ([]string, error) {
 		"SELECT j.value FROM json_each(?) j WHERE NOT EXISTS (SELECT 1 FROM queue q WHERE q.id = j.value AND q.run IS NULL)", string(list))
 }
 
-// firstNotQueued returns the first of some messages that does not wait, "" where all do.
+// firstNotQueued returns the first of some messages that does not wait, "" if all do.
 func (w *writeTx) firstNotQueued(messages []string) (string, error) {
 	for _, id := range messages {
 		var waits bool
@@ -209,7 +209,7 @@ func (w *writeTx) removeConsumed(a *store.Append) error {
 }
 
 // RoundMessage returns the message that began a round; its value is there until
-// the round's first commit. store.ErrNotFound where the run is no round.
+// the round's first commit. The error is store.ErrNotFound if the run is no round.
 func (s *Store) RoundMessage(ctx context.Context, run string) (store.QueuedMessage, error) {
 	q, err := scanQueued(dropLastColumn{s.reader.QueryRowContext(ctx, selectRoundOf, run, foldedMessage)})
 	return q, s.wrap("message of run "+run, err)

@@ -70,7 +70,7 @@ func (r *commitReader) read(ctx context.Context, seq int64, yield func(engine.Co
 
 const selectNumber = "SELECT num FROM run WHERE id = ?"
 
-// number is the run's number in other tables.
+// number returns the run's number in other tables.
 func (s *Store) number(ctx context.Context, id string) (int64, error) {
 	var num int64
 	err := s.reader.QueryRowContext(ctx, selectNumber, id).Scan(&num)

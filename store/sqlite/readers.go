@@ -19,7 +19,7 @@ type readerPool struct {
 // together.
 const maxPrepared = 96
 
-// stmt returns the prepared statement, nil where there is none to be had.
+// stmt returns the prepared statement, nil if there is none to be had.
 func (r *readerPool) stmt(ctx context.Context, query string) *sql.Stmt {
 	r.mu.Lock()
 	s, full := r.stmts[query], len(r.stmts) >= maxPrepared

@@ -23,7 +23,7 @@ const selectRun = `SELECT r.id, r.flow, r.fingerprint, coalesce(r.user, ''), coa
 
 const selectOne = selectRun + " WHERE r.id = ?"
 
-// Run returns a run as listings show it; store.ErrNotFound where there is none.
+// Run returns a run as listings show it; store.ErrNotFound if there is none.
 func (s *Store) Run(ctx context.Context, id string) (store.Run, error) {
 	r, err := scanRun(s.clock(), s.reader.QueryRowContext(ctx, selectOne, id))
 	return r, s.wrap("run "+id, err)
@@ -59,7 +59,7 @@ func (s *Store) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) {
 	return out, nil
 }
 
-// conditions are those of a filter, but for where it continues.
+// conditions returns those of a filter, but for where it continues.
 func conditions(f store.Filter) (where []string, args []any) {
 	where = []string{"TRUE"}
 	for _, c := range []struct{ condition, value string }{

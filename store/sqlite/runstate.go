@@ -54,7 +54,7 @@ func (c *runCache) drop(id string) {
 	}
 }
 
-// load returns the state of a run, nil where there is no such run.
+// load returns the state of a run, nil if there is no such run.
 func (c *runCache) load(w *writeTx, id string, fence int64) (*runState, error) {
 	old := c.byID[id]
 	if old != nil && old.fence == fence {
@@ -88,7 +88,7 @@ func (c *runCache) load(w *writeTx, id string, fence int64) (*runState, error) {
 	return r, nil
 }
 
-// deltaBasesOf is the one that a new run's commits are compared by.
+// deltaBasesOf returns the one that a new run's commits are compared by.
 func (c *runCache) deltaBasesOf(session int64) *deltaBases {
 	if l := c.bySession[session]; session != 0 && l != nil {
 		return l
@@ -100,7 +100,7 @@ func (c *runCache) deltaBasesOf(session int64) *deltaBases {
 	return l
 }
 
-// context returns a context's state, nil where it is not in the database.
+// context returns a context's state, nil if it is not in the database.
 func (r *runState) context(w *writeTx, name string) (*contextState, error) {
 	if c := r.contexts[name]; c != nil {
 		return c, nil
@@ -125,7 +125,7 @@ func (r *runState) context(w *writeTx, name string) (*contextState, error) {
 	return c, nil
 }
 
-// mainRange is where the messages of the run's main context are rows, and what
+// mainRange returns where the messages of the run's main context are rows, and what
 // their positions are counted from in the rows of commits.
 func (r *runState) mainRange() (context, first int64) {
 	if r.round.session != 0 {

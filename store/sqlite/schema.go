@@ -33,14 +33,14 @@ func schemaObjects(ctx context.Context, q querier) (map[string]schemaObject, err
 	return out, err
 }
 
-// normalizeSQL is the SQL of an object without what does not change its meaning and may
+// normalizeSQL returns the SQL of an object without what does not change its meaning and may
 // differ between files: space, and the quotes that renaming puts around names.
 func normalizeSQL(query string) string {
 	query = strings.Replace(query, "IF NOT EXISTS ", "", 1)
 	return strings.Join(strings.Fields(strings.ReplaceAll(query, `"`, "")), " ")
 }
 
-// viewsIn are the views that migrations make, by name, in their last form.
+// viewsIn returns the views that migrations make, by name, in their last form.
 func viewsIn(migrations fs.FS) (map[string]string, error) {
 	files, err := fs.Glob(migrations, "*.sql")
 	if err != nil {
@@ -159,7 +159,7 @@ func (s *Store) auditObjects(ctx context.Context) ([]store.Finding, error) {
 	return out, nil
 }
 
-// expectedSchema is what the migrations make, by name, with the tables of
+// expectedSchema returns what the migrations make, by name, with the tables of
 // trajectories, which are made when they are needed: those are optional.
 func expectedSchema(ctx context.Context) (all map[string]schemaObject, optional map[string]bool, err error) {
 	db, err := sql.Open("sqlite", ":memory:")

@@ -85,7 +85,7 @@ func scriptOf(ctx context.Context, t *testing.T, db querier) []byte {
 	return b.Bytes()
 }
 
-// moduleSettings are the lines of the migrations that set an option of the virtual table:
+// moduleSettings returns the lines of the migrations that set an option of the virtual table:
 // insertions into the column that is called like it.
 func moduleSettings(t *testing.T) (out []string) {
 	t.Helper()
@@ -108,7 +108,7 @@ func moduleSettings(t *testing.T) (out []string) {
 	return out
 }
 
-// withoutScript are the migrations under another digest, so that they run one by one.
+// withoutScript returns the migrations under another digest, so that they run one by one.
 func withoutScript(t *testing.T) fs.FS {
 	t.Helper()
 	out := fstest.MapFS{}

@@ -14,7 +14,7 @@ import (
 // Some columns of record repeat nothing that is in the journal: when a run was made,
 // the thread of a session. A row has a seal of them, the first 4 bytes of SHA-256 over
 // their JSON. Like the tag of a commit it finds what was changed by hand; someone who
-// computes it anew is found by a head that was kept elsewhere (store.KeptRow).
+// recomputes it is found by a head that was kept elsewhere (store.KeptRow).
 
 // sealVersion is the version of the schema that has seals.
 const sealVersion = 10
@@ -69,7 +69,7 @@ type deletedFacts struct {
 	Num  int64  `json:"num"`
 }
 
-// sealOf is the seal of facts.
+// sealOf returns the seal of facts.
 func sealOf(facts any) (int64, error) {
 	b, err := json.Marshal(facts)
 	if err != nil {
@@ -79,7 +79,7 @@ func sealOf(facts any) (int64, error) {
 	return int64(int32(binary.BigEndian.Uint32(sum[:]))), nil
 }
 
-// runFactsOf are those of a run that is about to be made.
+// runFactsOf returns those of a run that is about to be made.
 func runFactsOf(n *store.NewRun, base sharedBase, r roundInfo) *runFacts {
 	f := &runFacts{
 		ID: n.ID, Created: n.At.UnixMilli(), User: n.User, Flow: n.Flow, Fingerprint: n.Fingerprint, Parent: n.Parent, Origin: n.Origin,
@@ -121,7 +121,7 @@ func (r *sealedRow) isBroken() bool {
 	return err != nil || r.stored == nil || *r.stored != seal
 }
 
-// sealedTables are the queries for rows with seals, in the order of their facts.
+// sealedTables returns the queries for rows with seals, in the order of their facts.
 func sealedTables() map[string]string {
 	return map[string]string{
 		"run_row": selectRunFacts, "session": selectSessionFacts, "tombstone": selectTombstoneFacts, "gone": selectDeletedFacts,

@@ -16,7 +16,7 @@ import (
 // CreateSession makes a session and, unless it has a parent, has it be the active
 // one of its user and flow. A thread that is not given is the id. store.ErrExists
 // where the id, the thread of that user and flow, or the id of the first message is
-// taken; store.ErrNotFound where there is no such parent, or it has fewer than At
+// taken; store.ErrNotFound if there is no such parent, or it has fewer than At
 // messages.
 func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
 	return s.write(ctx, "create session "+n.ID, func(ctx context.Context) error {
@@ -123,7 +123,7 @@ type sessionState struct {
 	id, usage                                   string
 }
 
-// session reads a session by its id or num; store.ErrNotFound where there is
+// session reads a session by its id or num. The error is store.ErrNotFound if there is
 // none.
 func (w *writeTx) session(column string, value any) (x sessionState, err error) {
 	err = w.prepared().QueryRowContext(w.ctx, `SELECT s.num, s.rounds, coalesce(s.holder, 0), s.context, c.start, s.id, coalesce(s.usage, ''), coalesce(s.parent, 0), s.fence
@@ -170,7 +170,7 @@ const selectSession = `SELECT s.id, s.user, s.flow, s.thread, coalesce((SELECT i
 	(SELECT count(*) FROM queue q WHERE q.session = s.num AND q.run IS NULL), coalesce(s.usage, ''), s.main, coalesce(s.expires, 0), coalesce(s.changes, 0)
 	FROM session s JOIN context c ON c.id = s.context`
 
-// Session returns a session; store.ErrNotFound where there is none.
+// Session returns a session; store.ErrNotFound if there is none.
 func (s *Store) Session(ctx context.Context, id string) (store.Session, error) {
 	x, err := scanSession(s.reader.QueryRowContext(ctx, selectSession+" WHERE s.id = ?", id))
 	return x, s.wrap("session "+id, err)
@@ -178,7 +178,7 @@ func (s *Store) Session(ctx context.Context, id string) (store.Session, error) {
 
 // FindSession returns the session of a thread, or, with no thread, the active
 // one of user and flow: that which was made or activated last. store.ErrNotFound
-// where there is none.
+// if there is none.
 func (s *Store) FindSession(ctx context.Context, user, flow, thread string) (store.Session, error) {
 	query, args := selectSession+" WHERE s.user = ? AND s.flow = ?", []any{user, flow}
 	if thread != "" {

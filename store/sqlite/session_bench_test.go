@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// longChat is a session of so many rounds, without waiting for the disk.
+// longChat returns a session of so many rounds, without waiting for the disk.
 func longChat(b *testing.B, rounds int) *chat {
 	b.Helper()
 	s := openAt(b, filepath.Join(b.TempDir(), "weir.db"), Options{})
@@ -182,7 +182,7 @@ func TestRoundSizeIsCloseToItsText(t *testing.T) {
 	}
 }
 
-// BenchmarkDeleteSession deletes a session beside one that stays.
+// BenchmarkDeleteSession deletes a session while another stays.
 func BenchmarkDeleteSession(b *testing.B) {
 	for _, rounds := range []int{500, 2_500} {
 		b.Run(fmt.Sprint(rounds), func(b *testing.B) {

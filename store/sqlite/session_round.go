@@ -92,9 +92,9 @@ func (w *writeTx) checkHoldsSession(r *runState) (again *engine.Usage, refused, 
 	return &was, nil, err
 }
 
-// updateSession is what a commit of a round does to its session: it leaves what the
-// next round begins with, and gives the session back where it is the last.
-// Again is what was added to the session's usage when the round ended before.
+// updateSession returns the changes that a commit of a round makes to its session: the start of
+// the next round, and its release if the commit is the last of the round. again is the usage
+// that the round had added before it was reopened.
 func (w *writeTx) updateSession(r *runState, a *store.Append, again *engine.Usage) error {
 	c := w.prepared()
 	if a.Commit.Seq == 1 {
@@ -132,8 +132,8 @@ func (w *writeTx) updateSession(r *runState, a *store.Append, again *engine.Usag
 	return w.addSessionUsage(r, delta, holder, reclaimed)
 }
 
-// foldMessage drops what is kept of the message that began a round: the journal
-// has it from here on. Where the run's row says all the rest, nothing stays.
+// foldMessage deletes the stored message that started a round, since the journal has it from
+// then on. No row remains if the run's row contains the rest.
 func (w *writeTx) foldMessage(r *runState) error {
 	res, err := w.prepared().ExecContext(w.ctx, `DELETE FROM queue WHERE run = ?1 AND id = (SELECT id FROM run_row WHERE num = ?1)
 		AND coalesce(sender, '') = (SELECT user FROM session WHERE num = ?2)`, r.num, r.round.session)
@@ -152,7 +152,7 @@ func (w *writeTx) foldMessage(r *runState) error {
 	return err
 }
 
-// setFolded notes that a round has no row of its own for something.
+// setFolded records in the run's row that a separate row does not exist.
 func (w *writeTx) setFolded(r *runState, what int64) error {
 	r.round.folded |= what
 	_, err := w.prepared().ExecContext(w.ctx, "UPDATE run_row SET folded = coalesce(folded, 0) | ? WHERE num = ?", what, r.num)

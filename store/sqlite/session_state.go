@@ -59,7 +59,7 @@ func (l lineage) sessionState(num, round int64) (out []storedValue, err error) {
 }
 
 // SessionState returns the values that a session keeps between rounds, sorted by key;
-// store.ErrNotFound where there is no such session.
+// store.ErrNotFound if there is no such session.
 func (s *Store) SessionState(ctx context.Context, id string) ([]store.StateValue, error) {
 	var num int64
 	err := s.reader.QueryRowContext(ctx, "SELECT num FROM session WHERE id = ?", id).Scan(&num)
@@ -82,8 +82,9 @@ func (s *Store) SessionState(ctx context.Context, id string) ([]store.StateValue
 	return out, nil
 }
 
-// SetSessionState changes the values that a session keeps, all or none; store.ErrNotFound
-// where there is no such session, store.ErrBusy where a round of it has not ended.
+// SetSessionState changes the values that a session keeps, all or none. The error is
+// store.ErrNotFound if there is no such session, and store.ErrBusy if a round of it has not
+// ended.
 func (s *Store) SetSessionState(ctx context.Context, e store.StateEdit) error {
 	return s.write(ctx, "set the state of session "+e.Session, func(ctx context.Context) error {
 		w := writeTx{s: s, ctx: ctx}

@@ -169,7 +169,7 @@ func converse(t *testing.T, page, turns, bytes int) (used, text int64) {
 	return closedSize(t, s) - empty, int64(talk.text)
 }
 
-// pageSizes are those to measure; more than the default with
+// pageSizes returns those to measure; more than the default with
 // WEIR_PAGE_SIZES=1.
 func pageSizes() []int {
 	if os.Getenv("WEIR_PAGE_SIZES") == "" {

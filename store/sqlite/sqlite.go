@@ -81,10 +81,10 @@ type Store struct {
 	scratch  string // the folder of a copy, which goes with the store
 }
 
-// Open opens the file at path, making it, and its folder, where there is none,
+// Open opens the file at path, making it, and its folder, if there is none,
 // and upgrading it where it is of an earlier version; before that it is copied
 // to path + ".v<version>.backup". Errors are store.ErrNewer, store.ErrCorrupt
-// (the file is not touched then), store.ErrForeign where it has triggers or views that
+// (the file is not touched then). The error is store.ErrForeign if it has triggers or views that
 // are not Weir's, and store.ErrFull.
 func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	return open(ctx, path, opts, migrations())
@@ -166,7 +166,7 @@ type scanner interface{ Scan(into ...any) error }
 
 var errStopScan = errors.New("enough rows")
 
-// exec is a write of one statement.
+// exec returns a write of one statement.
 func (s *Store) exec(ctx context.Context, op, query string, args ...any) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -71,7 +71,7 @@ func columns(c Verification, specs ...string) []Column {
 	return out
 }
 
-// operational is a table that is not of record.
+// operational returns a table that is not of record.
 func operational(name, why string) Table { return Table{Name: name, Reason: why} }
 
 // Tables lists all tables of a database: those of record with their columns, and the
@@ -110,7 +110,7 @@ func Tables() []Table {
 	return out
 }
 
-// recordTables are the tables of record.
+// recordTables returns the tables of record.
 func recordTables() []Table {
 	return []Table{
 		{Name: "run_row", Key: "num", Columns: append(

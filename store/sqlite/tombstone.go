@@ -77,7 +77,7 @@ func cutTombstoneLink(b []byte, before *store.ChainLink) (l store.ChainLink, res
 	return l, b[copy(l.Digest[:], b):], nil
 }
 
-// writeTombstones leaves tombstones of the runs of trees that are about to be deleted.
+// writeTombstones writes tombstones for the runs of trees that are about to be deleted.
 func (x deleter) writeTombstones(s *Store, roots []int64) error {
 	chains, err := s.chainsOf(x.ctx, roots)
 	if err != nil {
@@ -106,7 +106,7 @@ func (x deleter) writeTombstones(s *Store, roots []int64) error {
 	return nil
 }
 
-// chainsOf are the chains of the runs of trees.
+// chainsOf returns the chains of the runs of trees.
 func (s *Store) chainsOf(ctx context.Context, roots []int64) (out []store.Chain, err error) {
 	list, err := json.Marshal(roots)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/weir-run/weir/trajectory/tables"
 )
 
-// Trajectories returns the tables of trajectories. They are in the file from the
-// first round on that is stored, and not before.
+// Trajectories returns the tables of trajectories. They are created when the first round is
+// stored.
 func (s *Store) Trajectories() tables.Tables { return trajectories{s} }
 
 // trajectories are the tables of a store.
 type trajectories struct{ s *Store }
 
 // Replace stores the rows of a round in place of those that were there, and makes
-// the tables where there are none.
+// the tables if there are none.
 func (t trajectories) Replace(ctx context.Context, r tables.Rows) error {
 	s := t.s
 	err := s.write(ctx, "store trajectory of "+r.Key().String(), func(ctx context.Context) error {
@@ -89,8 +89,8 @@ func (s *Store) insertTrajectoryRows(ctx context.Context, r tables.Rows) error {
 	return nil
 }
 
-// Delete deletes the rows of the rounds that fit the filter, so that no byte of
-// them is left in the file or its log, as DeleteSession does.
+// Delete deletes the rows of the rounds that match the filter, as DeleteSession does: no byte
+// of them remains in the file or its log.
 func (t trajectories) Delete(ctx context.Context, f trajectory.Filter) (n int, err error) {
 	const op = "delete trajectories"
 	where, args := whereRound(f)

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/trajectory/tables"
 )
 
-// trodden is a round of ten nodes whose numbers follow those of the round before.
+// trodden returns a round of ten nodes whose numbers follow those of the round before.
 func trodden(round int) trajectory.Record {
 	r := trajectory.Record{
 		Key:   trajectory.Key{User: "ann", Session: "s", Round: round},
@@ -101,7 +101,7 @@ func openRound(b *testing.B, s trajectory.Storage, round int) (got, want int, er
 }
 
 // BenchmarkTrajectorySize reports what a round of ten nodes takes in the file
-// beside what the same takes as JSON.
+// next to what the same takes as JSON.
 func BenchmarkTrajectorySize(b *testing.B) {
 	const rounds = 500
 	for b.Loop() {

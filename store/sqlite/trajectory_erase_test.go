@@ -17,7 +17,7 @@ import (
 	"github.com/weir-run/weir/trajectory/trajectorytest"
 )
 
-// testRecord is a round whose texts are all somebody's canaries, in small or in large.
+// testRecord returns a round whose texts are all somebody's canaries, in small or in large.
 func testRecord(t *testing.T, k trajectory.Key, who string, size int) trajectory.Record {
 	t.Helper()
 	r := trajectorytest.Sample(t, k, 1)

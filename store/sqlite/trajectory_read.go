@@ -21,7 +21,7 @@ const timeText = "2006-01-02T15:04:05.000000000Z"
 
 func parseTime(text string) (time.Time, error) { return time.Parse(timeText, text) }
 
-// whereRound is the condition of a filter on rounds r.
+// whereRound returns the condition of a filter on rounds r.
 func whereRound(f trajectory.Filter) (where string, args []any) {
 	add := func(column string, value any) {
 		where += cmp.Or(strings.Repeat(" AND ", min(len(args), 1)), " WHERE ") + "r." + column + " = ?"
@@ -43,7 +43,7 @@ func whereRound(f trajectory.Filter) (where string, args []any) {
 }
 
 // query reads rows of a query that is put together, which is not kept prepared. There
-// are none where there are no tables.
+// are none if there are no tables.
 func (t trajectories) query(ctx context.Context, op string, scan func(row scanner) error, query string, args ...any) error {
 	there, err := t.s.hasTrajectoryTables(ctx, t.s.reader.DB)
 	if there && err == nil {

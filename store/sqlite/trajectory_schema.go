@@ -29,7 +29,7 @@ const (
 	edgeColumns  = "user, session, round, sub, source, target, relationship, seq"
 )
 
-// trajectoryTables are all of them, and the columns of each.
+// trajectoryTables returns all of them, and the columns of each.
 func trajectoryTables() map[string]string {
 	out := map[string]string{tables.RoundTable: roundColumns, tables.EdgeTable: edgeColumns}
 	for _, t := range trajectory.Types() {

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-run/weir/trajectory/trajectorytest"
 )
 
-// openWithTrajectories is an empty store that does not wait for the disk.
+// openWithTrajectories returns an empty store that does not wait for the disk.
 func openWithTrajectories(tb testing.TB) *Store {
 	tb.Helper()
 	s := openAt(tb, filepath.Join(tb.TempDir(), "weir.db"), Options{})
@@ -52,7 +52,7 @@ func TestTrajectoriesAreStoredInFilesAndTables(t *testing.T) {
 	})
 }
 
-// tablesOfTrajectories are the tables of trajectories in a file.
+// tablesOfTrajectories returns the tables of trajectories in a file.
 func tablesOfTrajectories(t *testing.T, s *Store) []string {
 	t.Helper()
 	names, err := s.queryTexts(t.Context(), "list tables", "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'trajectory%' ORDER BY name")
@@ -183,7 +183,7 @@ func TestTrajectoriesFailAfterClose(t *testing.T) {
 	}
 }
 
-// plan is how SQLite finds rows, a step a line.
+// plan returns how SQLite finds rows, a step a line.
 func plan(t *testing.T, s *Store, query string, args ...any) []string {
 	t.Helper()
 	var out []string
@@ -212,7 +212,7 @@ func byIndex(t *testing.T, s *Store, query string, args ...any) {
 	}
 }
 
-// allFilters are those that say anything: 15 of the 16 choices of what they say.
+// allFilters returns those that say anything: 15 of the 16 choices of what they say.
 func allFilters(k trajectory.Key) (out []trajectory.Filter) {
 	for bits := range 15 {
 		f := trajectory.Filter{User: &k.User, Session: &k.Session, Round: &k.Round, Sub: &k.Sub}

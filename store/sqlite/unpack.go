@@ -171,7 +171,7 @@ func (u *unpacker) checkMessage(id int64, m *storedMessage) error {
 	return nil
 }
 
-// missingError makes what is referred to and not there a damage.
+// missingError converts a missing reference to an error for a damaged database.
 func missingError(what string, id int64, err error) error {
 	err = wrap(fmt.Sprintf("%s %d", what, id), err)
 	if errors.Is(err, store.ErrNotFound) {
@@ -231,7 +231,7 @@ func (u *unpacker) commitMessage(n int) (*convo.Message, error) {
 	return nil, fmt.Errorf("%w: the commit has no message %d", store.ErrCorrupt, n)
 }
 
-// decodeValue is the other direction of packer.appendValue.
+// decodeValue is the inverse of packer.appendValue.
 func (u *unpacker) decodeValue(raw []byte) (engine.Value, error) {
 	switch raw[0] {
 	case '"':

@@ -79,7 +79,7 @@ func TestVersion2DatabaseReadsUnchanged(t *testing.T) {
 	}
 }
 
-// addsToMain is how many messages a commit adds to the main context.
+// addsToMain returns how many messages a commit adds to the main context.
 func addsToMain(c engine.Commit) (n int) {
 	for _, e := range c.Events {
 		for _, ch := range engine.ContextChanges(e) {

@@ -168,7 +168,7 @@ func (x deleter) deleteUserState() (n int, err error) {
 	return n, memoryWriter{x.ctx, x.conn}.markTraces()
 }
 
-// unlinkUserState forgets which of the runs that are deleted wrote values that stay.
+// unlinkUserState removes the references from values that stay to runs that are deleted.
 func (x deleter) unlinkUserState() error {
 	var rows []userFacts
 	err := x.query(func(row scanner) error {

@@ -25,7 +25,7 @@ func erasureCases() []testCase {
 	}
 }
 
-// afterLeasesExpired is a time at which no lease of a test is valid.
+// afterLeasesExpired returns a time at which no lease of a test is valid.
 func afterLeasesExpired() store.DeleteOptions {
 	return store.DeleteOptions{Now: startTime().Add(2 * time.Hour)}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// firstCommit is a commit that makes its run.
+// firstCommit returns a commit that makes its run.
 func firstCommit(run string, events ...engine.Event) store.Append {
 	w := writer{lease: store.Lease{Run: run, Fence: 1, Owner: "me", TTL: time.Hour}, first: 1}
 	a := w.next(events...)
@@ -95,7 +95,7 @@ func checkOneStarted(t *testing.T, errs []error) {
 	equal(t, "how many made it", started, 1)
 }
 
-// firstOfRound is a commit that makes a run the next round of a session.
+// firstOfRound returns a commit that makes a run the next round of a session.
 func firstOfRound(x store.Session, run, message string) store.Append {
 	a := firstCommit(run, &engine.RunStarted{Parallel: 1, Session: x.ID, Round: x.Rounds + 1, Contexts: []engine.ContextChange{
 		{ID: "main", Create: true, Session: x.ID, At: x.Length, Body: &convo.Change{Create: true}},

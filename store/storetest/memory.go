@@ -44,7 +44,7 @@ func memoryCases() []testCase {
 func ada() memory.Scope { return memory.Scope{Namespace: "shop", User: "ada"} }
 func bob() memory.Scope { return memory.Scope{Namespace: "shop", User: "bob"} }
 
-// fact is a write of a scope, a number of seconds after the epoch.
+// fact returns a write of a scope, a number of seconds after the epoch.
 func fact(s memory.Scope, after int, key, text string) memory.Write {
 	return memory.Write{Scope: s, Kind: memory.Fact, Key: key, Text: text, Now: startTime().Add(time.Duration(after) * time.Second)}
 }

@@ -199,7 +199,7 @@ func restored(t *testing.T, s Store, run string, again error) Store {
 	return to
 }
 
-// lastEnd is the end of the chain of a run.
+// lastEnd returns the end of the chain of a run.
 func lastEnd(t *testing.T, s Store, run string) chainEnd {
 	t.Helper()
 	ends, _ := verifiedChains(t, s)

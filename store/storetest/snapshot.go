@@ -77,7 +77,7 @@ func (m *snapshot) runRound(t *testing.T, s Store, i int) {
 	must(t, s.Append(t.Context(), []store.Append{a})[0])
 }
 
-// snapshotReads are the reads of a session, each with the check of its result.
+// snapshotReads returns the reads of a session, each with the check of its result.
 func snapshotReads(s Store, m *snapshot) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"RoundMessage":         func(ctx context.Context) error { return m.roundMessage(ctx, s) },

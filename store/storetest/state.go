@@ -20,7 +20,7 @@ func sessionStateCases() []testCase {
 	}
 }
 
-// stateChanges are the changes of a round that sets keys to values.
+// stateChanges returns the changes of a round that sets keys to values.
 func stateChanges(pairs ...any) []engine.SessionChange {
 	var out []engine.SessionChange
 	for i := 0; i+1 < len(pairs); i += 2 {

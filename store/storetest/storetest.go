@@ -114,7 +114,7 @@ type testCase struct {
 	run  func(t *testing.T, s Store)
 }
 
-// startTime is the clock's time at the start of each case.
+// startTime returns the clock's time at the start of each case.
 func startTime() time.Time { return time.UnixMilli(1_800_000_000_000) }
 
 // writer appends commits to one run and remembers them.

@@ -20,7 +20,7 @@ func userStateCases() []testCase {
 	}
 }
 
-// userWrite is the end of a run that applies operations.
+// userWrite returns the end of a run that applies operations.
 func userWrite(user string, changes ...engine.UserChange) *engine.RunCompleted {
 	return &engine.RunCompleted{UserState: &engine.UserStateWrite{User: user, Flow: "flow", Changes: changes}}
 }

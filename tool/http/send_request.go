@@ -63,7 +63,7 @@ func (c *requestTool) declare(call tool.Call, address string, resp *httpcall.Res
 	}
 }
 
-// unansweredError is the error of a request without a response.
+// unansweredError returns the error of a request without a response.
 func (c *requestTool) unansweredError(err *httpcall.NoResponseError) error {
 	if err.Sent && !c.request.isReadOnly() {
 		return fmt.Errorf("no answer came, and the request may have been acted on: %w; %w", err, tool.ErrOutcomeUnknown)
@@ -111,7 +111,7 @@ func trimPartialRune(s string) string {
 	return s
 }
 
-// responseError is the error of a failure response.
+// responseError returns the error of a failure response.
 func responseError(resp *httpcall.Response, status, text string) error {
 	hint := ""
 	if after := resp.Header.Get("Retry-After"); after != "" {

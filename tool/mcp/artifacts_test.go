@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// resources is a result with more of them than are declared.
+// resources returns a result with more of them than are declared.
 func resources() *mcp.CallToolResult {
 	size := int64(7)
 	r := &mcp.CallToolResult{Content: []mcp.Content{

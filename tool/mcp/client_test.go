@@ -19,7 +19,7 @@ import (
 	mcptool "github.com/weir-run/weir/tool/mcp"
 )
 
-// kinds are the ways to a server.
+// kinds returns the ways to a server.
 func kinds() map[string]func(*testing.T) mcptool.Server {
 	return map[string]func(*testing.T) mcptool.Server{"stdio": stdio, "http": overHTTP}
 }

@@ -32,7 +32,7 @@ type Pins interface {
 	SetPins(server string, pins map[string]Pin) error
 }
 
-// LockFile stores pins in a JSON file beside the configuration, for version control. It is
+// LockFile stores pins in a JSON file next to the configuration, for version control. It is
 // safe for concurrent use in one process; two processes that accept at the same time may
 // lose one of their changes.
 type LockFile struct {

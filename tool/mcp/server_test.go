@@ -56,7 +56,7 @@ func said(s string) *mcp.CallToolResult {
 
 type handler = func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error)
 
-// newServer is a server written with the official SDK; what hangs in it does so
+// newServer returns a server written with the official SDK; what hangs in it does so
 // until life ends.
 func newServer(life context.Context) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
@@ -182,7 +182,7 @@ func addEcho(s *mcp.Server, description string) {
 		})
 }
 
-// stdio is a server that is this binary.
+// stdio returns a server that is this binary.
 func stdio(t *testing.T) mcptool.Server {
 	t.Helper()
 	self, err := os.Executable()
@@ -195,19 +195,19 @@ func stdio(t *testing.T) mcptool.Server {
 	}
 }
 
-// overHTTP is a server on loopback with sessions, as earlier protocols have them.
+// overHTTP returns a server on loopback with sessions, as earlier protocols have them.
 func overHTTP(t *testing.T) mcptool.Server {
 	t.Helper()
 	return serveHTTP(t, nil)
 }
 
-// overStatelessHTTP is one without sessions.
+// overStatelessHTTP returns one without sessions.
 func overStatelessHTTP(t *testing.T) mcptool.Server {
 	t.Helper()
 	return serveHTTP(t, &mcp.StreamableHTTPOptions{Stateless: true})
 }
 
-// serveHTTP is a server that refuses requests without its key.
+// serveHTTP returns a server that refuses requests without its key.
 func serveHTTP(t *testing.T, o *mcp.StreamableHTTPOptions) mcptool.Server {
 	t.Helper()
 	s := newServer(t.Context()) // which ends before cleanups run
@@ -248,7 +248,7 @@ func lock(t *testing.T) *mcptool.LockFile {
 	return mcptool.NewLockFile(t.TempDir() + "/pins.json")
 }
 
-// accepted are a server's tools, all that are new accepted.
+// accepted returns a server's tools, all that are new accepted.
 func accepted(t *testing.T, c *mcptool.Client) *tool.Set {
 	t.Helper()
 	tools, err := c.Tools(t.Context())

@@ -70,7 +70,7 @@ func reference(s string) (Part, error) {
 	return Part{Kind: kind, Path: words[1:]}, nil
 }
 
-// SingleReference is the reference that a template consists of, if it is nothing else.
+// SingleReference returns the reference that a template consists of, if it is nothing else.
 func (t Template) SingleReference() (Part, bool) {
 	if len(t) == 1 && t[0].Kind != Literal {
 		return t[0], true
@@ -110,7 +110,7 @@ func (t Template) Expand(args map[string]any, secrets *Secrets) (string, error) 
 	return b.String(), nil
 }
 
-// Value is what a reference to an argument stands for, and whether it is there.
+// Value returns what a reference to an argument stands for, and whether it is there.
 func (p Part) Value(args map[string]any) (any, bool) {
 	var v any = args
 	for _, name := range p.Path {
@@ -124,7 +124,7 @@ func (p Part) Value(args map[string]any) (any, bool) {
 	return v, v != nil
 }
 
-// FormatValue is a JSON value as text: a text as it is, null as "", a number as it
+// FormatValue returns a JSON value as text: a text as it is, null as "", a number as it
 // was written, anything else as JSON.
 func FormatValue(v any) string {
 	switch t := v.(type) {

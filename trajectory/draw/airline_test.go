@@ -27,7 +27,7 @@ func keep(t *testing.T, name string, picture []byte) {
 	}
 }
 
-// conversations are all of the airline's by their ids. What failed is marked, which
+// conversations returns all of the airline's by their ids. What failed is marked, which
 // the data does not.
 func conversations(t *testing.T) map[string][]convo.Message {
 	t.Helper()
@@ -41,7 +41,7 @@ func conversations(t *testing.T) map[string][]convo.Message {
 	return out
 }
 
-// airline is a session of one customer: the named conversations one after the
+// airline returns a session of one customer: the named conversations one after the
 // other.
 func airline(t *testing.T, from map[string][]convo.Message, ids ...string) *trajectory.Graph {
 	t.Helper()

@@ -16,7 +16,7 @@ type connector struct {
 	relation trajectory.Relation
 	sources  []trajectory.ID
 	targets  []trajectory.ID // more than one for lanes that were joined
-	card     int             // height at which it leaves the block beside a card, -1 for below the block
+	card     int             // height at which it leaves the block next to a card, -1 for below the block
 }
 
 // edgeTag is an edge that is written on a card instead of drawn.
@@ -176,7 +176,7 @@ func (f *blockRound) tagTo(e trajectory.Edge) {
 	}
 }
 
-// cardTitle is the title of a node's card.
+// cardTitle returns the title of a node's card.
 func (f *blockRound) cardTitle(id trajectory.ID) string {
 	if i, ok := f.index[id]; ok {
 		return wordOf(f.nodes[i])

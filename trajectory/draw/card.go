@@ -76,7 +76,7 @@ func (c *card) fill(w float64, tags []edgeTag) {
 	}
 }
 
-// head is the first line of a card.
+// head returns the first line of a card.
 func (c caption) head() string {
 	return strings.TrimSpace(c.word + " " + c.statusText())
 }

@@ -54,7 +54,7 @@ func newLayers(blocks []*block, ties []connector) *layers {
 		l.vertices[i] = vertex{block: i, w: b.w, h: b.h}
 	}
 	for _, t := range ties {
-		if t.card >= 0 { // it leaves beside the card
+		if t.card >= 0 { // it leaves next to the card
 			l.vertices[t.from].w = blocks[t.from].w + 2*besideWidth
 		}
 		if t.from == entry && l.in < 0 {
@@ -139,7 +139,7 @@ type segmentKey struct{ from, to, card int }
 // passWidth is the width of a point at which lines pass a layer, pixels.
 const passWidth = 12
 
-// besideWidth is the width of lines that leave a block beside its cards, pixels.
+// besideWidth is the width of lines that leave a block next to its cards, pixels.
 const besideWidth = 12
 
 func (l *layers) route(t connector, shared map[passKey]int, known map[segmentKey]int) {

@@ -69,7 +69,7 @@ func mermaidText(s string) string {
 	return b.String()
 }
 
-// mermaidClass is a node's type, or that it failed.
+// mermaidClass returns a node's type, or that it failed.
 func mermaidClass(n trajectory.Node, m activity) string {
 	if captionOf(n, m, "").failed {
 		return "Failed"

@@ -203,7 +203,7 @@ func connectorLabel(ties []connector) string {
 	return strings.Join(out, "\n")
 }
 
-// lineBeside draws a line out of the right side of a card and down beside the block, and returns its x there.
+// lineBeside draws a line out of the right side of a card and down next to the block, and returns its x there.
 func (d *drawing) lineBeside(p *panel, s segment, line *path) float64 {
 	b := p.blocks[p.layers.vertices[s.from].block]
 	c := &b.cards[s.connectors[0].card]

@@ -38,7 +38,7 @@ type panel struct {
 func (p *panel) top(layer int) float64    { return p.y + p.layerTops[layer] }
 func (p *panel) bottom(layer int) float64 { return p.top(layer) + p.layerHeights[layer] }
 
-// middle is the x of a vertex on the page.
+// middle returns the x of a vertex on the page.
 func (p *panel) middle(v int) float64 { return p.x + p.shift + p.layers.vertices[v].x }
 
 // corner returns the upper left corner of a block on the page.

@@ -136,7 +136,7 @@ func everyKind(t *testing.T) *trajectory.Graph {
 	return h.graph()
 }
 
-// shapes are the graphs whose pictures were looked at (-pictures).
+// shapes returns the graphs whose pictures were looked at (-pictures).
 func shapes(t *testing.T, from map[string][]convo.Message) map[string]*trajectory.Graph {
 	t.Helper()
 	return map[string]*trajectory.Graph{
@@ -153,7 +153,7 @@ func shapes(t *testing.T, from map[string][]convo.Message) map[string]*trajector
 	}
 }
 
-// oneRound is a round of that many steps that real conversations took.
+// oneRound returns a round of that many steps that real conversations took.
 func oneRound(t *testing.T, from map[string][]convo.Message, steps int) *trajectory.Graph {
 	t.Helper()
 	said := []convo.Message{{Role: convo.User, Text: "Please look at all of my reservations, find out what each of them would cost in economy, and then change those that become cheaper."}}
@@ -183,8 +183,8 @@ func shortRounds(t *testing.T, n int) *trajectory.Graph {
 	return session(t, "short-rounds", said)
 }
 
-// wide is a step with many calls of which a table has many columns, many steps
-// beside each other, and edges that lead far.
+// wide returns a step with many calls of which a table has many columns, many steps
+// next to each other, and edges that lead far.
 func wide(t *testing.T) *trajectory.Graph {
 	t.Helper()
 	h := byHand(t)
@@ -218,7 +218,7 @@ func wide(t *testing.T) *trajectory.Graph {
 	return h.graph()
 }
 
-// lanes is a list whose items were worked on side by side, in some steps each.
+// lanes returns a list whose items were worked on side by side, in some steps each.
 func lanes(t *testing.T, n int) *trajectory.Graph {
 	t.Helper()
 	h := byHand(t)

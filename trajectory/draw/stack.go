@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxLanes is the maximum number of lanes beside each other; more are stacked.
+// maxLanes is the maximum number of lanes next to each other; more are stacked.
 const maxLanes = 3
 
 // lane is a chain of blocks that each follow only the previous one.

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// style is the style sheet: neutral colours, those of the types, and both again for the dark scheme.
+// style returns the style sheet: neutral colours, those of the types, and both again for the dark scheme.
 func style(g *trajectory.Graph) string {
 	var light, dark strings.Builder
 	types, _ := typesIn(g)
@@ -81,7 +81,7 @@ const darkMarksSheet = `  .t-query .tint, .t-state .tint { fill-opacity: .2; } .
   .flag { fill: #e2e8f0; } .flagged { fill: #0b1120; }
 `
 
-// arrowHeads are the arrow heads, one for each style of line.
+// arrowHeads returns the arrow heads, one for each style of line.
 func arrowHeads() string {
 	var b strings.Builder
 	b.WriteString("<defs>\n")

@@ -63,7 +63,7 @@ func escape(s string) string {
 	return b.String()
 }
 
-// relationClass is the style class of an edge; relations without a class are written beside their edges.
+// relationClass returns the style class of an edge; relations without a class are written next to their edges.
 func relationClass(r trajectory.Relation) string {
 	switch r {
 	case trajectory.Triggers, trajectory.HasConclusion, trajectory.Generates, trajectory.RefersTo, trajectory.ContinuesTo:

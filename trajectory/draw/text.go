@@ -64,7 +64,7 @@ func advance(cluster string) float64 {
 }
 
 // fit cuts text to a width in parts of the font size, and says what is left
-// over, "" where all of it fits. At a break between words where there is one.
+// over, "" if all of it fits. At a break between words if there is one.
 func fit(s string, room float64) (line, rest string) {
 	w, space, at := 0.0, 0, 0
 	for _, c := range clusters(s) {

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/trajectory/draw"
 )
 
-// all are the graphs of all airline conversations, of all shapes, and a hostile
+// all returns the graphs of all airline conversations, of all shapes, and a hostile
 // one.
 func all(t *testing.T) map[string]*trajectory.Graph {
 	t.Helper()

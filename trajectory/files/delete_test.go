@@ -108,7 +108,7 @@ func TestFilesThatAreNoTrajectoriesAreNotDeleted(t *testing.T) {
 	}
 }
 
-// cutOff is a storage with two rounds that were never saved whole and three files
+// cutOff returns a storage with two rounds that were never saved whole and three files
 // that were being written, of one of which keep bytes were.
 func cutOff(t *testing.T, keep int) (s *files.Storage, root, dir string) {
 	t.Helper()

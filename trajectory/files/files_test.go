@@ -33,7 +33,7 @@ func TestFilesAndTablesTogether(t *testing.T) {
 
 var ann = trajectory.Key{User: "ann", Session: "s1", Round: 2, Sub: 3}
 
-// saved is a storage in a folder of its own with one round, and its two files.
+// saved returns a storage in a folder of its own with one round, and its two files.
 func saved(t *testing.T) (s *files.Storage, graph, meta string) {
 	t.Helper()
 	root := t.TempDir()

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// Path returns the file with the graph of a round; the metadata file is beside it.
+// Path returns the file with the graph of a round; the metadata file is next to it.
 func (s *Storage) Path(k trajectory.Key) string {
 	return filepath.Join(s.root, folder(k.User), folder(k.Session), graphName(k.Round, k.Sub))
 }

@@ -55,7 +55,7 @@ func (f *Follower) DescriptionInput(d DataRef, secrets ...any) (text string, ok 
 	return b.String(), true
 }
 
-// stepAttributes are the attributes that describe what a step did.
+// stepAttributes returns the attributes that describe what a step did.
 func stepAttributes() []string {
 	return []string{
 		trajectory.AttrKind, trajectory.AttrText, trajectory.AttrToolName, trajectory.AttrArguments, trajectory.AttrResult, "type", "outputs", "code",

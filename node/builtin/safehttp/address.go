@@ -32,7 +32,7 @@ func Public(a netip.Addr) bool {
 	return true
 }
 
-// ipv6Public is the part of IPv6 that is assigned as global unicast.
+// ipv6Public returns the part of IPv6 that is assigned as global unicast.
 func ipv6Public() netip.Prefix { return netip.MustParsePrefix("2000::/3") }
 
 // specialPurposePrefixes lists the prefixes inside the unicast space that are not public.

@@ -39,7 +39,7 @@ func TestPublicAcceptsOnlyInternetAddresses(t *testing.T) {
 	}
 }
 
-// server is a server on the loopback address, and its port.
+// server returns a server on the loopback address, and its port.
 func server(t *testing.T, h http.HandlerFunc) (*httptest.Server, string) {
 	t.Helper()
 	s := httptest.NewServer(h)

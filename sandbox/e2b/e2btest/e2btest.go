@@ -165,7 +165,7 @@ func (s *Server) Created() []CreatedSandbox {
 	return append([]CreatedSandbox(nil), s.made...)
 }
 
-// Deleted is how many sandboxes somebody deleted.
+// Deleted returns how many sandboxes somebody deleted.
 func (s *Server) Deleted() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,7 +264,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusCreated, b.createdJSON())
 }
 
-// createdJSON is the API's answer to creating a sandbox or connecting to it.
+// createdJSON returns the API's answer to creating a sandbox or connecting to it.
 func (b *cloudSandbox) createdJSON() map[string]any {
 	return map[string]any{
 		"templateID": b.Template, "sandboxID": b.ID, "clientID": "loopback", "envdVersion": "0.6.4",
@@ -272,7 +272,7 @@ func (b *cloudSandbox) createdJSON() map[string]any {
 	}
 }
 
-// listedJSON is a sandbox as the API lists it.
+// listedJSON returns a sandbox as the API lists it.
 func (b *cloudSandbox) listedJSON() map[string]any {
 	return map[string]any{
 		"templateID": b.Template, "sandboxID": b.ID, "clientID": "loopback", "envdVersion": "0.6.4", "state": "running",

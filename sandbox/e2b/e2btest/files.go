@@ -34,7 +34,7 @@ func (s *Server) requireToken(next func(http.ResponseWriter, *http.Request, *clo
 	}
 }
 
-// portOf is where a path is answered.
+// portOf returns where a path is answered.
 func portOf(path string) int {
 	if path == "/execute" {
 		return 49999
@@ -42,7 +42,7 @@ func portOf(path string) int {
 	return 49983
 }
 
-// at is where a path of the sandbox is: from the user's home, which is the
+// at returns where a path of the sandbox is: from the user's home, which is the
 // sandbox's folder.
 func (b *cloudSandbox) at(path string) string {
 	path = strings.TrimPrefix(path, "/home/user")

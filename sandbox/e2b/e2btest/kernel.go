@@ -162,7 +162,7 @@ func (k *kernel) stream(w http.ResponseWriter) {
 	say([]byte(`{"type": "end_of_execution"}` + "\n"))
 }
 
-// nameOf is the name of a file of a form, with its folders.
+// nameOf returns the name of a file of a form, with its folders.
 func nameOf(disposition string) string {
 	_, params, err := mime.ParseMediaType(disposition)
 	if err != nil {
