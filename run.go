@@ -43,8 +43,8 @@ func (r *Run) execution() *runner.Execution {
 	return r.exec
 }
 
-// Wait returns when the run has ended or waits for people or outside events.
-// Ending ctx ends the wait and not the run.
+// Wait returns when the run has ended, or is paused until a person answers or an outside event
+// arrives. Cancelling ctx ends the wait, not the run.
 func (r *Run) Wait(ctx context.Context) (Result, error) {
 	if r.w.runner != nil {
 		return r.w.waitForWorker(ctx, r.ID)
