@@ -65,6 +65,7 @@ type attempt struct {
 	mu         sync.Mutex // guards what parallel effects share
 	ordinals   ordinals
 	partial    []byte                  // the output of the current model call so far
+	partialKey string                  // the effect that it belongs to
 	pending    []engine.Event          // effects that are not durable yet
 	toolUsage  map[string]engine.Usage // usage of flows that tools ran, by effect key
 	unreserved []unreservedEffect      // effects in flight that no budget binds

@@ -90,7 +90,7 @@ func (a *attempt) runEffect(e *node.Effect, key, digest string) (engine.Value, e
 		return nil, err
 	}
 	a.resetIdleTimeout()
-	a.addPartial("", true)
+	a.startPartial(key)
 	begin := time.Now()
 	out, err := a.callEffect(e, key)
 	return a.completeEffect(e, key, digest, out, err, time.Since(begin))

@@ -15,6 +15,13 @@ const maxPartial = 64 << 10
 // partialNotePrefix is the prefix of a note's key after the node's path.
 const partialNotePrefix = "/partial:"
 
+// startPartial discards the output of the effect before.
+func (a *attempt) startPartial(key string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.partial, a.partialKey = a.partial[:0], key
+}
+
 // addPartial adds to the output of the current model call; anew discards the earlier output.
 func (a *attempt) addPartial(text string, fromStart bool) {
 	if text == "" && !fromStart {
@@ -39,17 +46,24 @@ func (a *attempt) notePartial(key string) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if n := a.partialNote(key); n != nil {
+		a.pending = append(a.pending, n)
+	}
+}
+
+// partialNote returns the note with the output of an effect, nil if it has none; a.mu is held.
+func (a *attempt) partialNote(key string) *engine.NoteRecorded {
 	text := a.partial
 	for len(text) > 0 && !utf8.Valid(text) && len(a.partial)-len(text) < utf8.UTFMax {
 		text = text[:len(text)-1]
 	}
 	if len(text) == 0 {
-		return
+		return nil
 	}
-	a.pending = append(a.pending, &engine.NoteRecorded{
+	return &engine.NoteRecorded{
 		Path: a.Path, Key: a.Path + partialNotePrefix + strings.TrimPrefix(key, a.Path+"/"),
 		Value: map[string]any{"effect": key, "text": strings.ToValidUTF8(string(text), "\uFFFD")},
-	})
+	}
 }
 
 // PartialOf returns the interrupted model answer in a note, if it has one.

@@ -80,6 +80,9 @@ func (x *Execution) abandon(a *attempt, e engine.Event) error {
 	delete(x.m.active, a.Path)
 	a.mu.Lock()
 	pending := append(a.pending, a.chargeUnreserved()...)
+	if n := a.partialNote(a.partialKey); n != nil && a.effects[a.partialKey] == nil && errors.Is(context.Cause(a.ctx), errAborted) {
+		pending = append(pending, n)
+	}
 	a.pending, a.abandoned = nil, true
 	a.mu.Unlock()
 	n := x.local.abandoned.Add(1)
