@@ -48,8 +48,17 @@ type DeployedFlow struct {
 	Grants runner.Grants `json:"grants"`
 	// Versions are the newest first.
 	Versions []FlowVersion `json:"versions"`
+	// Promotions are the newest first.
+	Promotions []Promotion `json:"promotions" doc:"Which version was promoted when, the newest first"`
 	// Revision grows with each change.
 	Revision int64 `json:"-"`
+}
+
+// Promotion says since when new runs take a version.
+type Promotion struct {
+	Fingerprint string    `json:"fingerprint"`
+	By          string    `json:"by" doc:"Who promoted it"`
+	At          time.Time `json:"at"`
 }
 
 // Deployed are the flows that clients have put into a store. Its methods may be called
@@ -89,7 +98,7 @@ func (d *Deployed) Get(ctx context.Context, name string) (*DeployedFlow, error) 
 }
 
 func deployedOf(doc *store.Document) (*DeployedFlow, error) {
-	f := &DeployedFlow{Name: doc.ID, Revision: doc.Version}
+	f := &DeployedFlow{Name: doc.ID, Revision: doc.Version, Promotions: []Promotion{}}
 	if err := json.Unmarshal(doc.Body, f); err != nil {
 		return nil, fmt.Errorf("read flow %s: %w", doc.ID, err)
 	}
@@ -120,7 +129,7 @@ func (d *Deployed) List(ctx context.Context, after string, limit int) ([]*Deploy
 // Put adds a version to a flow, which is made if it is new: its owner is who puts it first.
 // The flow may use only what is granted to it. store.ErrExists, store.ErrChanged.
 func (d *Deployed) Put(ctx context.Context, n NewFlowVersion) (*DeployedFlow, error) {
-	f := &DeployedFlow{Name: n.Name, Owner: n.By, Access: []string{}}
+	f := &DeployedFlow{Name: n.Name, Owner: n.By, Access: []string{}, Promotions: []Promotion{}}
 	if n.Revision > 0 {
 		have, err := d.Get(ctx, n.Name)
 		if err != nil {
@@ -138,14 +147,14 @@ func (d *Deployed) Put(ctx context.Context, n NewFlowVersion) (*DeployedFlow, er
 	if err := d.weir.Keep(ctx, n.Flow); err != nil {
 		return nil, err
 	}
-	if err := d.keepVersion(ctx, n.Name, fingerprint); err != nil {
+	if err := d.putVersion(ctx, fingerprint, version{Flow: n.Name}); err != nil {
 		return nil, err
 	}
 	if !slices.ContainsFunc(f.Versions, func(v FlowVersion) bool { return v.Fingerprint == fingerprint }) {
 		f.Versions = slices.Insert(f.Versions, 0, FlowVersion{fingerprint, n.By, time.Now().UTC().Truncate(time.Second), n.Note})
 	}
 	if n.Promote {
-		f.Promoted = fingerprint
+		f.Promote(fingerprint, n.By)
 	}
 	for i := len(f.Versions) - 1; i > 0 && len(f.Versions) > maxVersions; i-- {
 		if f.Versions[i].Fingerprint != f.Promoted {
@@ -158,9 +167,9 @@ func (d *Deployed) Put(ctx context.Context, n NewFlowVersion) (*DeployedFlow, er
 	return f, d.keepText(ctx, f, fingerprint, n.Text)
 }
 
-// keepVersion keeps to which flow a fingerprint belongs, before any run can have it.
-func (d *Deployed) keepVersion(ctx context.Context, name, fingerprint string) error {
-	body, err := json.Marshal(map[string]string{"flow": name})
+// putVersion keeps what is known of a fingerprint, before any run can have it.
+func (d *Deployed) putVersion(ctx context.Context, fingerprint string, v version) error {
+	body, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
@@ -290,7 +299,12 @@ func (d *Deployed) effective(g *runner.Grants) *runner.Grants {
 // grants implements weir.Options.Grants: a fingerprint that no client has put is not
 // limited. A flow that was deleted has no grants.
 func (d *Deployed) grants(ctx context.Context, fingerprint string) (*runner.Grants, error) {
-	name, err := d.nameOf(ctx, fingerprint)
+	v, err := d.versionOf(ctx, fingerprint)
+	if err == nil && v.Like != "" {
+		fingerprint = v.Like
+		v, err = d.versionOf(ctx, fingerprint)
+	}
+	name := v.Flow
 	if name == "" || err != nil {
 		return nil, err
 	}
@@ -308,17 +322,75 @@ func (d *Deployed) grants(ctx context.Context, fingerprint string) (*runner.Gran
 	return d.effective(&f.Grants), nil
 }
 
-// nameOf returns the flow that a fingerprint belongs to, "" if no client has put it.
-func (d *Deployed) nameOf(ctx context.Context, fingerprint string) (string, error) {
+// version is what is kept of a fingerprint.
+type version struct {
+	// Flow is the flow that a client has put under this name.
+	Flow string `json:"flow,omitempty"`
+	// Like is the fingerprint whose grants apply to a flow that was derived from it.
+	Like string `json:"like,omitempty"`
+}
+
+// versionOf returns what is kept of a fingerprint, the zero value for one that no client has put.
+func (d *Deployed) versionOf(ctx context.Context, fingerprint string) (v version, err error) {
 	doc, err := d.store.Document(ctx, versionKind, fingerprint)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnsupported) {
-		return "", nil
+		return v, nil
 	}
 	if err != nil {
-		return "", err
+		return v, err
 	}
-	var v struct{ Flow string }
-	return v.Flow, json.Unmarshal(doc.Body, &v)
+	return v, json.Unmarshal(doc.Body, &v)
+}
+
+// nameOf returns the flow that a fingerprint belongs to, "" if no client has put it.
+func (d *Deployed) nameOf(ctx context.Context, fingerprint string) (string, error) {
+	v, err := d.versionOf(ctx, fingerprint)
+	return v.Flow, err
+}
+
+// Derive has the grants of a flow apply to one that was derived from it, before any run has it.
+// If the flow is not limited, neither is the other.
+func (d *Deployed) Derive(ctx context.Context, derived, from string) error {
+	if d == nil {
+		return nil
+	}
+	v, err := d.versionOf(ctx, from)
+	if err != nil || v == (version{}) {
+		return err
+	}
+	if v.Like != "" {
+		from = v.Like
+	}
+	return d.putVersion(ctx, derived, version{Like: from})
+}
+
+// NameOf returns the flow whose version has a fingerprint, "" if no client has put it.
+func (d *Deployed) NameOf(ctx context.Context, fingerprint string) (string, error) {
+	if d == nil {
+		return "", nil
+	}
+	return d.nameOf(ctx, fingerprint)
+}
+
+// GrantsOf returns what runs of a fingerprint may use outside; nil is anything.
+func (d *Deployed) GrantsOf(ctx context.Context, fingerprint string) (*runner.Grants, error) {
+	if d == nil {
+		return nil, nil
+	}
+	return d.grants(ctx, fingerprint)
+}
+
+// maxPromotions bounds the promotions that are kept of a flow.
+const maxPromotions = 100
+
+// Promote has new runs and rounds take a version.
+func (f *DeployedFlow) Promote(fingerprint, by string) {
+	if f.Promoted == fingerprint {
+		return
+	}
+	f.Promoted = fingerprint
+	f.Promotions = slices.Insert(f.Promotions, 0, Promotion{fingerprint, by, time.Now().UTC().Truncate(time.Second)})
+	f.Promotions = f.Promotions[:min(len(f.Promotions), maxPromotions)]
 }
 
 // current implements weir.Options.Current: a new round of a deployed flow runs the version

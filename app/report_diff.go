@@ -15,7 +15,7 @@ type DiffReport struct {
 	A        diffSide      `json:"a"`
 	B        diffSide      `json:"b"`
 	Shared   *diffShared   `json:"shared"`
-	Flow     []diffEntry   `json:"flow"`
+	Flow     []FlowChange  `json:"flow"`
 	Inputs   []diffEntry   `json:"inputs"`
 	Nodes    []diffNode    `json:"nodes"`
 	First    *diffEvents   `json:"first_event"`
@@ -41,10 +41,27 @@ type diffShared struct {
 }
 
 type diffEntry struct {
-	Node string          `json:"node,omitempty"`
 	Name string          `json:"name"`
 	A    json.RawMessage `json:"a"`
 	B    json.RawMessage `json:"b"`
+}
+
+// FlowChange is a value of the normal form in which two flows differ. A side that lacks it has
+// null.
+type FlowChange struct {
+	Node string          `json:"node,omitempty"` // "" for a value of the flow
+	Name string          `json:"name"`           // its place, "" for a whole node
+	A    json.RawMessage `json:"a"`
+	B    json.RawMessage `json:"b"`
+}
+
+// FlowChangesOf returns the differences between two flows for a report.
+func FlowChangesOf(list []history.FlowDifference) []FlowChange {
+	out := make([]FlowChange, 0, len(list))
+	for _, f := range list {
+		out = append(out, FlowChange{Node: f.Node, Name: f.Key, A: rawOf(f.A, f.InA), B: rawOf(f.B, f.InB)})
+	}
+	return out
 }
 
 type diffNode struct {
@@ -73,14 +90,11 @@ type diffContext struct {
 // DiffReportOf returns the differences between two runs for a report.
 func DiffReportOf(d *history.Diff) *DiffReport {
 	r := &DiffReport{
-		Same: d.Same, A: diffSideOf(d.A), B: diffSideOf(d.B), Flow: []diffEntry{}, Nodes: []diffNode{}, Contexts: []diffContext{},
+		Same: d.Same, A: diffSideOf(d.A), B: diffSideOf(d.B), Flow: FlowChangesOf(d.Flow), Nodes: []diffNode{}, Contexts: []diffContext{},
 		Inputs: diffEntries(d.Inputs), State: diffEntries(d.State), Outputs: diffEntries(d.Outputs),
 	}
 	if d.Shared != nil {
 		r.Shared = &diffShared{d.Shared.Run, d.Shared.At}
-	}
-	for _, f := range d.Flow {
-		r.Flow = append(r.Flow, diffEntry{Node: f.Node, Name: f.Key, A: rawOf(f.A, f.InA), B: rawOf(f.B, f.InB)})
 	}
 	for _, n := range d.Nodes {
 		e := diffNode{Node: n.Path, AttemptsA: n.AttemptsA, AttemptsB: n.AttemptsB, Outputs: diffEntries(n.Outputs)}

@@ -22,6 +22,10 @@ type FlowDifference struct {
 	InA, InB bool
 }
 
+// CompareFlows returns the values in which the normal forms of two flows differ, those of
+// nodes first, sorted by node and key. Nothing is evaluated.
+func CompareFlows(a, b *flow.Flow) ([]FlowDifference, error) { return flowDifferences(a, b) }
+
 func flowDifferences(a, b *flow.Flow) ([]FlowDifference, error) {
 	if a == b || a.Fingerprint() == b.Fingerprint() {
 		return nil, nil

@@ -308,7 +308,7 @@ func promoteFlow(c *call, in *promoteInput) (*flowOutput, error) {
 		if !slices.ContainsFunc(d.Versions, func(v app.FlowVersion) bool { return v.Fingerprint == in.Body.Version }) {
 			return notFound("version of flow "+d.Name, in.Body.Version)
 		}
-		d.Promoted = in.Body.Version
+		d.Promote(in.Body.Version, c.by())
 		return nil
 	})
 }

@@ -36,6 +36,13 @@ func (s *Server) registerRoutes() {
 	s.registerMe()
 	s.registerUsers()
 	s.registerReference()
+	s.registerFilters()
+	s.registerLabels()
+	s.registerRatings()
+	s.registerSearch()
+	s.registerFlowDiff()
+	s.registerFlowTests()
+	s.registerPlayground()
 	if s.options.Page != nil {
 		s.routes.handle("GET /{$}", Public, s.options.Page.ServeHTTP)
 		s.routes.handle("GET /assets/{file}", Public, s.options.Page.ServeHTTP)

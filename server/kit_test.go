@@ -12,10 +12,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/app/config"
+	"github.com/weir-run/weir/memory"
 	"github.com/weir-run/weir/server"
 	"github.com/weir-run/weir/server/agui"
 	"github.com/weir-run/weir/server/client"
@@ -203,4 +205,31 @@ func (p *process) setUser(name string, change func(u *server.User)) {
 	if _, err := server.ChangeUser(p.t.Context(), p.app.Store, name, change); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// remember keeps a text in the memory of a user, and returns the id of the item.
+func (p *process) remember(user, text string) string {
+	p.t.Helper()
+	r, err := p.app.Store.Remember(p.t.Context(), memory.Write{
+		Scope: memory.Scope{Namespace: "default", User: user}, Kind: memory.Fact, Key: "berth", Text: text, Now: time.Now(),
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return r.ID
+}
+
+// decode sends a request that must succeed, and decodes the answer.
+func decode[T any](p *process, c *client.Client, method, path, body string) (out T) {
+	p.t.Helper()
+	got := p.send(method, path, body, withToken(c.Token))
+	if got.status >= http.StatusMultipleChoices {
+		p.t.Fatalf("%s %s: %d %s", method, path, got.status, got.body)
+	}
+	if got.body != "" {
+		if err := json.Unmarshal([]byte(got.body), &out); err != nil {
+			p.t.Fatalf("%s %s: %v in %s", method, path, err, got.body)
+		}
+	}
+	return out
 }

@@ -81,7 +81,6 @@ func attacks(victim, own objects) map[string]attack {
 		"GET /v1/flows/{flow}/graph":                    flow("/graph", ""),
 		"GET /v1/me":                                    {},
 		"GET /v1/memory":                                {},
-		"DELETE /v1/memory/{item}":                      {}, // TestMemoryIsForgottenByItsOwnerAlone
 		"GET /v1/errors":                                {},
 		"GET /v1/schema":                                {},
 		"GET /v1/usage":                                 {},
@@ -119,17 +118,30 @@ func attacksOnDocuments(victim, own objects) map[string]attack {
 		"GET /v1/model-stops": {}, "DELETE /v1/model-stops": {paths: []string{"/v1/model-stops?models=none"}},
 		"PUT /v1/model-stops": {body: `{"models":"none"}`},
 		"GET /a.css":          {}, "GET /a/{token}": {}, "POST /a/{token}": {},
-		"PUT /v1/flows/{flow}":                                     {paths: []string{"/v1/flows/" + victim.flow}, body: `{"flow":"weir: 1"}`},
-		"DELETE /v1/flows/{flow}":                                  flow("", ""),
-		"GET /v1/flows/{flow}/versions/{version}":                  flow("/versions/"+victim.version, ""),
-		"POST /v1/flows/{flow}/promote":                            flow("/promote", `{"version":"x"}`),
-		"POST /v1/flows/{flow}/pause":                              flow("/pause", `{"paused":true}`),
-		"PUT /v1/flows/{flow}/access":                              flow("/access", `{"users":["*"]}`),
-		"PUT /v1/flows/{flow}/grants":                              {paths: []string{"/v1/flows/" + victim.flow + "/grants"}, body: `{"providers":[],"tools":[],"servers":[],"executors":[],"hosts":[],"secrets":[],"flows":[]}`},
-		"POST /t/{trigger}":                                        {},
-		"GET /v1/triggers":                                         {},
-		"DELETE /v1/runs/{run}":                                    on("runs/"+victim.run, "", ""),
-		"DELETE /v1/users/{user}":                                  {},
+		"PUT /v1/flows/{flow}":                    {paths: []string{"/v1/flows/" + victim.flow}, body: `{"flow":"weir: 1"}`},
+		"DELETE /v1/flows/{flow}":                 flow("", ""),
+		"GET /v1/flows/{flow}/versions/{version}": flow("/versions/"+victim.version, ""),
+		"POST /v1/flows/{flow}/promote":           flow("/promote", `{"version":"x"}`),
+		"POST /v1/flows/{flow}/pause":             flow("/pause", `{"paused":true}`),
+		"PUT /v1/flows/{flow}/access":             flow("/access", `{"users":["*"]}`),
+		"PUT /v1/flows/{flow}/grants":             {paths: []string{"/v1/flows/" + victim.flow + "/grants"}, body: `{"providers":[],"tools":[],"servers":[],"executors":[],"hosts":[],"secrets":[],"flows":[]}`},
+		"POST /t/{trigger}":                       {},
+		"GET /v1/triggers":                        {},
+		"DELETE /v1/runs/{run}":                   on("runs/"+victim.run, "", ""),
+		"DELETE /v1/users/{user}":                 {},
+		"GET /v1/filters":                         {}, "PUT /v1/filters/{filter}": {body: `{"of":"runs","query":{}}`}, "DELETE /v1/filters/{filter}": {},
+		"GET /v1/labels": {}, "GET /v1/ratings": {}, "GET /v1/search": {paths: []string{"/v1/search?text=ada&cursor=" + victim.run}},
+		"DELETE /v1/memory/{item}":                                 {paths: []string{"/v1/memory/" + victim.memory}},
+		"GET /v1/flows/{flow}/diff":                                {paths: []string{"/v1/flows/" + victim.flow + "/diff?from=" + victim.version, "/v1/flows/ask/diff?from=" + victim.version}},
+		"GET /v1/flows/{flow}/tests":                               flow("/tests", ""),
+		"POST /v1/flows/{flow}/tests/run":                          flow("/tests/run", "{}"),
+		"GET /v1/flows/{flow}/tests/results":                       flow("/tests/results", ""),
+		"GET /v1/runs/{run}/labels":                                on("runs/"+victim.run, "/labels", ""),
+		"PUT /v1/runs/{run}/labels":                                on("runs/"+victim.run, "/labels", `{"labels":["x"]}`),
+		"GET /v1/runs/{run}/ratings":                               on("runs/"+victim.run, "/ratings", ""),
+		"PUT /v1/runs/{run}/ratings":                               on("runs/"+victim.run, "/ratings", `{"rating":"up"}`),
+		"POST /v1/runs/{run}/budget":                               on("runs/"+victim.run, "/budget", `{"node":"ask","calls":1}`),
+		"POST /v1/runs/{run}/playground":                           on("runs/"+victim.run, "/playground", `{"node":"greet"}`),
 		"GET /v1/users":                                            {},
 		"GET /v1/users/{user}":                                     {},
 		"PUT /v1/users/{user}":                                     {body: `{"role":"viewer"}`},
@@ -154,7 +166,7 @@ func attacksOnDocuments(victim, own objects) map[string]attack {
 }
 
 // objects are what a user has.
-type objects struct{ run, session, message, flow, version, hook, trigger, token string }
+type objects struct{ run, session, message, flow, version, hook, trigger, token, memory string }
 
 func makeObjects(t *testing.T, c *client.Client) objects {
 	t.Helper()
@@ -172,7 +184,7 @@ func makeObjects(t *testing.T, c *client.Client) objects {
 	}
 	name := "private-" + run.ID[len(run.ID)-6:]
 	version := putFlow(t, c, name, "text", "", true)
-	return objects{run.ID, session, sent.Message, name, version, makeHook(t, c, "https://example.org/", "run.failed").ID, makeTrigger(t, c, `{"name":"nightly","flow":"ask","kind":"webhook","payload":"name"}`).ID, firstToken(t, c)}
+	return objects{run.ID, session, sent.Message, name, version, makeHook(t, c, "https://example.org/", "run.failed").ID, makeTrigger(t, c, `{"name":"nightly","flow":"ask","kind":"webhook","payload":"name"}`).ID, firstToken(t, c), ""}
 }
 
 // firstToken returns the id of the first token of the user of a client.
@@ -193,6 +205,7 @@ func TestEveryRouteRefusesWhoMayNot(t *testing.T) {
 	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true})
 	ada, bob := p.anyone("ada"), p.anyone("bob")
 	victim, own := makeObjects(t, ada), makeObjects(t, bob)
+	victim.memory = p.remember("ada", "the berth is free")
 	list := attacks(victim, own)
 	for pattern := range list {
 		if p.server.Routes()[pattern] == "" {
@@ -293,7 +306,13 @@ var wildcards = regexp.MustCompile(`\{[^}]*\}`)
 
 // replaceIDs puts an id that does not exist in place of those of objects.
 func replaceIDs(text string, o objects) string {
-	return strings.NewReplacer(o.run, "nothing", o.session, "nothing", o.message, "nothing", o.flow, "nothing", o.version, "nothing", o.hook, "nothing", o.trigger, "nothing", o.token, "nothing").Replace(text)
+	var pairs []string
+	for _, id := range []string{o.run, o.session, o.message, o.flow, o.version, o.hook, o.trigger, o.token, o.memory} {
+		if id != "" {
+			pairs = append(pairs, id, "nothing")
+		}
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
 }
 
 func TestListsContainOnlyOwnObjects(t *testing.T) {
@@ -301,9 +320,18 @@ func TestListsContainOnlyOwnObjects(t *testing.T) {
 	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true})
 	ada, bob, root := p.anyone("ada"), p.anyone("bob"), p.client("root", server.Admin)
 	victim := makeObjects(t, ada)
+	for path, body := range map[string]string{
+		"/v1/runs/" + victim.run + "/labels": `{"labels":["harbour"]}`, "/v1/runs/" + victim.run + "/ratings": `{"rating":"up","note":"of ada"}`,
+		"/v1/filters/ada": `{"of":"runs","query":{"user":"ada"}}`,
+	} {
+		if got := p.send(http.MethodPut, path, body, withToken(ada.Token)); got.status != http.StatusOK {
+			t.Fatal(path, got)
+		}
+	}
 	for _, path := range []string{
 		"/v1/runs", "/v1/runs?user=ada", "/v1/runs?all=true", "/v1/runs?session=" + victim.session, "/v1/runs?parent=" + victim.run,
 		"/v1/sessions", "/v1/sessions?user=ada", "/v1/memory?user=ada", "/v1/usage?by=user", "/v1/usage?by=user&user=ada",
+		"/v1/search?text=Ada", "/v1/search?text=berth&user=ada", "/v1/labels", "/v1/runs?label=harbour", "/v1/ratings", "/v1/filters",
 	} {
 		got := p.send(http.MethodGet, path, "", withToken(bob.Token))
 		if got.status != http.StatusOK || strings.Contains(got.body, "ada") || strings.Contains(got.body, victim.run) || strings.Contains(got.body, victim.session) {

@@ -47,6 +47,17 @@ type overrideInput struct {
 	}
 }
 
+type budgetInput struct {
+	CommandInput
+	Body struct {
+		Node  string `json:"node" minLength:"1" doc:"The path of the node whose budget was exhausted; PATH>NODE in a child run"`
+		Calls int64  `json:"calls,omitempty" minimum:"1" maximum:"1000000" doc:"Model calls to add"`
+		// The bounds keep sums far from overflow.
+		Tokens int64   `json:"tokens,omitempty" minimum:"1" maximum:"1000000000000" doc:"Tokens to add"`
+		Cost   float64 `json:"cost,omitempty" exclusiveMinimum:"0" maximum:"1000000" doc:"US dollars to add"`
+	}
+}
+
 type forkInput struct {
 	CommandInput
 	Body forkBody
@@ -84,6 +95,7 @@ func (s *Server) registerCommands() {
 			"retry": "Try a failed node again", "skip": "Skip a stuck node", "complete": "Complete a stuck node with given outputs",
 		}[op]), overrideNode(op))
 	}
+	register(s, command("increaseBudget", "budget", Start, "Add to the budget that a node of a failed run ran out of, and continue"), increaseBudget)
 	fork := command("forkRun", "fork", Start, "Start a run that shares the past of another")
 	fork.status = http.StatusCreated
 	register(s, fork, forkRun)
@@ -152,6 +164,25 @@ func overrideNode(op string) func(c *call, in *overrideInput) (*body[app.RunRepo
 			return c.app.OverrideNode(ctx, in.Run, op, in.Body.Node, outputs, c.by())
 		})
 	}
+}
+
+func increaseBudget(c *call, in *budgetInput) (*body[app.RunReport], error) {
+	more := map[string]any{}
+	if in.Body.Calls > 0 {
+		more["maxCalls"] = in.Body.Calls
+	}
+	if in.Body.Tokens > 0 {
+		more["maxTokens"] = in.Body.Tokens
+	}
+	if in.Body.Cost > 0 {
+		more["maxCost"] = in.Body.Cost
+	}
+	if len(more) == 0 {
+		return nil, invalidRequest("body", "the request adds nothing: give calls, tokens or cost")
+	}
+	return c.command("budget", &in.CommandInput, in.Body, func(ctx context.Context) (*weir.Run, error) {
+		return c.app.IncreaseBudget(ctx, in.Run, in.Body.Node, more, c.by())
+	})
 }
 
 func forkRun(c *call, in *forkInput) (*created[app.RunReport], error) {

@@ -33,6 +33,7 @@ type listRunsInput struct {
 	User    string   `query:"user" doc:"Only runs of this user; without the scope admin, of your own"`
 	Parent  string   `query:"parent" doc:"Only children of this run"`
 	Session string   `query:"session" doc:"Only rounds of this session"`
+	Label   string   `query:"label" doc:"Only runs with this label; at most the 10,000 first labelled ones are looked at"`
 	All     bool     `query:"all" doc:"Include child runs"`
 	Cursor  string   `query:"cursor" doc:"The member next of the page before"`
 	Limit   int      `query:"limit" minimum:"1" maximum:"200" default:"50"`
@@ -52,6 +53,7 @@ type getRunInput struct {
 type runDetails struct {
 	*app.RunDetails
 	Contexts []ContextRow `json:"contexts"`
+	Labels   []string     `json:"labels"`
 }
 
 // ContextRow is a context of a run.
@@ -166,6 +168,13 @@ func listRuns(c *call, in *listRunsInput) (*body[runList], error) {
 			return nil, invalidRequest("query.cursor", "the cursor is not one of a page of runs; start with the first page")
 		}
 	}
+	if in.Label != "" {
+		out, err := c.labelledRuns(in.Label, &f, in.Limit)
+		if err != nil {
+			return nil, err
+		}
+		return bodyOf(*out), nil
+	}
 	list, err := c.app.Runs(c, f)
 	if err != nil {
 		return nil, err
@@ -197,6 +206,9 @@ func getRun(c *call, in *getRunInput) (*body[runDetails], error) {
 		return nil, err
 	}
 	out := runDetails{RunDetails: details, Contexts: []ContextRow{}}
+	if out.Labels, err = c.labelsOf(in.Run); err != nil {
+		return nil, err
+	}
 	for _, x := range details.Contexts {
 		out.Contexts = append(out.Contexts, ContextRow{x.ID, x.Kind, x.Label, x.Parent, x.Model, len(x.Messages)})
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/flow/graph"
+	"github.com/weir-run/weir/flowtest"
 	"github.com/weir-run/weir/internal/lru"
 	"github.com/weir-run/weir/server/trigger"
 	"github.com/weir-run/weir/server/webhook"
@@ -50,6 +51,9 @@ type Options struct {
 	// Page answers GET / and the files below /assets/ with the web page, and sets its own
 	// content security policy; server/ui has it. Nil serves no page.
 	Page http.Handler
+	// Tests are the options of tests of flows that clients run. Tests of nodes with code need
+	// its Executors.
+	Tests flowtest.Options
 	// Logger is where failures of the server go; nil is slog.Default.
 	Logger *slog.Logger
 }
@@ -74,6 +78,7 @@ type Server struct {
 	tokenRate *rateLimit // nil for none
 	hooks     *webhook.Sender
 	triggers  *trigger.Runner
+	testing   sync.Mutex // held while a client runs tests
 }
 
 const (

@@ -122,8 +122,12 @@ func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows
 			return err
 		}
 	}
+	cfg, err := p.config()
+	if err != nil {
+		return err
+	}
 	s, err := server.New(ctx, server.Options{
-		App: a.App, Flows: flows, RequireToken: tokens, Hosts: o.hosts, MaxBody: o.maxBody, PublicURL: o.public, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
+		App: a.App, Flows: flows, Tests: p.testsOf(cfg, a.HTTP), RequireToken: tokens, Hosts: o.hosts, MaxBody: o.maxBody, PublicURL: o.public, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
 	})
 	if err != nil {
 		return err

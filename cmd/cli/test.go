@@ -10,8 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/flowtest"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
 )
 
 // testOptions are the flags of `weir test`.
@@ -57,13 +59,13 @@ Exit codes: 0 all passed   1 a test failed   2 a file is not valid, or wrong usa
 
 // test runs tests and reports on them.
 func (p *cli) test(ctx context.Context, paths []string, o *testOptions) error {
-	fo := flowtest.Options{Update: o.update, Parallel: o.parallel}
 	if o.parallel < 0 {
 		return usagef("--parallel %d: expected a number from 1", o.parallel)
 	}
+	var selected *regexp.Regexp
 	if o.run != "" {
 		var err error
-		if fo.Run, err = regexp.Compile(o.run); err != nil {
+		if selected, err = regexp.Compile(o.run); err != nil {
 			return usagef("--run: %w", err)
 		}
 	}
@@ -71,12 +73,12 @@ func (p *cli) test(ctx context.Context, paths []string, o *testOptions) error {
 	if err != nil {
 		return err
 	}
-	fo.Models, fo.FlowFolders = llm.NewCatalogue(cfg.Models...), cfg.Flows.Folders
 	client, err := app.HTTPClient(cfg)
 	if err != nil {
 		return err
 	}
-	fo.HTTP, fo.Executors = client, app.Executors(cfg, p.sandboxes)
+	fo := p.testsOf(cfg, client)
+	fo.Run, fo.Update, fo.Parallel = selected, o.update, o.parallel
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
@@ -102,6 +104,13 @@ func (p *cli) test(ctx context.Context, paths []string, o *testOptions) error {
 		teller.summary(&r)
 	}
 	return testsExit(ctx, &r, o)
+}
+
+// testsOf are the options of tests under a configuration.
+func (p *cli) testsOf(cfg *config.Config, client node.HTTPDoer) flowtest.Options {
+	return flowtest.Options{
+		Models: llm.NewCatalogue(cfg.Models...), FlowFolders: cfg.Flows.Folders, HTTP: client, Executors: app.Executors(cfg, p.sandboxes),
+	}
 }
 
 // testsExit returns what the command ends with.

@@ -120,7 +120,7 @@ func upperPackageRules() []PackageRule {
 	return []PackageRule{
 		{
 			"server",
-			[]string{".", "server/webhook", "server/trigger", "app", "llm", "llm/stops", "audit", "history", "session", "store", "memory", "trajectory/draw", "runner", "flow", "flow/graph", "convo", "engine", "internal/excerpt", "internal/lru"},
+			[]string{".", "server/webhook", "server/trigger", "app", "llm", "llm/stops", "audit", "history", "session", "store", "memory", "trajectory/draw", "runner", "flow", "flow/graph", "flowtest", "convo", "engine", "internal/excerpt", "internal/lru"},
 			"the API calls the library and shows its reports; it knows neither flags nor terminals",
 		},
 		{"node/codegen/learned", []string{"node/codegen", "store", "engine"}, "learned code is listed and deleted in a store, without a run"},
