@@ -110,6 +110,8 @@ type Options struct {
 	// the flow. A nil result, or a nil function, allows everything. It is called before each
 	// effect.
 	Grants func(ctx context.Context, fingerprint string) (*runner.Grants, error)
+	// Quotas reserves the usage of each model call before it starts. Nil sets no quota.
+	Quotas runner.Quotas
 	// Current returns the flow that a new round of a session runs in place of the given one,
 	// for example a newer version. A nil function keeps the given flow.
 	Current func(ctx context.Context, f *Flow) (*Flow, error)
@@ -231,7 +233,7 @@ func Open(o Options) (*Weir, error) {
 				Providers: maps.Clone(o.Providers), Replay: o.Replay, Models: o.Models, Limits: o.Limits,
 				Timeouts: maps.Clone(o.Timeouts), Breakers: maps.Clone(o.Breakers), Logger: o.Logger, Stopped: stops.New(w.store).Find,
 			}),
-			Tools: w.tools, Executors: executors, Cache: cache{w.store}, HTTP: o.HTTP, Secret: o.Secrets, Grants: o.Grants,
+			Tools: w.tools, Executors: executors, Cache: cache{w.store}, HTTP: o.HTTP, Secret: o.Secrets, Grants: o.Grants, Quotas: o.Quotas,
 		},
 	}
 	w.trajectories, ro.Trajectories = w.newTrajectories(o.Trajectories)

@@ -79,6 +79,8 @@ type App struct {
 	HTTP *http.Client
 	// Deployed are the flows that clients have put into the store.
 	Deployed *Deployed
+	// Quotas bound what users and tokens may spend on a day.
+	Quotas *Quotas
 
 	tools    *Toolbox
 	recorder *recorded.Recorder // nil without Options.Record
@@ -179,6 +181,8 @@ func (a *App) openWeir(ctx context.Context, o *Options, w *weir.Options) (err er
 	if err == nil {
 		a.Deployed = &Deployed{store: a.Store, providers: a.Providers, opened: make(chan struct{})}
 		w.Grants, w.Current = a.Deployed.grants, a.Deployed.current
+		a.Quotas = NewQuotas(a.Store, cmp.Or(o.Logger, slog.Default()))
+		w.Quotas = a.Quotas
 		w.Store, w.Trajectories = a.Store, trajectories(o.Config.Trajectory, a.Store)
 		a.Weir, err = weir.Open(*w)
 		a.Deployed.weir = a.Weir

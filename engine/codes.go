@@ -89,6 +89,7 @@ const (
 	CodeModelSessionLost     = "model_session_lost"
 	CodeModelAnswer          = "model_answer_invalid"
 	CodeModelUnpriced        = "model_unpriced"
+	CodeQuota                = "quota_exceeded"
 	CodeTurnTooLong          = "turn_too_long"
 	CodeReplayDivergence     = "replay_divergence"
 )
@@ -241,6 +242,7 @@ func modelErrorCodes() []CodeInfo {
 		{CodeModelUnknownProvider, "The model name has no provider, or one that is not configured.", "Write it as provider/model, with one of the providers that the message lists."},
 		{CodeModelSessionLost, "The provider no longer has the conversation that the call refers to.", "Weir sends the whole history again automatically; if you see this error, set `history: client`."},
 		{CodeModelAnswer, "The model's answer does not have the requested format, even after one repair.", "Simplify the schema, use a model with structured output, or set `retry` with `on: [model_answer_invalid]`, which makes each attempt ask again."},
+		{CodeQuota, "A quota of the user or of the token that started the run does not cover the call today. The call was not made.", "Retry the node after midnight UTC, when quotas renew, or have an owner of the server raise the quota."},
 		{CodeModelUnpriced, "A budget limits the cost of calls (`maxCost`) and the model has no price. The call was not made.", "Set the model's `price` in the configuration, 0 for input and output if it is free, or limit `maxTokens` instead."},
 		{CodeTurnTooLong, "A model still calls tools after the maximum number of calls that the node allows.", "Raise `maxSteps`."},
 		{CodeReplayDivergence, "A replay or a script has no answer for this call, or the request differs from the recorded one.", "See the difference in the message; record again if the change is intended."},

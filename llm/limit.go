@@ -23,8 +23,9 @@ type Limit struct {
 // Limits shares the vendors' rate limits among all runs of a process. It is safe for
 // concurrent use.
 //
-// Runs take turns: the oldest waiting call of a run is admitted, then the run moves to the
-// end of the queue, so that a run with a thousand calls does not block a run with one.
+// Users take turns, and within a user the runs: the oldest waiting call of a run is admitted,
+// then the run moves to the end of the queue, so that a run with a thousand calls does not
+// block a run with one, nor a user with a thousand runs another user.
 // Later calls may not overtake a call that is next but does not fit yet, if they would use
 // up the capacity that it waits for.
 type Limits struct {
@@ -34,6 +35,9 @@ type Limits struct {
 	limiters  map[string]*rateLimiter
 	runQueues []*runQueue // runs with waiting calls, in the order of their turns
 	timer     *time.Timer
+	// turn counts admitted calls, and turns has the last one of each user.
+	turn  int64
+	turns map[string]int64
 }
 
 // NewLimits creates limits from a table with keys "provider", which all its models share,
@@ -41,14 +45,16 @@ type Limits struct {
 // provider and under the longest prefix. Without limits, calls still wait while a vendor
 // requests a pause.
 func NewLimits(bounds map[string]Limit) *Limits {
-	return &Limits{bounds: maps.Clone(bounds), limiters: make(map[string]*rateLimiter)}
+	return &Limits{bounds: maps.Clone(bounds), limiters: make(map[string]*rateLimiter), turns: make(map[string]int64)}
 }
 
 // LimitRequest describes a call to be admitted.
 type LimitRequest struct {
 	// Run takes turns with other runs; calls of one run are admitted in order, unless they
 	// wait for different limits.
-	Run      string
+	Run string
+	// User is the user of the run, who takes turns with other users.
+	User     string
 	Provider string
 	Model    string
 	// Tokens is the expected input and output. More than the limit counts as the limit.
@@ -70,7 +76,7 @@ type LimitWait struct {
 
 // runQueue holds the waiting calls of one run.
 type runQueue struct {
-	run           string
+	run, user     string
 	limiterQueues []*limiterQueue
 }
 
@@ -104,7 +110,7 @@ func (l *Limits) Acquire(ctx context.Context, c LimitRequest) (release func(toke
 		tokens: max(0, c.Tokens), limiters: l.limitersOf(c.Provider, c.Model),
 		admitted: make(chan struct{}), pauseStarted: make(chan struct{}, 1),
 	}
-	l.enqueue(c.Run, w)
+	l.enqueue(c.Run, c.User, w)
 	l.dispatch()
 	l.mu.Unlock()
 	if err := l.wait(ctx, c, w); err != nil {

@@ -1,16 +1,18 @@
 package llm
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
 
 // enqueue appends a call to the calls of its run for the same limiters.
-func (l *Limits) enqueue(run string, w *waitingCall) {
+func (l *Limits) enqueue(run, user string, w *waitingCall) {
 	i := slices.IndexFunc(l.runQueues, func(ln *runQueue) bool { return ln.run == run })
 	if i < 0 {
 		i = len(l.runQueues)
-		l.runQueues = append(l.runQueues, &runQueue{run: run})
+		l.runQueues = append(l.runQueues, &runQueue{run: run, user: user})
 	}
 	ln := l.runQueues[i]
 	j := slices.IndexFunc(ln.limiterQueues, func(q *limiterQueue) bool { return slices.Equal(q.limiters, w.limiters) })
@@ -72,6 +74,7 @@ func (l *Limits) dispatch() {
 // admitNext admits the first call that may start, if there is one. Otherwise from is the
 // earliest time for one, zero if that depends on calls ending.
 func (l *Limits) admitNext(now time.Time) (again bool, from time.Time) {
+	l.orderByUser()
 	closed := make(map[*rateLimiter]bool) // closed to all later calls
 	for _, ln := range l.runQueues {
 		for _, q := range ln.limiterQueues {
@@ -87,6 +90,27 @@ func (l *Limits) admitNext(now time.Time) (again bool, from time.Time) {
 		}
 	}
 	return false, from
+}
+
+// orderByUser puts the runs of users first whose last turn is the longest ago. The runs of a user
+// keep their order.
+func (l *Limits) orderByUser() {
+	if len(l.runQueues) < 2 || !slices.ContainsFunc(l.runQueues, func(ln *runQueue) bool { return ln.user != l.runQueues[0].user }) {
+		return
+	}
+	slices.SortStableFunc(l.runQueues, func(a, b *runQueue) int { return cmp.Compare(l.turns[a.user], l.turns[b.user]) })
+}
+
+// maxTurns bounds the users whose last turn is known. Beyond it those are forgotten whose turn
+// is longer ago than that of so many others: they would come first in any case.
+const maxTurns = 1000
+
+func (l *Limits) takeTurn(user string) {
+	l.turn++
+	l.turns[user] = l.turn
+	if len(l.turns) > 2*maxTurns {
+		maps.DeleteFunc(l.turns, func(_ string, turn int64) bool { return turn <= l.turn-maxTurns })
+	}
 }
 
 // canStart reports whether the oldest call may start. If not, the limiters that block it
@@ -119,6 +143,7 @@ func (l *Limits) admit(now time.Time, ln *runQueue, q *limiterQueue) {
 		w.entries = append(w.entries, g.add(now, w.tokens))
 	}
 	close(w.admitted)
+	l.takeTurn(ln.user)
 	i := slices.Index(l.runQueues, ln)
 	l.runQueues = append(slices.Delete(l.runQueues, i, i+1), ln)
 	l.removeEmpty(ln)

@@ -64,6 +64,58 @@ func TestRunsShareLimitsFairly(t *testing.T) {
 	})
 }
 
+// A user with many runs does not hold up another user's first call, and a user who always has
+// one call waiting does not hold up one with many.
+func TestUsersShareLimitsFairly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := llm.NewLimits(map[string]llm.Limit{provider: {Concurrent: 1}})
+		of := func(user, run string) llm.LimitRequest {
+			c := claimOf(run, "m", 0)
+			c.User = user
+			return c
+		}
+		first := acquire(t, l, of("ada", "first"))
+		var mu sync.Mutex
+		var order []string
+		call := func(user, run string) {
+			release := acquire(t, l, of(user, run))
+			mu.Lock()
+			order = append(order, user)
+			mu.Unlock()
+			pass(time.Second)
+			release(0)
+		}
+		for i := range 100 {
+			go call("ada", fmt.Sprint("run", i))
+		}
+		synctest.Wait()
+		go func() {
+			for range 10 {
+				call("bob", "loop")
+			}
+		}()
+		go func() {
+			for range 10 {
+				call("eve", "loop")
+			}
+		}()
+		synctest.Wait()
+		first(0)
+		pass(time.Hour)
+		synctest.Wait()
+		last := map[string]int{}
+		for i, user := range order {
+			last[user] = i
+		}
+		if slices.Index(order, "bob") > 2 || slices.Index(order, "eve") > 2 || last["bob"] > 45 || last["eve"] > 45 || len(order) != 120 || !slices.Contains(order[:4], "ada") {
+			t.Errorf("the last calls are number %v of %d: %.200v", last, len(order), order)
+		}
+		if !l.Idle() {
+			t.Error("calls are left")
+		}
+	})
+}
+
 // Whatever runs have waiting, they are let through in turn, each in the order
 // in which it asked.
 func TestRunsTakeTurnsAndEachKeepsItsOrder(t *testing.T) {

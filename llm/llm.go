@@ -63,6 +63,8 @@ type Request struct {
 
 	// AnswerPosition is the position of the answer in the history of its context.
 	AnswerPosition int
+	// User is the user of the run, who takes turns with others where calls wait for limits.
+	User string
 	// Purpose is what the call is for: PurposeTurn or PurposeSummary.
 	Purpose string
 	// Timeouts bound the call in place of the provider's; zero fields leave those.

@@ -103,7 +103,7 @@ func (s *Service) generate(
 		return nil, Usage{}, err
 	}
 	release, err := s.limits.Acquire(ctx, LimitRequest{
-		Run: run, Provider: req.Provider, Model: req.Model, Tokens: req.Estimate.Input + req.Estimate.Output,
+		Run: run, User: req.User, Provider: req.Provider, Model: req.Model, Tokens: req.Estimate.Input + req.Estimate.Output,
 		Waiting: func(h LimitWait) { emit(h.waitChunk()) },
 	})
 	if err != nil {

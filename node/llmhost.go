@@ -56,6 +56,7 @@ func (h llmHost) ModelCall(
 		Name: h.prefix + cmp.Or(req.Purpose, "model"), Reserve: reserve, Text: req.Canonical, Digest: digest[:], Unknown: UnknownRetry, ReadOnly: true, Try: req.Failed + 1,
 		Uses: Use{UseProvider, req.Provider},
 		Do: func(ctx context.Context, key string) (Outcome, error) {
+			req.User = h.c.info.User
 			if reserve.HasBudget {
 				req.GrantedOutput = reserve.Output
 			}

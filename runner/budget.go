@@ -111,8 +111,10 @@ func budgetName(path string) string {
 	return owner
 }
 
-// Budgeted reports whether a budget binds the attempt.
-func (a *attempt) Budgeted() bool { return a.m.ledger.binds(a.accounts) }
+// Budgeted reports whether a budget binds the attempt, or a quota may.
+func (a *attempt) Budgeted() bool {
+	return a.m.ledger.binds(a.accounts) || a.m.services.anyQuota(a.ctx)
+}
 
 // previousAnswer returns an earlier answer to an interrupt.
 func (a *attempt) previousAnswer(id string) (engine.Value, bool) {

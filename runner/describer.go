@@ -168,16 +168,32 @@ func (h *descriptionHost) ask(model, subject string) (string, error) {
 // Run implements llm.Host, as do the following methods.
 func (h *descriptionHost) Run() string { return h.x.ID }
 
-// MustCount reports whether a budget binds the run.
-func (h *descriptionHost) MustCount() bool { return h.x.m.ledger.binds(h.accounts) }
+// MustCount reports whether a budget binds the run, or a quota may.
+func (h *descriptionHost) MustCount() bool { return h.budgeted() || h.x.m.services.anyQuota(h.ctx) }
+
+func (h *descriptionHost) budgeted() bool { return h.x.m.ledger.binds(h.accounts) }
 
 // ModelCall reserves the maximum usage of the call in the budget, and releases the unused part.
 func (h *descriptionHost) ModelCall(
 	req *llm.Request, do func(ctx context.Context, key string) (*llm.Response, error),
 ) (*llm.Response, error) {
 	ledger := &h.x.m.ledger
-	if h.MustCount() {
-		reserve := node.ReserveOf(req)
+	reserve := node.ReserveOf(req)
+	req.User = h.x.m.run.Start.User
+	if quotas := h.x.m.services.Quotas; quotas != nil {
+		start := h.x.m.run.Start
+		held, err := quotas.Reserve(h.ctx, QuotaCall{
+			Run: h.x.ID, Parent: start.Parent, User: start.User, Origin: start.Origin, Key: h.x.ID + "/" + h.key, Reserve: reserve,
+		})
+		if err != nil {
+			return nil, err
+		}
+		if held != nil {
+			h.usage, req.GrantedOutput = reserve.Usage, reserve.Output
+			defer func() { held.Settle(context.WithoutCancel(h.ctx), h.usage) }()
+		}
+	}
+	if h.budgeted() {
 		if budget := ledger.costBudget(h.accounts); budget != "" && reserve.Unpriced != "" {
 			return nil, unpricedError(reserve.Unpriced, budget)
 		}
@@ -186,6 +202,7 @@ func (h *descriptionHost) ModelCall(
 			err = limitError(short, reserve, budgetMessage(short, reserve))
 		}
 		if err != nil {
+			h.usage = engine.Usage{}
 			return nil, err
 		}
 		req.GrantedOutput = reserve.Output

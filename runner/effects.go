@@ -52,8 +52,26 @@ func (a *attempt) doEffect(e *node.Effect) (engine.Value, error) {
 			return v, err
 		}
 	}
+	quota, err := a.reserveQuota(e, key)
+	if err != nil {
+		return nil, err
+	}
+	if quota == nil {
+		return a.reserveAndRun(e, key, digest, nil)
+	}
+	defer a.settleQuota(quota, key)
+	return a.reserveAndRun(e, key, digest, quota)
+}
+
+// reserveAndRun reserves the usage of an effect in budgets, makes its start durable and
+// executes it.
+func (a *attempt) reserveAndRun(e *node.Effect, key, digest string, quota *quotaHold) (engine.Value, error) {
+	reserve := e.Reserve
 	if err := a.reserveEffect(e, key, digest); err != nil {
 		return nil, err
+	}
+	if quota != nil {
+		quota.countRetries(a.ctx, reserve)
 	}
 	if err := a.commitEffectStart(e, key, digest); err != nil {
 		a.untrackUnreserved(key)

@@ -31,6 +31,8 @@ type Services struct {
 	// Grants returns what the runs of a flow may use, by its fingerprint; nil is everything.
 	// It is asked before each effect that uses something outside the run.
 	Grants func(ctx context.Context, fingerprint string) (*Grants, error)
+	// Quotas reserves the usage of model calls; nil is none.
+	Quotas Quotas
 
 	maxDepth int // of child runs; 0 means MaxDepth
 	// toolFlow is Options.ToolFlow.

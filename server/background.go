@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/store"
 )
 
@@ -27,19 +28,16 @@ func (s *Server) workInBackground() (wait func()) {
 	return all.Wait
 }
 
-// deleteExpired deletes links that have expired, as long as ctx lasts.
+// deleteExpired deletes links that have expired and days of quotas that are no longer of use, as
+// long as ctx lasts.
 func (s *Server) deleteExpired(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	for {
-		list, err := s.app.Store.ClaimDocuments(ctx, linkKind, time.Hour, 100)
-		for i := range list {
-			if e := s.app.Store.DeleteDocument(ctx, linkKind, list[i].ID, 0); e != nil && !errors.Is(e, store.ErrNotFound) {
-				err = errors.Join(err, e)
+		for _, kind := range []string{linkKind, app.QuotaDayKind} {
+			if err := s.deleteDue(ctx, kind); err != nil && ctx.Err() == nil {
+				s.logger.WarnContext(ctx, "delete what has expired", "kind", kind, "error", err)
 			}
-		}
-		if err != nil && ctx.Err() == nil {
-			s.logger.WarnContext(ctx, "delete expired links", "error", err)
 		}
 		select {
 		case <-tick.C:
@@ -47,4 +45,15 @@ func (s *Server) deleteExpired(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// deleteDue deletes documents of a kind that are due.
+func (s *Server) deleteDue(ctx context.Context, kind string) error {
+	list, err := s.app.Store.ClaimDocuments(ctx, kind, time.Hour, 100)
+	for i := range list {
+		if e := s.app.Store.DeleteDocument(ctx, kind, list[i].ID, 0); e != nil && !errors.Is(e, store.ErrNotFound) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
 }

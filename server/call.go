@@ -75,6 +75,14 @@ func (c *call) userOr(asked string) string {
 	return c.who.user
 }
 
+// origin is recorded as what started a run: the protocol, and the token that is charged.
+func (c *call) origin(kind string) string {
+	if c.who.token == "" {
+		return kind
+	}
+	return kind + ":" + c.who.token
+}
+
 // by is recorded as who did something.
 func (c *call) by() string {
 	if c.who.token == "" {

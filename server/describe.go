@@ -43,6 +43,7 @@ func (s *Server) registerRoutes() {
 	s.registerFlowDiff()
 	s.registerFlowTests()
 	s.registerPlayground()
+	s.registerQuotas()
 	if s.options.Page != nil {
 		s.routes.handle("GET /{$}", Public, s.options.Page.ServeHTTP)
 		s.routes.handle("GET /assets/{file}", Public, s.options.Page.ServeHTTP)

@@ -95,6 +95,9 @@ func (c *Caller) User() string { return c.call.who.user }
 // Token returns the id of the caller's token, "" without one.
 func (c *Caller) Token() string { return c.call.who.token }
 
+// Origin is recorded as what started a run: the protocol, and the token that is charged.
+func (c *Caller) Origin(kind string) string { return c.call.origin(kind) }
+
 // By is recorded as who did something.
 func (c *Caller) By() string { return c.call.by() }
 

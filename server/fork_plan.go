@@ -64,7 +64,7 @@ func (c *call) forkOptions(run string, in *forkBody) (*weir.ForkOptions, error) 
 	if _, err := c.flowOf(row.Flow); err != nil {
 		return nil, err
 	}
-	o := weir.ForkOptions{From: in.From, At: in.At, Breaks: in.Breaks, By: c.by(), Origin: "api"}
+	o := weir.ForkOptions{From: in.From, At: in.At, Breaks: in.Breaks, By: c.by(), Origin: c.origin("api")}
 	if in.Flow != "" {
 		f, err := c.flow(in.Flow)
 		if err != nil {

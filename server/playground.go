@@ -226,7 +226,7 @@ func (c *call) play(f *weir.Flow, id, model string, r *recordedCall) (*weir.Repl
 	}
 	last := len(r.Messages) - 1
 	return x.Send(ctx, r.Messages[last], weir.SendOptions{
-		ID: id + ".1", By: c.by(), Origin: "api:playground", Model: model, Seed: r.Messages[:last], Inputs: map[string]any{"system": r.System},
+		ID: id + ".1", By: c.by(), Origin: c.origin("playground"), Model: model, Seed: r.Messages[:last], Inputs: map[string]any{"system": r.System},
 	})
 }
 

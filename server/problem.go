@@ -89,7 +89,7 @@ func StatusOf(code string) int {
 		return http.StatusConflict
 	case engine.CodeLink:
 		return http.StatusGone
-	case engine.CodeTooMany:
+	case engine.CodeTooMany, engine.CodeQuota:
 		return http.StatusTooManyRequests
 	case engine.CodeUnauthenticated:
 		return http.StatusUnauthorized

@@ -130,6 +130,7 @@ func attacksOnDocuments(victim, own objects) map[string]attack {
 		"DELETE /v1/runs/{run}":                   on("runs/"+victim.run, "", ""),
 		"DELETE /v1/users/{user}":                 {},
 		"GET /v1/filters":                         {}, "PUT /v1/filters/{filter}": {body: `{"of":"runs","query":{}}`}, "DELETE /v1/filters/{filter}": {},
+		"GET /v1/quotas": {}, "PUT /v1/quotas": {body: `{"user":"ada","calls":1}`},
 		"GET /v1/labels": {}, "GET /v1/ratings": {}, "GET /v1/search": {paths: []string{"/v1/search?text=ada&cursor=" + victim.run}},
 		"DELETE /v1/memory/{item}":                                 {paths: []string{"/v1/memory/" + victim.memory}},
 		"GET /v1/flows/{flow}/diff":                                {paths: []string{"/v1/flows/" + victim.flow + "/diff?from=" + victim.version, "/v1/flows/ask/diff?from=" + victim.version}},
@@ -331,7 +332,7 @@ func TestListsContainOnlyOwnObjects(t *testing.T) {
 	for _, path := range []string{
 		"/v1/runs", "/v1/runs?user=ada", "/v1/runs?all=true", "/v1/runs?session=" + victim.session, "/v1/runs?parent=" + victim.run,
 		"/v1/sessions", "/v1/sessions?user=ada", "/v1/memory?user=ada", "/v1/usage?by=user", "/v1/usage?by=user&user=ada",
-		"/v1/search?text=Ada", "/v1/search?text=berth&user=ada", "/v1/labels", "/v1/runs?label=harbour", "/v1/ratings", "/v1/filters",
+		"/v1/search?text=Ada", "/v1/search?text=berth&user=ada", "/v1/labels", "/v1/runs?label=harbour", "/v1/ratings", "/v1/filters", "/v1/quotas",
 	} {
 		got := p.send(http.MethodGet, path, "", withToken(bob.Token))
 		if got.status != http.StatusOK || strings.Contains(got.body, "ada") || strings.Contains(got.body, victim.run) || strings.Contains(got.body, victim.session) {

@@ -210,7 +210,7 @@ func rerunRun(c *call, in *rerunInput) (*created[app.RunReport], error) {
 		return nil, err
 	}
 	return c.newRun("rerun "+in.Run, &in.CommandInput, in.Body, func(ctx context.Context, id string) error {
-		_, err := c.app.Rerun(ctx, in.Run, weir.Start{ID: id, Inputs: inputs, Breaks: in.Body.Breaks})
+		_, err := c.app.Rerun(ctx, in.Run, weir.Start{ID: id, Origin: c.origin("rerun"), Inputs: inputs, Breaks: in.Body.Breaks})
 		return err
 	})
 }

@@ -81,7 +81,7 @@ func startRun(c *call, in *startInput) (*created[app.RunReport], error) {
 	if err != nil {
 		return nil, err
 	}
-	start := weir.Start{User: c.who.user, Origin: "api", Targets: in.Body.Targets, Breaks: in.Body.Breaks}
+	start := weir.Start{User: c.who.user, Origin: c.origin("api"), Targets: in.Body.Targets, Breaks: in.Body.Breaks}
 	if start.Inputs, err = objectOf("body.inputs", in.Body.Inputs); err != nil {
 		return nil, err
 	}

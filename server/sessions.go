@@ -184,7 +184,7 @@ func sendMessage(c *call, in *sendInput) (*sentOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := weir.SendOptions{By: c.by(), Busy: in.Body.Busy, Origin: "api"}
+	o := weir.SendOptions{By: c.by(), Busy: in.Body.Busy, Origin: c.origin("api")}
 	message, err := valueOf("body.message", in.Body.Message)
 	if err != nil {
 		return nil, err

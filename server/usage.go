@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-run/weir/app"
@@ -12,7 +13,7 @@ import (
 )
 
 type usageInput struct {
-	By    string `query:"by" enum:"day,flow,user" default:"day" doc:"What to add up for"`
+	By    string `query:"by" enum:"day,flow,user,key" default:"day" doc:"What to add up for; key is the token that started the runs"`
 	Days  int    `query:"days" minimum:"1" maximum:"366" default:"30" doc:"Runs created in this many days"`
 	User  string `query:"user" doc:"Only runs of this user; without the scope admin, your own"`
 	Flow  string `query:"flow" doc:"Only runs of the flow with this name"`
@@ -20,7 +21,7 @@ type usageInput struct {
 }
 
 type usageRow struct {
-	Name  string    `json:"name" doc:"A UTC day as 2006-01-02, a flow or a user"`
+	Name  string    `json:"name" doc:"A UTC day as 2006-01-02, a flow, a user or the id of a token; empty for runs that no token started"`
 	Runs  int       `json:"runs"`
 	Usage app.Usage `json:"usage"`
 }
@@ -88,6 +89,17 @@ func usageName(by string, r *store.Run) string {
 		return r.Flow
 	case "user":
 		return r.User
+	case "key":
+		return tokenOf(r.Origin)
 	}
 	return r.Created.UTC().Format(time.DateOnly)
+}
+
+// tokenOf is the token in the origin of a run, "" if none started it.
+func tokenOf(origin string) string {
+	kind, name, _ := strings.Cut(origin, ":")
+	if slices.Contains([]string{"schedule", "webhook", "file", "session"}, kind) {
+		return ""
+	}
+	return name
 }

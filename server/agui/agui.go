@@ -114,7 +114,7 @@ func (x *round) start() (err error) {
 	if err != nil {
 		return err
 	}
-	o := weir.SendOptions{By: x.c.By(), Origin: "agui", Settings: session.RoundSettings{System: x.system()}}
+	o := weir.SendOptions{By: x.c.By(), Origin: x.c.Origin("agui"), Settings: session.RoundSettings{System: x.system()}}
 	if row.Length == 0 && row.Rounds == 0 && row.Queued == 0 {
 		o.Seed = history[:n] // a conversation that the server does not know
 	}

@@ -171,7 +171,7 @@ func (t *flowTool) call(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallT
 
 // start starts a run with the arguments as its inputs.
 func (t *flowTool) start(arguments json.RawMessage) (string, error) {
-	start := weir.Start{ID: t.c.NewID(), User: t.c.User(), Origin: "mcp"}
+	start := weir.Start{ID: t.c.NewID(), User: t.c.User(), Origin: t.c.Origin("mcp")}
 	if len(arguments) > 0 {
 		v, err := engine.ParseValue(arguments)
 		if err != nil {

@@ -160,7 +160,7 @@ func forkRun(ctx context.Context, c *server.Caller, a *runArguments) (any, error
 	if err := c.RequireFlow(row.Flow); err != nil {
 		return nil, err
 	}
-	o := weir.ForkOptions{ID: c.NewID(), From: a.From, By: c.By(), Origin: "mcp"}
+	o := weir.ForkOptions{ID: c.NewID(), From: a.From, By: c.By(), Origin: c.Origin("mcp")}
 	if o.Inputs, err = objectOf("inputs", a.Inputs); err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (q *request) send(c *server.Caller, r *http.Request) (*exchange, error) {
 			return x, err
 		}
 	}
-	in, o := explicit, weir.SendOptions{By: x.c.By(), Origin: "openai", Settings: q.settings(), Seed: q.seed}
+	in, o := explicit, weir.SendOptions{By: x.c.By(), Origin: x.c.Origin("openai"), Settings: q.settings(), Seed: q.seed}
 	if o.Model, err = c.Model(q.flow); err != nil {
 		return nil, err
 	}
