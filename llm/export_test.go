@@ -8,7 +8,7 @@ import (
 
 // Table returns the built-in catalogue, by name.
 func Table() []Model {
-	return slices.SortedFunc(maps.Values(NewCatalogue().models), func(a, b Model) int { return strings.Compare(a.Name, b.Name) })
+	return slices.SortedFunc(maps.Values(NewCatalogue().models()), func(a, b Model) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // Idle reports whether no call waits or is under way.

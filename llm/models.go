@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"encoding/json"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -89,7 +91,7 @@ type Catalogue struct {
 	// entries under the provider's own name. It must be set before the first use.
 	Vendors map[string]string
 
-	models map[string]Model // by name; immutable
+	models func() map[string]Model // by name; immutable, made at the first use
 
 	mu     sync.Mutex
 	warned map[string]bool
@@ -99,25 +101,42 @@ type Catalogue struct {
 // last takes precedence. Fields of an override that are not positive keep the value for a
 // model of that name, exactly or by prefix.
 func NewCatalogue(over ...Model) *Catalogue {
+	over = slices.Clone(over)
+	return &Catalogue{
+		models: sync.OnceValue(func() map[string]Model { return overrideModels(builtInModels(), over) }),
+		warned: make(map[string]bool),
+	}
+}
+
+// builtInModels is the built-in table, which a process reads when it first looks for a model.
+var builtInModels = sync.OnceValue(readModels) //nolint:gochecknoglobals // an immutable table
+
+func readModels() map[string]Model {
 	var table struct {
 		Models []Model `json:"models"`
 	}
 	if err := json.Unmarshal(modelTable, &table); err != nil {
 		panic("llm: models.json: " + err.Error())
 	}
-	c := &Catalogue{models: make(map[string]Model, len(table.Models)+len(over)), warned: make(map[string]bool)}
+	models := make(map[string]Model, len(table.Models))
 	for _, m := range table.Models {
-		c.models[m.Name] = m
+		models[m.Name] = m
 	}
+	return models
+}
+
+// overrideModels returns the table with overrides, of which the last takes precedence.
+func overrideModels(table map[string]Model, over []Model) map[string]Model {
+	if len(over) == 0 {
+		return table
+	}
+	models := maps.Clone(table)
 	for _, o := range over {
 		o.Name = strings.TrimSuffix(o.Name, "/")
-		known, ok := c.find(o.Name)
-		if !ok {
-			known = Model{} // Find has the default
-		}
-		c.models[o.Name] = known.override(o)
+		known, _ := findModel(models, o.Name) // of an unknown one Find has the default
+		models[o.Name] = known.override(o)
 	}
-	return c
+	return models
 }
 
 // Find returns the description under the longest name in the catalogue that is a prefix of
@@ -150,9 +169,12 @@ func (c *Catalogue) Find(provider, model string) (m Model, known bool) {
 // Vendor returns the vendor whose models a provider serves; by default its own name.
 func (c *Catalogue) Vendor(provider string) string { return cmp.Or(c.Vendors[provider], provider) }
 
-func (c *Catalogue) find(name string) (Model, bool) {
+func (c *Catalogue) find(name string) (Model, bool) { return findModel(c.models(), name) }
+
+// findModel returns the model under the longest name that matches.
+func findModel(models map[string]Model, name string) (Model, bool) {
 	for end := len(name); end > 0; end-- {
-		if m, ok := c.models[name[:end]]; ok && boundary(name, end) {
+		if m, ok := models[name[:end]]; ok && boundary(name, end) {
 			return m, true
 		}
 	}

@@ -182,3 +182,21 @@ func TestTheReserveLeavesTheCallsOutputAndAMargin(t *testing.T) {
 		}
 	}
 }
+
+// TestModelTableIsReadOnce counts the allocations of a catalogue: reading the table takes
+// thousands.
+func TestModelTableIsReadOnce(t *testing.T) {
+	llm.NewCatalogue().Find("openai", "gpt-5")
+	for name, do := range map[string]func(){
+		"not used":   func() { llm.NewCatalogue(llm.Model{Name: "box", Window: 4000}) },
+		"used":       func() { llm.NewCatalogue().Find("openai", "gpt-5") },
+		"overridden": func() { llm.NewCatalogue(llm.Model{Name: "box", Window: 4000}).Find("box", "one") },
+	} {
+		if n := testing.AllocsPerRun(10, do); n > 30 {
+			t.Errorf("a catalogue that is %s takes %v allocations", name, n)
+		}
+	}
+	if m, known := llm.NewCatalogue().Find("box", "one"); known {
+		t.Errorf("an override is in the table of all: %+v", m)
+	}
+}
