@@ -98,6 +98,12 @@ tampered: ## N records tampered with, by default 1,000: all must be found
 postgres: ## 100 times kill -9 of PostgreSQL while 8 processes write
 	WEIR_REQUIRE_POSTGRES=1 go test ./store/postgres -run KilledServer -v -count=1 -timeout 0 -postgres.kills 100
 
+.PHONY: temporal
+temporal: N := 100
+temporal: ## N times kill -9 of a worker while runs are executed on Temporal, by default 100, on each store
+	.ci/tool temporal >/dev/null
+	cd temporal && WEIR_REQUIRE_TEMPORAL=1 go test . -run WorkersAreKilled -v -count=1 -timeout 0 -temporal.kills $(N)
+
 .PHONY: crash
 crash: N := 10000
 crash: ## N kill points of the real binary, by default 10,000

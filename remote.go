@@ -31,7 +31,7 @@ type Runner interface {
 }
 
 // RunRef identifies a run for a Runner.
-type RunRef struct{ ID, Flow, User string }
+type RunRef = runner.RunRef
 
 // ErrRunner: the operation needs a process that executes runs itself.
 var ErrRunner = errors.New("the configured runner does not support this")
@@ -173,7 +173,11 @@ func (w *Weir) waitForWorker(ctx context.Context, id string) (Result, error) {
 
 // resultOf reads how far a run has come.
 func (w *Weir) resultOf(ctx context.Context, id string) (Result, error) {
-	v, err := w.inspectForCommand(ctx, id)
+	p, err := w.programForReading(ctx, id)
+	if err != nil {
+		return Result{}, err
+	}
+	v, err := w.local.Inspect(ctx, p, id, 0)
 	if err != nil {
 		return Result{}, err
 	}

@@ -249,6 +249,7 @@ func Open(o Options) (*Weir, error) {
 		ro.Runner, ro.RecordOnly = o.Runner.Name(), true
 	}
 	if o.Executes != "" {
+		ro.Program = w.programIfRunnable
 		ro.Rest = cmp.Or(o.Rest, time.Second)
 	}
 	if o.Recover || o.Tend {
@@ -256,7 +257,7 @@ func Open(o Options) (*Weir, error) {
 	}
 	w.local = runner.NewLocal(ro)
 	w.history = history.NewReader(w.store, w.local, recordedPrograms{w})
-	w.sessions = w.newSessions(ro.Program != nil, o.Current)
+	w.sessions = w.newSessions(o.Recover || o.Tend, o.Current)
 	return w, nil
 }
 

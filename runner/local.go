@@ -124,7 +124,7 @@ func NewLocal(o Options) *Local {
 		l.loops.Add(1)
 		go l.sweepCache()
 	}
-	if o.Program != nil && capabilities.Recovery != nil {
+	if o.Program != nil && capabilities.Recovery != nil && o.Runner == "" {
 		l.sweeper = &sweeper{l: l}
 		l.loops.Add(1)
 		go l.recover()

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
 
@@ -142,7 +143,7 @@ func (c *Client) noteMissingWorker(ctx context.Context, flow string) {
 
 // restart starts the workflow of a run that has none, or whose workflow ended before the run did. It leaves alone a
 // workflow that works, and one that failed, which a person must look at.
-func (c *Client) restart(ctx context.Context, r weir.Unscheduled) error {
+func (c *Client) restart(ctx context.Context, r runner.Unscheduled) error {
 	d, err := c.c.DescribeWorkflowExecution(ctx, r.ID, "")
 	var missing *serviceerror.NotFound
 	switch {

@@ -334,7 +334,7 @@ func TestARestoredStoreStopsTheRun(t *testing.T) {
 	r := w.start(x, w.flow(x, asking), weir.Start{})
 	w.wait(r, weir.Paused)
 	worker := w.open(weir.Options{Executes: temporal.Name})
-	if _, err := worker.Execute(t.Context(), r.ID, weir.ExecuteOptions{Commits: 100}); !errors.Is(err, weir.ErrJournalBehind) {
+	if _, err := worker.Execute(t.Context(), r.ID, runner.ExecuteOptions{Commits: 100}); !errors.Is(err, runner.ErrJournalBehind) {
 		t.Fatalf("got %v", err)
 	}
 }

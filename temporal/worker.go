@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
@@ -29,9 +28,18 @@ type WorkerOptions struct {
 	Sweep time.Duration
 }
 
-// Worker executes runs for a cluster, with a Weir whose Options.Executes is Name.
+// Executor executes runs: a weir.Weir whose Options.Executes is Name, or a runner.Local whose Options.Runner is. It is all
+// that stands between Temporal and the engine.
+type Executor interface {
+	Execute(ctx context.Context, run string, o runner.ExecuteOptions) (runner.Rest, error)
+	Outcome(ctx context.Context, p store.Post) (pending bool, err error)
+	RequestCancel(ctx context.Context, run, by string) error
+	Unscheduled(ctx context.Context) ([]runner.Unscheduled, error)
+}
+
+// Worker executes runs for a cluster.
 type Worker struct {
-	w    *weir.Weir
+	w    Executor
 	c    *Client
 	o    WorkerOptions
 	sdk  worker.Worker
@@ -40,7 +48,7 @@ type Worker struct {
 }
 
 // NewWorker returns a worker, which Start starts.
-func NewWorker(w *weir.Weir, c *Client, o WorkerOptions) *Worker {
+func NewWorker(w Executor, c *Client, o WorkerOptions) *Worker {
 	o.TaskQueue = cmp.Or(o.TaskQueue, c.o.TaskQueue)
 	o.Runs = cmp.Or(o.Runs, 100)
 	o.Sweep = cmp.Or(o.Sweep, 30*time.Second)
@@ -85,7 +93,7 @@ func (k *Worker) execute(ctx context.Context, in executeInput) (status, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go k.heartbeat(ctx, cancel)
-	rest, err := k.w.Execute(ctx, in.Run, weir.ExecuteOptions{Resume: in.Resume, Commits: in.Commits, Drain: k.o.Drain})
+	rest, err := k.w.Execute(ctx, in.Run, runner.ExecuteOptions{Resume: in.Resume, Commits: in.Commits, Drain: k.o.Drain})
 	if err != nil {
 		return status{}, k.failure(in.Run, err)
 	}
@@ -122,7 +130,7 @@ const missingDelay = 10 * time.Second
 func (k *Worker) failure(run string, err error) error {
 	code, final, delay := "interrupted", false, time.Duration(0)
 	switch {
-	case errors.Is(err, weir.ErrJournalBehind):
+	case errors.Is(err, runner.ErrJournalBehind):
 		code, final = "journal_behind", true
 	case errors.Is(err, runner.ErrPoisoned):
 		code, final = "poisoned", true

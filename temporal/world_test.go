@@ -170,8 +170,9 @@ type ledger struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	asked  map[string]int
-	// delay is how long it takes to answer.
+	// delay is how long it takes to answer; check is called before, nil for nothing.
 	delay time.Duration
+	check func(run, key string)
 }
 
 func newLedger(t *testing.T) *ledger {
@@ -181,8 +182,11 @@ func newLedger(t *testing.T) *ledger {
 		key, _ := io.ReadAll(r.Body)
 		l.mu.Lock()
 		l.asked[string(key)]++
-		delay := l.delay
+		delay, check := l.delay, l.check
 		l.mu.Unlock()
+		if run, _, ok := strings.Cut(string(key), "/"); ok && check != nil {
+			check(run, string(key))
+		}
 		time.Sleep(delay)
 		_, _ = io.WriteString(w, "receipt of "+string(key))
 	}))
@@ -194,6 +198,12 @@ func (l *ledger) setDelay(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.delay = d
+}
+
+func (l *ledger) setCheck(check func(run, key string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.check = check
 }
 
 // total is the number of keys that were asked for.
@@ -241,6 +251,11 @@ func types(url string) []weir.Type {
 		}})
 		text, _ := v.(string)
 		return payOut{text}, err
+	}), weir.Func("note", func(ctx weir.Ctx, _ payIn) (payOut, error) {
+		_, err := ctx.Do(node.Effect{Name: "note", Do: func(context.Context, string) (node.Outcome, error) {
+			return node.Outcome{Value: "receipt"}, nil
+		}})
+		return payOut{"receipt"}, err
 	})}
 }
 

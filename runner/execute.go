@@ -1,0 +1,175 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// Rest is the state in which a worker leaves a run.
+type Rest struct {
+	Status engine.Status
+	// Commits is the length of the journal.
+	Commits int64
+	// Due is when a timer of the run or of a child run fires, zero for never: until then only
+	// answers, events and cancellations continue the run.
+	Due time.Time
+}
+
+// ExecuteOptions are options of Execute; the zero value is for a run that nobody asked to
+// continue.
+type ExecuteOptions struct {
+	// Resume executes a run also if several workers died while they executed it, see
+	// ErrPoisoned: a person has asked for it.
+	Resume bool
+	// Commits is the length that the journal has at least; a shorter one is an
+	// ErrJournalBehind.
+	Commits int64
+	// Drain is how long effects in flight may take to end once ctx has ended, before they
+	// are cancelled.
+	Drain time.Duration
+}
+
+// ErrJournalBehind: the journal of a run is shorter than it has been, as after the store was
+// restored from a copy. Effects may have happened that it does not knol.
+var ErrJournalBehind = errors.New("the journal is shorter than what was recorded before")
+
+// Execute executes a run of the runner that Options.Runner names, with the messages in its
+// inbox, until it rests: it has ended, waits for people or events, or for a timer that is
+// further away than Options.Rest. Its child runs are executed with it. When ctx ends, the run
+// stops where it is, so that another process can continue it, and the error is that of ctx.
+//
+// The error is a *Missing if this process lacks something that the run needs, and
+// store.ErrOwned while another process holds the run.
+func (l *Local) Execute(ctx context.Context, id string, o ExecuteOptions) (Rest, error) {
+	row, err := l.store.Run(ctx, id)
+	if err != nil {
+		return Rest{}, fmt.Errorf("run %s: %w", id, err)
+	}
+	if row.Commits < o.Commits {
+		return Rest{}, fmt.Errorf("run %s has %d commits and had %d: %w", id, row.Commits, o.Commits, ErrJournalBehind)
+	}
+	for {
+		x, err := l.continueRun(ctx, id, o.Resume)
+		if err != nil {
+			return Rest{}, err
+		}
+		rest, err := l.awaitRest(ctx, x, o.Drain)
+		if err != nil {
+			return rest, err
+		}
+		posts, err := l.store.Inbox(ctx, id)
+		if err != nil || len(posts) == 0 || rest.Status.Ended() {
+			return rest, err
+		}
+	}
+}
+
+// continueRun applies the messages in the inbox of a run and continues it.
+func (l *Local) continueRun(ctx context.Context, id string, resume bool) (*Execution, error) {
+	p, err := l.o.Program(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.DeliverPosts(ctx, p, id); err != nil {
+		return nil, err
+	}
+	if resume {
+		return l.Resume(ctx, p, id)
+	}
+	return l.Recover(ctx, p, id)
+}
+
+// awaitRest waits until an execution ends.
+func (l *Local) awaitRest(ctx context.Context, x *Execution, drain time.Duration) (Rest, error) {
+	stopped := false
+	select {
+	case <-x.Done():
+	case <-ctx.Done():
+		stopped = true
+		l.Suspend(x.ID, drain)
+		<-x.Done()
+	}
+	result, err := x.Wait(context.WithoutCancel(ctx))
+	if err != nil && (!stopped || !errors.Is(err, ErrStopped)) {
+		return Rest{}, err
+	}
+	rest := Rest{Status: result.Status}
+	rest.Due, _ = x.RestsUntil()
+	row, err := l.store.Run(context.WithoutCancel(ctx), x.ID)
+	if err != nil {
+		return rest, fmt.Errorf("run %s: %w", x.ID, err)
+	}
+	rest.Commits = row.Commits
+	if stopped && result.Status == engine.Running {
+		return rest, context.Cause(ctx)
+	}
+	return rest, nil
+}
+
+// RequestCancel puts a cancellation into the inbox of a run, unless one waits there already. Who executes the run applies
+// it.
+func (l *Local) RequestCancel(ctx context.Context, run, by string) error {
+	posts, err := l.store.Inbox(ctx, run)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", run, err)
+	}
+	for _, p := range posts {
+		if p.Kind == "cancel" {
+			return nil
+		}
+	}
+	if err := l.store.Post(ctx, store.Post{Run: run, Kind: "cancel", By: by, At: time.Now()}); err != nil {
+		return fmt.Errorf("run %s: %w", run, err)
+	}
+	return nil
+}
+
+// RunRef identifies a run for another runner.
+type RunRef struct{ ID, Flow, User string }
+
+// Unscheduled is a run that no process executes.
+type Unscheduled struct {
+	RunRef
+	Messages bool // there are messages in its inbox
+}
+
+// unscheduledPage is how many unfinished runs are read at a time.
+const unscheduledPage = 500
+
+// Unscheduled lists the runs of the runner that Options.Runner names that no process executes although there is
+// something to do: a node, a timer that is due, a message. Child runs, which are executed with their parents, and runs
+// that are set aside are not among them.
+func (l *Local) Unscheduled(ctx context.Context) ([]Unscheduled, error) {
+	recovery := l.store.Capabilities().Recovery
+	if recovery == nil {
+		return nil, fmt.Errorf("list unscheduled runs: %w", &store.Unsupported{Capability: "recovery"})
+	}
+	var out []Unscheduled
+	for after := int64(0); ; {
+		page, err := recovery.Unfinished(ctx, "", after, unscheduledPage)
+		if err != nil {
+			return out, fmt.Errorf("list unscheduled runs: %w", err)
+		}
+		for i := range page {
+			u := &page[i]
+			after = u.Number
+			free := u.Owner == "" || u.Expired || OwnerDead(u.Owner)
+			if u.Parent != "" || !free || u.Crashes >= MaxCrashes || l.CheckRunner(ctx, u.Run) != nil {
+				continue
+			}
+			row, err := l.store.Run(ctx, u.Run)
+			if err != nil {
+				return out, fmt.Errorf("run %s: %w", u.Run, err)
+			}
+			out = append(out, Unscheduled{RunRef{ID: u.Run, Flow: row.Flow, User: row.User}, u.Posts})
+		}
+		if len(page) < unscheduledPage {
+			return out, nil
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// Outcome returns the outcome of a message that was put into the inbox of a run: nil if the
+// journal has it, why it was refused, or pending if it still waits. A message that cannot be
+// applied is removed. Without p.Value, the value is that of the inbox, and not compared once
+// the message has been applied.
+func (l *Local) Outcome(ctx context.Context, p store.Post) (pending bool, err error) {
+	posts, err := l.store.Inbox(ctx, p.Run)
+	if err != nil {
+		return false, fmt.Errorf("run %s: %w", p.Run, err)
+	}
+	for _, found := range posts {
+		if found.ID == p.ID {
+			p.Value, pending = found.Value, true
+		}
+	}
+	switch p.Kind {
+	case "cancel":
+		err = l.cancelOutcome(ctx, &p, pending)
+	case "event":
+		err = l.eventOutcome(ctx, &p, pending)
+	default:
+		err = l.answerOutcome(ctx, p.Run, p.Name, &p, pending)
+	}
+	if err == nil || !pending {
+		return pending, err
+	}
+	if removed := l.store.RemovePosts(ctx, []int64{p.ID}); removed != nil {
+		return false, removed
+	}
+	return false, err
+}
+
+// cancelOutcome returns why a cancellation cannot be applied, if it is pending, or was not.
+func (l *Local) cancelOutcome(ctx context.Context, p *store.Post, pending bool) error {
+	v, err := l.inspectForCommand(ctx, p.Run)
+	if err != nil || v.Run.CancelRequested() {
+		return err
+	}
+	e, err := Cancel(p.By, "")(v.Run)
+	if err == nil && e != nil && !pending {
+		err = fmt.Errorf("run %s: the cancellation was not applied; send it again: %w", p.Run, ErrStatus)
+	}
+	return err
+}
+
+// eventOutcome is cancelOutcome for an outside event.
+func (l *Local) eventOutcome(ctx context.Context, p *store.Post, pending bool) error {
+	v, err := l.inspectForCommand(ctx, p.Run)
+	if err != nil {
+		return err
+	}
+	if !pending {
+		found, err := l.findAnswer(ctx, p.Run, p)
+		if found || err != nil {
+			return err
+		}
+	}
+	for _, i := range v.Run.Interrupts() {
+		if i.Kind == engine.AwaitEvent && i.Event == p.Name {
+			return l.answerOutcome(ctx, p.Run, i.ID, p, true)
+		}
+	}
+	_, err = Signal(p.Name, p.Value, p.By)(v.Run)
+	return err
+}
+
+// answerOutcome is cancelOutcome for the answer to an interrupt of a run or of one of its child
+// runs.
+func (l *Local) answerOutcome(ctx context.Context, run, id string, p *store.Post, pending bool) error {
+	v, err := l.inspectForCommand(ctx, run)
+	if err != nil {
+		return err
+	}
+	if outer, inner, below := strings.Cut(id, ">"); below {
+		child, err := l.ChildAt(ctx, run, outer)
+		if err != nil || child.Child == nil {
+			return errors.Join(err, fmt.Errorf("run %s: %s: %w", run, id, ErrNoInterrupt))
+		}
+		return l.answerOutcome(ctx, child.Child.Run, inner, p, pending)
+	}
+	if !pending {
+		for _, c := range v.Commits {
+			for _, e := range c.Events {
+				if a, ok := e.(*engine.InterruptAnswered); ok && a.ID == id && isAnswer(a, p) {
+					return nil
+				}
+			}
+		}
+	}
+	if _, err = Answer(id, p.Value, p.By)(v.Run); err == nil && !pending {
+		err = fmt.Errorf("run %s: %s: the answer was not applied; send it again: %w", run, id, ErrAnswer)
+	}
+	return err
+}
+
+// isAnswer reports whether an event of a journal is the answer of a message.
+func isAnswer(a *engine.InterruptAnswered, p *store.Post) bool {
+	return a.By == p.By && (p.Value == nil || reflect.DeepEqual(a.Value, p.Value))
+}
+
+// findAnswer reports whether a run or one of its child runs has an answer in its journal.
+func (l *Local) findAnswer(ctx context.Context, run string, p *store.Post) (bool, error) {
+	var children []string
+	for c, err := range l.store.Commits(ctx, run, 0) {
+		if err != nil {
+			return false, fmt.Errorf("read run %s: %w", run, err)
+		}
+		for _, e := range c.Events {
+			switch e := e.(type) {
+			case *engine.InterruptAnswered:
+				if isAnswer(e, p) {
+					return true, nil
+				}
+			case *engine.NodeWaiting:
+				for _, i := range e.Interrupts {
+					if i.Child != nil {
+						children = append(children, i.Child.Run)
+					}
+				}
+			}
+		}
+	}
+	for _, child := range children {
+		found, err := l.findAnswer(ctx, child, p)
+		if errors.Is(err, store.ErrNotFound) { // it has not started
+			continue
+		}
+		if found || err != nil {
+			return found, err
+		}
+	}
+	return false, nil
+}
+
+// inspectForCommand reads the present state of a run.
+func (l *Local) inspectForCommand(ctx context.Context, id string) (*RunView, error) {
+	p, err := l.o.RecordedProgram(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return l.Inspect(ctx, p, id, 0)
+}
