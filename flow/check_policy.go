@@ -44,6 +44,12 @@ func sharedLanes(sp *TypeSpec, id string) string {
 // checkIgnored refuses keys that have no effect on the node.
 func (s *scope) checkIgnored(it *nodeDraft) {
 	n := it.node
+	if n.Retry.Attempts == 1 && (n.Retry.Backoff > 0 || len(n.Retry.On) > 0) {
+		s.l.reportAt(it.val.get("retry").get("attempts"), CodeBadValue, "attempts counts the first attempt: with 1 nothing is repeated, and backoff and on have no effect", "set attempts to 2 or more, or remove retry")
+	}
+	if total := n.Timeout.Total; total > 0 && n.Timeout.Idle >= total {
+		s.l.reportAt(it.val.get("timeout").get("idle"), CodeBadValue, fmt.Sprintf("timeout.idle never passes, as timeout.total is not longer: %v", total), "set idle to less than total")
+	}
 	if n.Retry.Backoff > MaxBackoff {
 		s.l.reportAt(it.val.get("retry").get("backoff"), CodeBadValue, fmt.Sprintf("backoff must be at most %v, the longest wait between attempts; got %v", MaxBackoff, n.Retry.Backoff), "")
 	}

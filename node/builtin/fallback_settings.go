@@ -57,10 +57,22 @@ func checkFallbackSettings(with map[string]any) []flow.Problem {
 		}
 	}
 	if limits, ok := with["callTimeout"].(map[string]any); ok {
+		total, _ := durationOf(limits["total"])
 		for _, key := range []string{"first", "idle", "total"} {
-			if d, err := durationOf(limits[key]); limits[key] != nil && (err != nil || d <= 0) {
+			d, err := durationOf(limits[key])
+			switch {
+			case limits[key] == nil:
+			case err != nil || d <= 0:
 				out = append(out, settingProblem("callTimeout", "callTimeout.%s must be a duration above 0, such as 20s", key))
+			case key != "total" && total > 0 && d >= total:
+				out = append(out, settingProblem("callTimeout."+key, "callTimeout.%s never passes, as callTimeout.total is not longer", key))
 			}
+		}
+	}
+	if budget, ok := with["budget"].(map[string]any); ok {
+		window, _ := budget["window"].(int64)
+		if reserve, _ := budget["reserve"].(int64); window > 0 && reserve >= window {
+			out = append(out, settingProblem("budget.reserve", "budget.reserve must be less than budget.window, %d; got %d", window, reserve))
 		}
 	}
 	if with["on"] != nil && with["models"] == nil {

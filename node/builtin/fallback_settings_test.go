@@ -35,6 +35,10 @@ func TestCallSettingsThatContradictAreRefused(t *testing.T) {
 	for name, with := range map[string]map[string]any{
 		"thinkingBudget": {"thinkingBudget": int64(2048), "reasoning": "high"},
 		"callTimeout":    {"callTimeout": map[string]any{"first": "0s"}},
+
+		"callTimeout.first": {"callTimeout": map[string]any{"first": "10m", "idle": "1s", "total": "20s"}},
+		"callTimeout.idle":  {"callTimeout": map[string]any{"idle": "20s", "total": "20s"}},
+		"budget.reserve":    {"budget": map[string]any{"window": int64(50), "reserve": int64(50)}},
 	} {
 		for _, typ := range []string{"llmRequest", "agent", "categorizer", "extract", "summarize"} {
 			spec := Catalogue().Lookup(typ)
