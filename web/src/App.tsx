@@ -19,6 +19,7 @@ const Sessions = lazy(() => import('./pages/Sessions'))
 const Flows = lazy(() => import('./pages/Flows'))
 const Memory = lazy(() => import('./pages/Memory'))
 const Usage = lazy(() => import('./pages/Usage'))
+const Palette = lazy(() => import('./parts/Palette'))
 const Codes = lazy(() => import('./pages/Codes'))
 
 const nav: { id: keyof typeof t.nav & IconName; page: () => ReactNode; group?: boolean }[] = [
@@ -52,6 +53,16 @@ function Shell() {
   const waiting = questions.data?.length ?? 0
   useNotifications(questions.data)
   const place = path[0] ?? 'runs'
+  const [seeking, setSeeking] = useState(false)
+  useEffect(() => {
+    const onKey = (e: KeyboardEvent) => {
+      if (e.key.toLowerCase() !== 'k' || !(e.ctrlKey || e.metaKey)) return
+      e.preventDefault()
+      setSeeking(true)
+    }
+    window.addEventListener('keydown', onKey)
+    return () => window.removeEventListener('keydown', onKey)
+  }, [])
   useEffect(() => {
     const name = place === 'runs' && path[1] ? path[1] : (t.nav[place as 'runs'] ?? '')
     document.title = `${waiting ? `(${waiting}) ` : ''}${name} – ${t.app}`
@@ -66,6 +77,7 @@ function Shell() {
           <Mark />
           {t.app}
         </a>
+        <button type="button" className="seek" onClick={() => setSeeking(true)}><Icon name="search" size={14} /><span className="grow">{t.palette.open}</span><kbd className="key">{isMac ? '⌘K' : 'Ctrl K'}</kbd></button>
         <nav aria-label={t.nav.main}>
           {nav.map((x) => (
             <a key={x.id} href={href([x.id])} aria-current={place === x.id ? 'page' : undefined} data-group={x.group}>
@@ -89,6 +101,7 @@ function Shell() {
           )}
         </div>
       </div>
+      {seeking && <Suspense fallback={null}><Palette pages={nav.map((x) => x.id)} close={() => setSeeking(false)} /></Suspense>}
       <main className="main" id="content" tabIndex={-1}>
         {questions.error?.offline && <div className="banner" role="alert">{t.state.offline}. {t.state.offlineHint}</div>}
         <Boundary key={path.join('/')}><Suspense fallback={<Loading />}>{place === 'runs' && path[1] ? <RunPage key={path[1]} id={path[1]} /> : place === 'codes' ? <Codes /> : (nav.find((x) => x.id === place) ?? nav[0]).page()}</Suspense></Boundary>
@@ -96,6 +109,8 @@ function Shell() {
     </div>
   )
 }
+
+const isMac = navigator.platform.startsWith('Mac')
 
 function SchemeButton() {
   const { setColorScheme } = useMantineColorScheme()

@@ -172,11 +172,23 @@ test('a live run is followed over a reload and a restart of the server', async (
   await page.getByRole('treeitem', { name: /one.*Completed/ }).waitFor()
   await page.reload()
   await page.getByRole('treeitem', { name: /two.*(Waiting|Completed)/ }).waitFor()
+  const list = await open('#/runs')
+  await list.getByRole('row', { name: /tide/ }).first().waitFor()
   await server.stop()
   await page.getByText('Connection lost; connecting again').waitFor()
+  await list.getByText('The server does not answer').first().waitFor({ timeout: 20000 })
+  check((await list.getByRole('row', { name: /tide/ }).count()) > 0, 'the list is lost while the server is away')
+  await inspect(list, 'offline')
+  await list.goto(`${server.url}#/usage`) // its script was not loaded before
+  await list.getByRole('button', { name: 'Try again' }).waitFor()
+  list.problems.length = 0
+  await inspect(list, 'offline-empty')
+  await list.goto(`${server.url}#/runs`)
   await server.start()
   await page.getByText('How many ships?').waitFor({ timeout: 40000 })
   await page.getByText('Connection lost; connecting again').waitFor({ state: 'detached', timeout: 40000 })
+  await list.getByText('The server does not answer').first().waitFor({ state: 'detached', timeout: 40000 })
+  await list.context().close()
   await page.getByRole('textbox', { name: 'Answer' }).fill('3')
   await page.getByRole('button', { name: 'Send' }).click()
   await page.getByRole('treeitem', { name: /four.*Completed/ }).waitFor()
@@ -195,7 +207,13 @@ test('a question is answered on a phone', async () => {
   const run = await ended(id)
   check(run.body.outputs.decision === 'approve', `the answer: ${JSON.stringify(run.body.outputs)}`)
   await page.setViewportSize({ width: 360, height: 740 })
-  for (const [name, hash] of [['runs', '#/runs'], ['run', `#/runs/${id}`], ['node', `#/runs/${id}?node=opinion`], ['usage', '#/usage'], ['flows', '#/flows'], ['chat', '#/chat'], ['sessions', '#/sessions']]) {
+  const { body: talk } = await server.api('POST', 'v1/sessions', { flow: 'harbour' })
+  await server.api('POST', `v1/sessions/${talk.session}/messages?wait=10`, { message: 'Is there a berth?' })
+  for (const [name, hash] of [
+    ['runs', '#/runs'], ['run', `#/runs/${id}`], ['tree', `#/runs/${id}?view=timeline`], ['node', `#/runs/${id}?node=opinion`], ['call', `#/runs/${id}?node=opinion&tab=calls`], ['graph', `#/runs/${id}?view=graph`],
+    ['messages', `#/runs/${id}?view=messages`], ['compare', `#/runs/${id}?view=compare`], ['fork', `#/runs/${id}?fork=read`], ['usage', '#/usage'], ['flows', '#/flows'], ['flow', '#/flows/invoice-review'],
+    ['chat', '#/chat'], ['conversation', `#/chat/${talk.session}`], ['sessions', '#/sessions'], ['session', `#/sessions/${talk.session}?tab=trajectory`], ['memory', '#/memory'], ['codes', '#/codes'], ['start', '#/runs?start=invoice-review'],
+  ]) {
     await page.goto(server.url + hash)
     await page.getByRole('main').waitFor()
     await inspect(page, `phone-${name}`)
@@ -381,6 +399,14 @@ test('the page is used with the keyboard alone', async () => {
   await page.getByRole('complementary', { name: 'opinion' }).waitFor()
   await page.keyboard.press('Escape')
   await page.getByRole('complementary', { name: 'Run' }).waitFor()
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox').fill('invoice 10 EUR')
+  await page.getByText('Nothing matches').waitFor()
+  await page.getByRole('combobox').fill('stranded berth')
+  await page.getByRole('option', { name: /no berth for a ship/ }).first().waitFor()
+  await inspect(page, 'go')
+  await page.keyboard.press('Enter')
+  await page.getByRole('treeitem', { name: /stuck/ }).waitFor()
   await page.context().close()
 })
 

@@ -34,7 +34,7 @@ export default function Memory() {
       </div>
       <div className="body column" tabIndex={0} role="region" aria-label={t.memory.title}>
         {error && <Failure error={error} />}
-        {list.error && <Failure error={list.error} retry={list.reload} />}
+        {list.error && !(list.error.offline && list.data) && <Failure error={list.error} retry={list.reload} />}
         {!list.data && !list.error && <LoadingRows />}
         {list.data && items.length === 0 && <Empty art="memory" title={all.length ? t.memory.noMatch : t.memory.empty} hint={all.length ? undefined : t.memory.emptyHint} />}
         {items.length > 0 && <div className="pad narrow column gap8">{items.map((m) => <Item key={m.id} m={m} now={now} forget={() => forget(m)} />)}</div>}

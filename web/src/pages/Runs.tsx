@@ -49,7 +49,7 @@ export function Runs() {
         <Checkbox label={t.runs.all} checked={all} onChange={(e) => set({ all: e.currentTarget.checked ? '1' : '' })} />
         {filtered && <Button variant="subtle" onClick={clear}>{t.runs.clear}</Button>}
       </div>
-      {list.error && <Failure error={list.error} retry={list.reload} />}
+      {list.error && !(list.error.offline && list.loaded) && <Failure error={list.error} retry={list.reload} />}
       {!list.loaded && !list.error && <LoadingRows />}
       {list.loaded && rows.length === 0 && (filtered ? <Empty art="runs" title={t.runs.empty} hint={list.more ? t.runs.moreThere : t.runs.emptyHint}>{list.more && <Button variant="default" onClick={list.more}>{t.state.more}</Button>}</Empty> : <FirstRun flows={flows.data?.flows ?? []} may={may} start={(flow) => set({ start: flow })} />)}
       {rows.length > 0 && <Table rows={rows} more={list.more} />}

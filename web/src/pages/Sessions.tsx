@@ -23,7 +23,7 @@ function List() {
   return (
     <>
       <div className="head"><h1>{t.sessions.title}</h1></div>
-      {list.error && <Failure error={list.error} retry={list.reload} />}
+      {list.error && !(list.error.offline && list.data) && <Failure error={list.error} retry={list.reload} />}
       {!list.data && !list.error && <Loading />}
       {list.data && rows.length === 0 && <Empty art="sessions" title={t.sessions.empty} hint={t.sessions.emptyHint} />}
       <div className="body" ref={box} hidden={rows.length === 0}>

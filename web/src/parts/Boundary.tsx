@@ -12,7 +12,10 @@ export class Boundary extends Component<{ children: ReactNode }, { error?: Error
   }
 
   render() {
-    if (!this.state.error) return this.props.children
-    return <Failure error={new ApiError(500, { detail: t.state.broken, hint: this.state.error.message })} retry={() => this.setState({ error: undefined })} />
+    const { error } = this.state
+    if (!error) return this.props.children
+    // A browser keeps the failure to load a script, so that only loading the document again helps.
+    if (/dynamically imported module|importing a module/i.test(error.message)) return <Failure error={new ApiError(0, { detail: error.message })} retry={() => location.reload()} />
+    return <Failure error={new ApiError(500, { detail: t.state.broken, hint: error.message })} retry={() => this.setState({ error: undefined })} />
   }
 }

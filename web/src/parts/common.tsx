@@ -68,6 +68,13 @@ export function Empty({ title, hint, art, children }: { title: string; hint?: st
 
 /** A failure of a request, with its code and what to do. */
 export function Failure({ error, retry }: { error: ApiError; retry?: () => void }) {
+  if (error.offline && retry) {
+    return (
+      <div role="alert" className="column">
+        <Empty art="offline" title={t.state.offline} hint={t.state.offlineHint}><Button variant="default" onClick={retry}>{t.state.retry}</Button></Empty>
+      </div>
+    )
+  }
   return (
     <div className="pad">
       <div className="error-box" role="alert">
