@@ -1,15 +1,14 @@
 package audit
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/weir-run/weir/memory"
 	"github.com/weir-run/weir/store"
 )
 
@@ -19,7 +18,14 @@ type CopyResult struct {
 	Commits int64 `json:"commits"`
 	// Existing is how many runs were there already as they are in the source.
 	Existing int `json:"same"`
-	// Left says what the source has besides its runs and their sessions; it is not copied.
+	// Memories, Values, Tokens, Learned and Trajectories are how many items of long-term memory, values of users, access
+	// tokens, learned programs and rounds of trajectories were copied.
+	Memories     int `json:"memories"`
+	Values       int `json:"values"`
+	Tokens       int `json:"tokens"`
+	Learned      int `json:"learned"`
+	Trajectories int `json:"trajectories"`
+	// Left says what the source has beside that; it is not copied.
 	Left []string `json:"left"`
 }
 
@@ -29,7 +35,7 @@ var ErrNotIdle = errors.New("the database is in use")
 // ErrDiverged: the target has a run of the source with another history, or with less of it.
 var ErrDiverged = errors.New("the copy differs from the source; copy into an empty database")
 
-// Copy brings all runs of a store, with their sessions, into another. It verifies the
+// Copy brings all runs of a store, with their sessions, and what it keeps beside them into another. It verifies the
 // source first and the copy afterwards: each run must have the head that it has in the source.
 // Nothing of the source changes. A copy that was interrupted continues when it is called
 // again. It refuses a source that is in use, ErrNotIdle, because messages that wait are not
@@ -47,28 +53,16 @@ func Copy(ctx context.Context, from, to store.Store, progress func(done, all int
 	if !before.OK {
 		return out, fmt.Errorf("%w: the source is not as it was written: %s", store.ErrCorrupt, before.Findings[0].Message)
 	}
-	there, err := runsOf(ctx, store.Complete(to))
+	c := copier{ctx: ctx, from: source, to: store.Complete(to), flows: map[string]bool{}, out: &out}
+	if c.there, err = runsOf(ctx, c.to); err != nil {
+		return out, err
+	}
+	heads, err := c.copyRuns(before.Runs, progress)
 	if err != nil {
 		return out, err
 	}
-	var heads []KeptHead
-	// The newest first: an export has the rounds before it and the runs that it is based on.
-	for i, r := range slices.Backward(before.Runs) {
-		if r.Erased {
-			continue
-		}
-		heads = append(heads, KeptHead{Run: r.Run, Head: r.Head})
-		switch there[r.Run] {
-		case 0:
-			if err := copyRun(ctx, from, to, r.Run, there, &out); err != nil {
-				return out, fmt.Errorf("copy run %s: %w", r.Run, err)
-			}
-		case wasThere:
-			out.Existing++
-		}
-		if progress != nil {
-			progress(len(before.Runs)-i, len(before.Runs))
-		}
+	if err := c.copyBeside(); err != nil {
+		return out, err
 	}
 	after, err := Verify(ctx, to, Options{Heads: heads})
 	if err == nil && !after.OK {
@@ -93,30 +87,6 @@ func runsOf(ctx context.Context, s *store.Full) (map[string]int, error) {
 		out[c.Run] = wasThere
 	}
 	return out, err
-}
-
-// copyRun copies a run with all that its export has.
-func copyRun(ctx context.Context, from, to store.Store, run string, there map[string]int, out *CopyResult) error {
-	var b bytes.Buffer
-	if err := WriteExport(ctx, from, run, &b); err != nil {
-		return err
-	}
-	e, err := ReadExport(&b)
-	if err != nil {
-		return err
-	}
-	got, err := Import(ctx, to, e)
-	if err != nil {
-		return err
-	}
-	for i := range e.runs {
-		if id := e.runs[i].ID; there[id] == 0 {
-			there[id] = wasCopied
-		}
-	}
-	out.Runs += got.Runs
-	out.Commits += got.Commits
-	return nil
 }
 
 // checkIdle fails with ErrNotIdle where runs execute or messages wait.
@@ -166,33 +136,20 @@ func leftOut(ctx context.Context, s *store.Full, r *Report) ([]string, error) {
 		}
 		add(len(slices.DeleteFunc(list, func(x store.Session) bool { return x.Rounds > 0 })), "sessions without a round")
 	}
-	if c.Memory != nil {
-		list, err := s.Memories(ctx, memory.Filter{})
-		if err != nil {
-			return nil, err
-		}
-		add(len(list), "remembered items")
-	}
 	if c.Cache != nil {
 		list, err := s.CacheList(ctx, "", time.Now())
 		if err != nil {
 			return nil, err
 		}
-		add(len(list), "entries of the cache and of learned code")
+		add(len(slices.DeleteFunc(list, func(x store.CacheEntry) bool { return strings.HasPrefix(x.Key, store.LearnedCodePrefix) })), "cached results")
 	}
-	if c.UserState != nil {
-		list, err := s.UserStates(ctx, "")
+	if c.Documents != nil {
+		list, err := s.Documents(ctx, store.DocumentFilter{Kind: store.NoticeKind, Limit: math.MaxInt32})
 		if err != nil {
 			return nil, err
 		}
-		add(len(list), "values of users")
-	}
-	if c.Access != nil {
-		list, err := s.Tokens(ctx, "")
-		if err != nil {
-			return nil, err
-		}
-		add(len(list), "access tokens")
+		add(len(list), "webhooks")
+		out = append(out, "other documents of a server, if there are any")
 	}
 	return out, nil
 }

@@ -1,14 +1,23 @@
 package audit_test
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/weir-run/weir/audit"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/internal/weirkit"
+	"github.com/weir-run/weir/memory"
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/sqlite"
+	"github.com/weir-run/weir/trajectory"
+	"github.com/weir-run/weir/trajectory/tables"
+	"github.com/weir-run/weir/trajectory/trajectorytest"
 )
 
 func TestACopyHasTheHeadsOfItsSource(t *testing.T) {
@@ -78,4 +87,89 @@ func TestASourceInUseIsNotCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("a message waits in an inbox")
+}
+
+// countedChains counts how often all chains are listed.
+type countedChains struct {
+	*sqlite.Store
+	lists int
+}
+
+func (c *countedChains) Chains(ctx context.Context) ([]store.Chain, error) {
+	c.lists++
+	return c.Store.Chains(ctx)
+}
+
+func (c *countedChains) Capabilities() store.Capabilities {
+	out := c.Store.Capabilities()
+	out.Chains = c
+	return out
+}
+
+func TestACopyListsTheChainsOfAStoreAFixedNumberOfTimes(t *testing.T) {
+	t.Parallel()
+	from := &countedChains{Store: weirkit.OpenSQLite(t, archiveDatabase(t))}
+	to := &countedChains{Store: weirkit.OpenSQLite(t, filepath.Join(t.TempDir(), "copy.db"))}
+	got, err := audit.Copy(t.Context(), from, to, nil)
+	if err != nil || got.Runs < 10 || from.lists > 1 || to.lists > 2 {
+		t.Errorf("%d and %d lists for %d runs: %v", from.lists, to.lists, got.Runs, err)
+	}
+}
+
+func TestACopyHasWhatIsKeptBesideRuns(t *testing.T) {
+	t.Parallel()
+	ctx, at := t.Context(), time.UnixMilli(1_800_000_000_000)
+	from := weirkit.OpenSQLite(t, filepath.Join(t.TempDir(), "from.db"))
+	to := weirkit.OpenSQLite(t, filepath.Join(t.TempDir(), "to.db"))
+	scope := memory.Scope{Namespace: "n", User: "ada"}
+	var failed error
+	for i, text := range []string{"tea", "coffee"} {
+		_, err := from.Remember(ctx, memory.Write{Scope: scope, Kind: memory.Fact, Key: "drinks", Text: text, Tags: []string{"t"}, Now: at.Add(time.Duration(i) * time.Second)})
+		failed = errors.Join(failed, err)
+	}
+	_, err := from.Remember(ctx, memory.Write{Scope: scope, Kind: memory.Episode, Text: "went out", At: at.Add(-time.Hour), Now: at})
+	failed = errors.Join(
+		failed, err,
+		from.EditUserState(ctx, store.UserStateEdit{Write: engine.UserStateWrite{User: "ada", Flow: "f", Changes: []engine.UserChange{{Key: "n", Value: int64(3), Replace: true, Reducer: "sum"}}}, By: "root", At: at}),
+		from.PutToken(ctx, store.Token{ID: "k", Hash: []byte("h"), User: "ada", Scopes: []string{"read"}, Created: at}),
+		from.RevokeToken(ctx, "k", at),
+		from.CachePut(ctx, store.LearnedCodePrefixOf("ada")+"x", "code", time.Time{}),
+		from.CachePut(ctx, "other", "v", time.Time{}),
+		tables.New(from.Trajectories()).Save(ctx, trajectorytest.Sample(t, trajectory.Key{User: "ada", Session: "s", Round: 1}, 0)),
+	)
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	got, err := audit.Copy(ctx, from, to, nil)
+	if err != nil || got.Memories != 2 || got.Values != 1 || got.Tokens != 1 || got.Learned != 1 || got.Trajectories != 1 {
+		t.Fatalf("%+v %v", got, err)
+	}
+	if !slices.Contains(got.Left, "1 cached results") {
+		t.Errorf("left: %v", got.Left)
+	}
+	what := func(s *sqlite.Store) (out []any) {
+		items, err := s.Memories(ctx, memory.Filter{})
+		failed = errors.Join(failed, err)
+		for _, i := range items {
+			versions, err := s.MemoryVersions(ctx, i.ID)
+			failed = errors.Join(failed, err)
+			out = append(out, i, versions)
+		}
+		values, err := s.UserStates(ctx, "")
+		failed = errors.Join(failed, err)
+		tokens, err := s.Tokens(ctx, "")
+		failed = errors.Join(failed, err)
+		learned, err := s.CacheList(ctx, store.LearnedCodePrefix, at)
+		failed = errors.Join(failed, err)
+		rows, err := s.Trajectories().Rows(ctx, trajectory.Key{User: "ada", Session: "s", Round: 1})
+		failed = errors.Join(failed, err)
+		return append(out, values, tokens, learned, rows)
+	}
+	if a, b := what(from), what(to); failed != nil || !reflect.DeepEqual(a, b) {
+		t.Errorf("the copy has\n%+v, and the source\n%+v %v", b, a, failed)
+	}
+	again, err := audit.Copy(ctx, from, to, nil)
+	if err != nil || again.Memories+again.Values+again.Tokens+again.Learned+again.Trajectories != 0 {
+		t.Errorf("again: %+v %v", again, err)
+	}
 }

@@ -28,14 +28,15 @@ func (p *cli) copyStoreCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "copy FROM TO",
 		Short: "Copy all runs and sessions of a database to another",
-		Long: `Copy all runs and sessions of a database to another. A database is the path of a file, or
+		Long: `Copy all runs and sessions of a database to another, with memory, values of users, access
+tokens, learned code and trajectories. A database is the path of a file, or
 postgres://USER@HOST/NAME. Runs keep their ids and can be shown, resumed, forked and verified
 in the copy.
 
 The command verifies FROM first and TO afterwards: each run must have the same head in both.
 FROM does not change. A copy that was interrupted continues when the command is repeated.
 FROM must be idle: no process executes its runs, and no message waits. What is not copied
-(memory, values of users, cached results, learned code, tokens of the server, erased runs) is listed.`,
+(cached results, documents of a server, sessions without a round, erased runs) is listed.`,
 		Example: `  weir store copy .weir/weir.db postgres://weir@db.example/weir
   weir store copy postgres://weir@db.example/weir copy.db`,
 		Args: exactArgs("FROM", "TO"),
@@ -74,6 +75,17 @@ func (p *cli) copyStore(ctx context.Context, from, to string) error {
 	fmt.Fprintf(p.out, "copied %s with %s; all heads are the same\n", count(got.Runs, "run"), count(int(got.Commits), "commit"))
 	if got.Existing > 0 {
 		fmt.Fprintf(p.out, "%s had been there\n", count(got.Existing, "run"))
+	}
+	for _, x := range []struct {
+		n    int
+		what string
+	}{
+		{got.Memories, "remembered item"}, {got.Values, "value of a user"}, {got.Tokens, "access token"}, {got.Learned, "learned program"},
+		{got.Trajectories, "round of a trajectory"},
+	} {
+		if x.n > 0 {
+			fmt.Fprintf(p.out, "copied beside runs: %d × %s\n", x.n, x.what)
+		}
 	}
 	if len(got.Left) > 0 {
 		p.notef("not copied: %s", strings.Join(got.Left, ", "))
