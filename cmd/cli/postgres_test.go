@@ -97,8 +97,8 @@ func TestCommandsOnPostgreSQL(t *testing.T) {
 	out, _ = p.run("", 0, "doctor")
 	p.contains(out, "synchronous_commit", "may read and write all tables")
 
-	out, told = p.run("", 0, "sessions", "delete", "--user", "ada", "--yes")
-	p.contains(out+told, "deleted 1 session", "standbys and backups")
+	out, stderr = p.run("", 0, "sessions", "delete", "--user", "ada", "--yes")
+	p.contains(out+stderr, "deleted 1 session", "standbys and backups")
 	out, _ = p.run("", 0, "verify", "--all")
 	p.contains(out, "erased")
 
@@ -126,8 +126,10 @@ func TestCopiesToPostgreSQLAndBack(t *testing.T) {
 	talk := filepath.Join("..", "..", "examples", "talk", "flow.yaml")
 	in(first).run("hello\nand you?\n", 0, "chat", talk, "--user", "ada")
 
+	in(first).run("", 0, "tokens", "create", "--user", "ada", "--scope", "read")
+
 	out, _ := in(first).run("", 0, "store", "copy", first, url)
-	in(first).contains(out, "copied 5 runs", "all heads are the same")
+	in(first).contains(out, "copied 5 runs", "all heads are the same", "1 × access token")
 	out, _ = in(first).run("", 0, "store", "copy", url, last)
 	in(first).contains(out, "copied 5 runs")
 	for _, db := range []string{first, url, last} {

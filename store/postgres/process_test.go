@@ -123,21 +123,21 @@ type writerProcess struct {
 	started, ended chan struct{}
 }
 
-func startWriter(t *testing.T, url, run string, acknowledged chan<- struct{}) *writerProcess {
-	t.Helper()
+func startWriter(tb testing.TB, url, run string, acknowledged chan<- struct{}) *writerProcess {
+	tb.Helper()
 	w := &writerProcess{run: run, cmd: exec.Command(os.Args[0]), started: make(chan struct{}), ended: make(chan struct{})}
 	w.cmd.Env = append(os.Environ(), childURL+"="+url, childRun+"="+run)
 	w.cmd.Stderr = os.Stderr
 	stdin, err := w.cmd.StdinPipe()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	stdout, err := w.cmd.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := w.cmd.Start(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	w.stdin = stdin
 	go func() {
