@@ -162,6 +162,10 @@ type UseSpec struct {
 	PortsFor func(with map[string]any, child *Flow) Ports
 	// Check reports settings that do not fit the child; nil means no check.
 	Check func(with map[string]any, child *Flow) []Problem
+	// PortsForAny returns the ports of a node that runs one of several flows, which Flows of
+	// the type lists and the run chooses. Nil means that the type runs the flow in the
+	// setting `flow` only.
+	PortsForAny func(with map[string]any, children []*Flow) Ports
 }
 
 // FlowRef is a flow that a setting names.
@@ -179,10 +183,17 @@ func (s *TypeSpec) PortsOf(n *Node) Ports {
 	switch {
 	case s.Uses != nil && n.Uses != nil:
 		return s.Uses.PortsFor(n.With, n.Uses)
+	case s.choosesFlow(n):
+		return s.Uses.PortsForAny(n.With, n.Runs)
 	case s.PortsFor != nil:
 		return s.PortsFor(n.With)
 	}
 	return s.Ports
+}
+
+// choosesFlow reports whether the node runs one of several flows, which the run chooses.
+func (s *TypeSpec) choosesFlow(n *Node) bool {
+	return s.Uses != nil && s.Uses.PortsForAny != nil && n.Uses == nil && len(n.Runs) > 0
 }
 
 // NeedsLanes reports whether the iterations of a node of this type always have lanes.

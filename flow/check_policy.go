@@ -1,6 +1,9 @@
 package flow
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // checkPolicy checks the keys that depend on the type. It refuses a key that a node of the
 // type would ignore.
@@ -118,6 +121,9 @@ func (s *scope) mayCallModel(n *Node) bool {
 	case sp.Composite:
 		return n.Body == nil || s.anyCallsModel(n.Body)
 	case sp.Uses != nil:
+		if sp.choosesFlow(n) {
+			return slices.ContainsFunc(n.Runs, func(f *Flow) bool { return f == s.l.flow || s.anyCallsModel(&f.Graph) })
+		}
 		return n.Uses == nil || n.Uses == s.l.flow || s.anyCallsModel(&n.Uses.Graph)
 	case sp.AsksModels == nil:
 		return true

@@ -127,6 +127,9 @@ func (s *scope) nameFlows(it *nodeDraft, with *value) {
 			s.report(with, r.Check(child))
 		}
 	}
+	if it.spec.choosesFlow(it.node) {
+		it.ports = it.spec.Uses.PortsForAny(it.node.With, it.node.Runs)
+	}
 }
 
 // setAt sets an existing text, at a path of keys and indexes.

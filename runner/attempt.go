@@ -105,7 +105,7 @@ func (m *machine) initAttempt(a *attempt, e engine.Entry, h *preparedNode) {
 	if bound := m.run.Accounts(e.Path); bound != nil {
 		a.accounts = m.ledger.register(bound)
 	}
-	if e.Plan.Def.Uses != nil || m.services.toolFlow != nil {
+	if e.Plan.Def.Uses != nil || len(e.Plan.Def.Runs) > 0 || m.services.toolFlow != nil {
 		a.mainSettings = m.contexts[engine.MainContext].Settings
 	}
 	for _, id := range e.Contexts {

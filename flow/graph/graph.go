@@ -60,7 +60,22 @@ func nodeKind(n *flow.Node) string {
 	if ref, _ := n.With["flow"].(string); n.Uses != nil && ref != "" {
 		return n.Type + " " + ref
 	}
+	if from := flowChoices(n); len(from) > 0 {
+		return n.Type + " " + strings.Join(from, " | ")
+	}
 	return n.Type
+}
+
+// flowChoices returns the flows of which the node runs one.
+func flowChoices(n *flow.Node) (refs []string) {
+	choice, _ := n.With["flow"].(map[string]any)
+	list, _ := choice["from"].([]any)
+	for _, v := range list {
+		if ref, ok := v.(string); ok {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
 }
 
 // drawnBody returns the body of a composite as it is drawn: each branch is a box of its own.
@@ -95,7 +110,7 @@ func mermaidScope(b *strings.Builder, g *flow.Graph, prefix, indent string) {
 			b.WriteString(indent + "subgraph " + id + `["` + quote(n.ID) + " · " + quote(n.Type) + "\"]\n")
 			mermaidScope(b, drawnBody(n), id+"_", indent+"  ")
 			b.WriteString(indent + "end\n")
-		case n.Uses != nil:
+		case n.Uses != nil || len(flowChoices(n)) > 0:
 			b.WriteString(indent + id + `[["` + quote(n.ID) + "<br/>" + quote(nodeKind(n)) + "\"]]\n")
 		case hasBranches(g, n.ID):
 			b.WriteString(indent + id + `{"` + quote(n.ID) + "<br/>" + quote(n.Type) + "\"}\n")
@@ -136,7 +151,7 @@ func dotScope(b *strings.Builder, g *flow.Graph, prefix, indent string) {
 		id := drawingName(prefix, i)
 		label := " [label=" + quoteDOT(n.ID+"\n"+nodeKind(n))
 		switch {
-		case n.Uses != nil:
+		case n.Uses != nil || len(flowChoices(n)) > 0:
 			label += ", peripheries=2"
 		case hasBranches(g, n.ID):
 			label += ", shape=diamond, style=\"\""

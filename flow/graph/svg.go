@@ -126,7 +126,7 @@ func (d *drawing) box(b *box) {
 	}
 	d.printf(`<g><rect class="%s" x="%s" y="%s" width="%s" height="%s" rx="8"/>`, class, px(b.x), px(b.y), px(b.w), px(b.h))
 	d.printf(`<rect x="%s" y="%s" width="4" height="%s" rx="2" fill="%s"/>`, px(b.x+6), px(middle-13), px(26), fill)
-	if n.Uses != nil {
+	if n.Uses != nil || len(flowChoices(n)) > 0 {
 		d.printf(`<rect x="%s" y="%s" width="%s" height="%s" rx="5" fill="none" stroke="#94a3b8"/>`, px(b.x+3), px(b.y+3), px(b.w-6), px(b.h-6))
 	}
 	if n.Description != "" {

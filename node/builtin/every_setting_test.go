@@ -19,6 +19,8 @@ type probe struct {
 	stage   probeFlow
 	value   string
 	refused string
+	// whole replaces the setting that the member is of, where its members need each other.
+	whole string
 }
 
 // settingPaths lists the settings of a schema, members of objects and of elements as a.b.
@@ -67,6 +69,10 @@ func TestEverySettingOfEveryTypeHasAnEffectOrIsRejected(t *testing.T) {
 					t.Fatalf("no probe shows what the setting %s of %s does", name, spec.Name)
 				}
 				p.stage.typ = spec.Name
+				if p.whole != "" {
+					name, _, _ = strings.Cut(name, ".")
+					p.value = p.whole
+				}
 				p.check(t, p.stage.setting(name, p.value))
 			})
 		}
@@ -487,8 +493,11 @@ func flowProbes() map[string]probe {
 		with: map[string]string{"flow": "child.yaml"}, top: "state: {given: {initial: 5}}\n",
 		files: map[string]string{"child.yaml": childFlow, "second.yaml": strings.Replace(childFlow, "word {{", "second {{", 1)},
 	}
+	choice := s.setting("flow", "{from: [child.yaml, second.yaml], name: \"{{ run.id == '' ? 'second.yaml' : 'child.yaml' }}\"}")
 	return map[string]probe{
-		"flow": {stage: s, value: "second.yaml"}, "lastMessage": {stage: s.withMessage(), value: "other"},
+		"flow.from": {stage: s, whole: "{from: [second.yaml], name: \"{{ 'second.yaml' }}\"}"},
+		"flow.name": {stage: choice, whole: "{from: [child.yaml, second.yaml], name: \"{{ 'second.yaml' }}\"}"},
+		"lastMessage": {stage: s.withMessage(), value: "other"},
 		"state": {stage: s, value: "[given]"}, "reply": {stage: s, value: "true"},
 	}
 }

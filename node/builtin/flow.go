@@ -12,10 +12,10 @@ import (
 
 // flowNode runs another flow as a child run.
 type flowNode struct {
-	Flow        string   `json:"flow"`
-	LastMessage string   `json:"lastMessage"`
-	State       []string `json:"state"`
-	Reply       bool     `json:"reply"`
+	Flow        flowChoice `json:"flow"`
+	LastMessage string     `json:"lastMessage"`
+	State       []string   `json:"state"`
+	Reply       bool       `json:"reply"`
 }
 
 // The ports of a flow node that are not its child's.
@@ -34,12 +34,15 @@ func flowType() node.Type {
 		Summary:  "Runs another flow as a child run and returns its outputs.",
 		Doc:      flowDoc,
 		Ports:    flow.Ports{In: []flow.Port{contextIn()}, Out: flowOutputs(), AnyIn: true, AnyOut: true},
-		Uses:     &flow.UseSpec{PortsFor: flowPorts, Check: checkFlow},
+		Uses:     &flow.UseSpec{PortsFor: flowPorts, Check: checkFlow, PortsForAny: flowPortsForAny},
+		Flows:    chosenFlows,
+		Reads: func(with map[string]any) ([]string, bool) {
+			_, chooses := with["flow"].(map[string]any)
+			return nil, !chooses
+		},
+		Check:    checkFlowChoice,
 		Settings: objectSchema(map[string]any{
-			"flow": map[string]any{
-				"type": "string", "minLength": 1,
-				"description": "The flow file, by its path from the folder of this one; or self.",
-			},
+			"flow": flowSetting(),
 			"lastMessage": settingSchema("string", "The child's input that is given the text of the last message of the node's context."),
 			"state": map[string]any{
 				"type": "array", "items": map[string]any{"type": "string", "minLength": 1}, "uniqueItems": true,
@@ -67,6 +70,7 @@ flow is read, the file of the child with it.
 | setting | what |
 |---|---|
 | ` + "`flow`" + ` | the flow file, by its path from the folder of this file; ` + "`self`" + ` is the flow itself. It is read when this flow is read, and its fingerprint is part of this flow's |
+| ` + "`flow: {from, name}`" + ` | one of several flow files, which the run chooses: ` + "`from`" + ` lists them, and ` + "`name`" + ` is a template over ` + "`inputs.*`, `state.*` and `run.*`" + ` that gives one of them as it stands in the list, or the name of its flow. All are read and pinned. The inputs of the node are those of all, of which the chosen flow gets its own; each required one must be given. The outputs are those of all, and absent where the chosen flow has none of that name |
 | ` + "`lastMessage`" + ` | an input of the child: where nothing is wired to it, it is given the text of the last thing said in the node's context, by a person or a model |
 | ` + "`state`" + ` | keys of the state that are copied into the child's, under the same names; what the child writes to its state stays there |
 | ` + "`reply`" + ` | say one message in the node's context, as the assistant: the child's output ` + "`summary`" + ` if it has one, else its answer (default false) |
@@ -175,9 +179,16 @@ func (n *flowNode) Run(ctx *node.Ctx) error {
 	if err != nil {
 		return err
 	}
-	child := node.Child{Flow: n.Flow} // its isolation is the node's key
+	child := node.Child{} // its isolation is the node's key
+	if child.Flow, err = n.Flow.choose(ctx); err != nil {
+		return err
+	}
 	if child.Inputs, err = n.inputs(ctx, m); err != nil {
 		return err
+	}
+	if n.Flow.From != nil {
+		ctx.Meta("flow", child.Flow)
+		child.Inputs = declaredInputs(ctx.Flow(child.Flow), child.Inputs)
 	}
 	for _, key := range slices.Sorted(slices.Values(n.State)) {
 		if v, ok := ctx.State().Get(key); ok {

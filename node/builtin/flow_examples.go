@@ -7,7 +7,7 @@ func flowExamples() []flow.Example {
 }
 
 func plainFlows() []flow.Example {
-	return []flow.Example{{
+	return []flow.Example{chosenFlowExample(), {
 		Name: "a flow in a file beside this one",
 		Flow: `
 weir: 1
@@ -122,4 +122,36 @@ nodes:
 `},
 		Outputs: map[string]any{"note": "It failed: refused"},
 	}}
+}
+
+func chosenFlowExample() flow.Example {
+	return flow.Example{
+		Name: "one of several flows, chosen in the run",
+		Flow: `
+weir: 1
+name: desk
+inputs: {topic: {type: text, required: true}}
+nodes:
+  answer:
+    type: flow
+    in: {topic: "{{ run.inputs.topic }}", question: How long?}
+    with: {flow: {from: [./law.yaml, ./travel.yaml], name: "{{ inputs.topic }}"}}
+outputs: {text: "{{ answer.text }}"}
+`,
+		Files: map[string]string{"law.yaml": `
+weir: 1
+name: law
+inputs: {question: {type: text, required: true}}
+nodes: {say: {type: template, in: {q: "{{ run.inputs.question }}"}, with: {text: "Ask a judge: {{ inputs.q }}"}}}
+outputs: {text: "{{ say.text }}"}
+`, "travel.yaml": `
+weir: 1
+name: travel
+inputs: {question: {type: text, required: true}}
+nodes: {say: {type: template, in: {q: "{{ run.inputs.question }}"}, with: {text: "Ask a driver: {{ inputs.q }}"}}}
+outputs: {text: "{{ say.text }}"}
+`},
+		Inputs:  map[string]any{"topic": "travel"},
+		Outputs: map[string]any{"text": "Ask a driver: How long?"},
+	}
 }
