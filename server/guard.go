@@ -37,8 +37,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (pattern string, 
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
+	if len(s.options.Origins) > 0 {
+		h.Set("Vary", "Origin")
+	}
 	if p := s.checkSender(r); p != nil {
 		p.write(out)
+		return "", out
+	}
+	if s.shareWith(h, r) {
+		out.WriteHeader(http.StatusNoContent)
 		return "", out
 	}
 	pattern, p := s.route(r)
@@ -95,6 +102,25 @@ func (s *Server) checkSender(r *http.Request) *Problem {
 		return p
 	}
 	return nil
+}
+
+// shareWith lets a page of an allowed site read the answer, and reports whether the request only
+// asks whether another one is allowed.
+func (s *Server) shareWith(h http.Header, r *http.Request) (asks bool) {
+	origin := r.Header.Get("Origin")
+	if !slices.Contains(s.options.Origins, origin) {
+		return false
+	}
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Expose-Headers", "ETag, Location, Retry-After")
+	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID")
+	h.Set("Access-Control-Max-Age", "600")
+	return true
 }
 
 // acceptsHost reports whether a Host header names this server.

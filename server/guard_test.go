@@ -84,3 +84,48 @@ func TestHeadersAreBounded(t *testing.T) {
 		t.Errorf("got %q", b[:n])
 	}
 }
+
+// TestPagesOfAllowedSitesAloneReadAnswers enumerates origins and kinds of requests.
+func TestPagesOfAllowedSitesAloneReadAnswers(t *testing.T) {
+	t.Parallel()
+	const site = "https://console.example.org"
+	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true, Origins: []string{site}})
+	token := p.anyone("ada").Token
+	for origin, allowed := range map[string]bool{
+		site: true, "": false, "null": false, "http://console.example.org": false, site + ":8443": false, site + ".attacker.example": false, "https://attacker.example": false,
+	} {
+		send := func(method, path, body string, change func(r *http.Request)) answer {
+			return p.send(method, path, body, func(r *http.Request) {
+				if origin != "" {
+					r.Header.Set("Origin", origin)
+					r.Header.Set("Sec-Fetch-Site", "cross-site")
+				}
+				change(r)
+			})
+		}
+		asks := send(http.MethodOptions, "/v1/runs", "", func(r *http.Request) { r.Header.Set("Access-Control-Request-Method", "POST") })
+		reads := send(http.MethodGet, "/v1/runs", "", withToken(token))
+		starts := send(http.MethodPost, "/v1/runs", `{"flow":"ask","inputs":{"name":"x"}}`, withToken(token))
+		without := send(http.MethodGet, "/v1/runs", "", withToken(""))
+		for what, a := range map[string]answer{"asks": asks, "reads": reads, "starts": starts, "without a token": without} {
+			want := map[bool]string{true: site}[allowed]
+			if got := a.header.Get("Access-Control-Allow-Origin"); got != want || a.header.Get("Access-Control-Allow-Credentials") != "" || a.header.Get("Vary") != "Origin" {
+				t.Errorf("%s %s: %q of %v", origin, what, got, a.header)
+			}
+		}
+		if (asks.status == http.StatusNoContent) != allowed || (starts.status == http.StatusCreated) != (allowed || origin == "") || without.status != http.StatusUnauthorized {
+			t.Errorf("%s: asks %d, starts %d, without a token %d", origin, asks.status, starts.status, without.status)
+		}
+	}
+	if got := p.send(http.MethodOptions, "/v1/runs", "", func(r *http.Request) { r.Header.Set("Origin", site) }); got.status != http.StatusMethodNotAllowed {
+		t.Errorf("OPTIONS without a question: %d", got.status)
+	}
+	for _, o := range []server.Options{
+		{Origins: []string{site}}, {RequireToken: true, Origins: []string{"*"}}, {RequireToken: true, Origins: []string{site + "/path"}}, {RequireToken: true, Origins: []string{"null"}},
+	} {
+		o.App = p.app
+		if _, err := server.New(t.Context(), o); err == nil {
+			t.Errorf("accepted: %+v", o.Origins)
+		}
+	}
+}

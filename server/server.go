@@ -38,6 +38,10 @@ type Options struct {
 	// localhost and literal loopback addresses. A request for another host is refused, so that a page of another site
 	// cannot reach the server through a name that resolves to this machine.
 	Hosts []string
+	// Origins are the sites, such as "https://console.example.org", whose pages may send requests
+	// from a browser and read the answers (CORS). They send tokens themselves, so that they
+	// need RequireToken; cookies are not used.
+	Origins []string
 	// PublicURL is the address under which clients reach the server, such as
 	// "https://weir.example.org"; with "" answer links have no host.
 	PublicURL string
@@ -116,6 +120,15 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		}
 		o.Hosts = append(slices.Clone(o.Hosts), strings.ToLower(u.Hostname()))
 	}
+	sameSite := http.NewCrossOriginProtection()
+	if len(o.Origins) > 0 && !o.RequireToken {
+		return nil, errors.New("pages of other sites may use the API of a server that requires tokens alone: otherwise they would act for the owner of the process")
+	}
+	for _, origin := range o.Origins {
+		if err := sameSite.AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("the origin %q is not one of a site, such as https://console.example.org: %w", origin, err)
+		}
+	}
 	if o.App.HTTP == nil { // not opened by app.Open
 		var err error
 		if o.App.HTTP, err = app.GuardedClient(); err != nil {
@@ -133,7 +146,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{
 		app: o.App, options: o, logger: o.Logger, key: key, flows: make(map[string]*app.ServedFlow),
 		layouts: layoutCache{Map: lru.Map[string, *graph.Layout]{Max: maxLayouts}},
-		routes:  newRoutes(), sameSite: http.NewCrossOriginProtection(), draining: make(chan struct{}), metrics: newMetrics(),
+		routes:  newRoutes(), sameSite: sameSite, draining: make(chan struct{}), metrics: newMetrics(),
 		linkRate: newRateLimit(1, 60),
 	}
 	if o.TokenRate > 0 {

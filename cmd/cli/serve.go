@@ -24,6 +24,7 @@ import (
 type serveOptions struct {
 	addr    string
 	hosts   []string
+	origins []string
 	tokens  bool
 	mcpFork bool
 	demo    bool
@@ -62,6 +63,7 @@ may end, and the runs can be resumed.`,
 	f := c.Flags()
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8420", "listen on this `HOST:PORT`; port 0 takes a free one")
 	f.StringSliceVar(&o.hosts, "host", nil, "accept requests for this host `NAME` too; may be repeated")
+	f.StringSliceVar(&o.origins, "cors", nil, "let pages of this `ORIGIN`, such as https://console.example.org, use the API from a browser; requires tokens; may be repeated")
 	f.Float64Var(&o.rate, "rate", 0, "accept at most `N` requests a second of each token, ten times as many at once (default: no limit)")
 	f.StringVar(&o.public, "public-url", "", "the `URL` under which clients reach the server, for links that it makes")
 	f.BoolVar(&o.tokens, "tokens", false, "require a token for every request, also from this machine")
@@ -116,7 +118,7 @@ func (p *cli) openServed(ctx context.Context, flows []app.ServedFlow) (*applicat
 }
 
 func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows []app.ServedFlow, o *serveOptions) error {
-	tokens := o.tokens || !onlyThisMachine(l.Addr())
+	tokens := o.tokens || len(o.origins) > 0 || !onlyThisMachine(l.Addr())
 	if tokens {
 		if err := p.checkTokens(ctx, a); err != nil {
 			return err
@@ -127,7 +129,7 @@ func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows
 		return err
 	}
 	s, err := server.New(ctx, server.Options{
-		App: a.App, Flows: flows, Tests: p.testsOf(cfg, a.HTTP), RequireToken: tokens, Hosts: o.hosts, MaxBody: o.maxBody, PublicURL: o.public, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
+		App: a.App, Flows: flows, Tests: p.testsOf(cfg, a.HTTP), RequireToken: tokens, Hosts: o.hosts, Origins: o.origins, MaxBody: o.maxBody, PublicURL: o.public, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
 	})
 	if err != nil {
 		return err

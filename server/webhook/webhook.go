@@ -270,16 +270,21 @@ func deliveryOf(doc *store.Document) (*Delivery, error) {
 
 // Resend has a delivery sent once more, whatever became of it. store.ErrNotFound.
 func (s *Sender) Resend(ctx context.Context, hook, id string) (*Delivery, error) {
-	doc, err := s.o.Store.Document(ctx, deliveryKind, hook+"/"+id)
-	if err != nil {
-		return nil, err
+	for {
+		doc, err := s.o.Store.Document(ctx, deliveryKind, hook+"/"+id)
+		if err != nil {
+			return nil, err
+		}
+		d, err := deliveryOf(&doc)
+		if err != nil {
+			return nil, err
+		}
+		d.State, d.Next = pending, s.o.Clock().UTC()
+		if err = s.save(ctx, d, d.Next); !errors.Is(err, store.ErrChanged) {
+			return d, err
+		}
+		// A try has ended meanwhile, and has changed the delivery.
 	}
-	d, err := deliveryOf(&doc)
-	if err != nil {
-		return nil, err
-	}
-	d.State, d.Next = pending, s.o.Clock().UTC()
-	return d, s.save(ctx, d, d.Next)
 }
 
 // save keeps a delivery, with which there is something to do at due.
