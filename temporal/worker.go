@@ -90,9 +90,8 @@ func (k *Worker) Stop() {
 
 // execute is the activity that executes a run until it rests.
 func (k *Worker) execute(ctx context.Context, in executeInput) (status, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go k.heartbeat(ctx, cancel)
+	ctx, stop := k.startHeartbeat(ctx)
+	defer stop()
 	rest, err := k.w.Execute(ctx, in.Run, runner.ExecuteOptions{Resume: in.Resume, Commits: in.Commits, Drain: k.o.Drain})
 	if err != nil {
 		return status{}, k.failure(in.Run, err)
@@ -104,15 +103,30 @@ func (k *Worker) execute(ctx context.Context, in executeInput) (status, error) {
 	return out, nil
 }
 
-// heartbeat tells the cluster that the worker lives until ctx ends, and ends it when the worker stops.
-func (k *Worker) heartbeat(ctx context.Context, cancel context.CancelCauseFunc) {
+// startHeartbeat tells the cluster that the worker lives until stop is called. The context ends with the activity's, and
+// when the worker stops.
+func (k *Worker) startHeartbeat(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		k.heartbeat(parent, ctx, cancel)
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-done
+	}
+}
+
+// heartbeat reports with the context of the activity, so that stopping interrupts no report.
+func (k *Worker) heartbeat(parent, ctx context.Context, cancel context.CancelCauseFunc) {
 	t := time.NewTicker(k.c.o.Heartbeat / 4)
 	defer t.Stop()
 	for {
-		activity.RecordHeartbeat(ctx)
+		activity.RecordHeartbeat(parent)
 		select {
 		case <-t.C:
-		case <-activity.GetWorkerStopChannel(ctx):
+		case <-activity.GetWorkerStopChannel(parent):
 			cancel(errStopping)
 			return
 		case <-ctx.Done():
@@ -155,9 +169,8 @@ const (
 
 // outcome is the activity that waits until a message has been applied or refused.
 func (k *Worker) outcome(ctx context.Context, run string, m message) (outcome, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go k.heartbeat(ctx, cancel)
+	ctx, stop := k.startHeartbeat(ctx)
+	defer stop()
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
 		pending, err := k.w.Outcome(ctx, store.Post{ID: m.ID, Run: run, Kind: m.Kind, Name: m.Name, By: m.By})
 		switch {
