@@ -102,7 +102,7 @@ postgres: ## 100 times kill -9 of PostgreSQL while 8 processes write
 temporal: N := 100
 temporal: ## N times kill -9 of a worker while runs are executed on Temporal, by default 100, on each store
 	.ci/tool temporal >/dev/null
-	cd temporal && WEIR_REQUIRE_TEMPORAL=1 go test . -run WorkersAreKilled -v -count=1 -timeout 0 -temporal.kills $(N)
+	WEIR_REQUIRE_TEMPORAL=1 go -C temporal test . -run WorkersAreKilled -v -count=1 -timeout 0 -temporal.kills $(N)
 
 .PHONY: crash
 crash: N := 10000

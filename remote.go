@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,18 @@ type Runner interface {
 
 // RunRef identifies a run for a Runner.
 type RunRef = runner.RunRef
+
+// setRunner sets what differs where a Runner schedules the runs.
+func (w *Weir) setRunner(o *Options, ro *runner.Options) {
+	ro.Runner = o.Executes
+	if w.runner = o.Runner; o.Runner != nil {
+		ro.Runner, ro.RecordOnly = o.Runner.Name(), true
+	}
+	if o.Executes != "" {
+		ro.Program = w.programIfRunnable
+		ro.Rest = cmp.Or(o.Rest, time.Second)
+	}
+}
 
 // ErrRunner: the operation needs a process that executes runs itself.
 var ErrRunner = errors.New("the configured runner does not support this")

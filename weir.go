@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -244,14 +243,8 @@ func Open(o Options) (*Weir, error) {
 	ro.Specs = func(ctx context.Context, digest string) (*flow.Specs, error) {
 		return history.StoredSpecs(ctx, o.Store, digest)
 	}
-	ro.Drain, ro.Runner = o.Drain, o.Executes
-	if w.runner = o.Runner; o.Runner != nil {
-		ro.Runner, ro.RecordOnly = o.Runner.Name(), true
-	}
-	if o.Executes != "" {
-		ro.Program = w.programIfRunnable
-		ro.Rest = cmp.Or(o.Rest, time.Second)
-	}
+	ro.Drain = o.Drain
+	w.setRunner(&o, &ro)
 	if o.Recover || o.Tend {
 		ro.Program = w.programIfRunnable
 	}
