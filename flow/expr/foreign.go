@@ -29,10 +29,19 @@ func foreignFunctions() map[string]string {
 // first that occurs outside of texts applies.
 func foreignOperators() [][2]string {
 	return [][2]string{
-		{"`", "'TEXT ' + EXPR, or a template"}, {"===", "=="}, {"!==", "!="}, {"??", "A.?b.orValue(DEFAULT), or A == null ? DEFAULT : A"},
-		{"=>", "LIST.map(x, EXPR): the variable and the expression are two arguments"}, {"|", "FUNCTION(X) or X.FUNCTION(): there are no filters"},
-		{" and ", "&&"}, {" or ", "||"}, {"not ", "!"}, {"$json", "inputs, state or run"}, {"$", "inputs, state or run"},
-		{"new ", "timestamp(TEXT), or now"}, {"=", "==, to compare"},
+		{"`", "'TEXT ' + EXPR, or a template"},
+		{"===", "=="},
+		{"!==", "!="},
+		{"??", "A.?b.orValue(DEFAULT), or A == null ? DEFAULT : A"},
+		{"=>", "LIST.map(x, EXPR): the variable and the expression are two arguments"},
+		{"|", "FUNCTION(X) or X.FUNCTION(): there are no filters"},
+		{" and ", "&&"},
+		{" or ", "||"},
+		{"not ", "!"},
+		{"$json", "inputs, state or run"},
+		{"$", "inputs, state or run"},
+		{"new ", "timestamp(TEXT), or now"},
+		{"=", "==, to compare"},
 	}
 }
 

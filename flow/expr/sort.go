@@ -70,7 +70,7 @@ func checkComparable(keys []ref.Val, i int) ref.Val {
 			return types.NewErr("element %d cannot be sorted: it is sorted by %s, expected a number, text, time, duration or bool", i, kind(keys[i]))
 		}
 	}
-	if keys[i].Type() != keys[0].Type() && !(number(keys[i]) && number(keys[0])) {
+	if keys[i].Type() != keys[0].Type() && (!number(keys[i]) || !number(keys[0])) {
 		return types.NewErr("the list cannot be sorted: element 0 is sorted by %s, and element %d by %s", kind(keys[0]), i, kind(keys[i]))
 	}
 	return nil

@@ -495,10 +495,10 @@ func flowProbes() map[string]probe {
 	}
 	choice := s.setting("flow", "{from: [child.yaml, second.yaml], name: \"{{ run.id == '' ? 'second.yaml' : 'child.yaml' }}\"}")
 	return map[string]probe{
-		"flow.from": {stage: s, whole: "{from: [second.yaml], name: \"{{ 'second.yaml' }}\"}"},
-		"flow.name": {stage: choice, whole: "{from: [child.yaml, second.yaml], name: \"{{ 'second.yaml' }}\"}"},
+		"flow.from":   {stage: s, whole: "{from: [second.yaml], name: \"{{ 'second.yaml' }}\"}"},
+		"flow.name":   {stage: choice, whole: "{from: [child.yaml, second.yaml], name: \"{{ 'second.yaml' }}\"}"},
 		"lastMessage": {stage: s.withMessage(), value: "other"},
-		"state": {stage: s, value: "[given]"}, "reply": {stage: s, value: "true"},
+		"state":       {stage: s, value: "[given]"}, "reply": {stage: s, value: "true"},
 	}
 }
 

@@ -40,9 +40,9 @@ func flowType() node.Type {
 			_, chooses := with["flow"].(map[string]any)
 			return nil, !chooses
 		},
-		Check:    checkFlowChoice,
+		Check: checkFlowChoice,
 		Settings: objectSchema(map[string]any{
-			"flow": flowSetting(),
+			"flow":        flowSetting(),
 			"lastMessage": settingSchema("string", "The child's input that is given the text of the last message of the node's context."),
 			"state": map[string]any{
 				"type": "array", "items": map[string]any{"type": "string", "minLength": 1}, "uniqueItems": true,
