@@ -12,6 +12,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store/memory"
 	"github.com/weir-run/weir/tool"
 	"github.com/weir-run/weir/weirtest"
 )
@@ -155,5 +156,37 @@ func TestACallThatFailsAfterAnAnswerIsRepeatedWithTheAnswer(t *testing.T) {
 	r := weirtest.Flow(t, toolNodeFlow("", "    retry: {attempts: 2, backoff: 1ms}\n"), weirtest.Case{Tools: []*tool.Tool{act}, Answers: map[string]any{"call": "Ada"}})
 	if r.Error != nil || r.Outputs["text"] != "Ada" {
 		t.Errorf("%v %v", r.Outputs, r.Error)
+	}
+}
+
+func TestAToolThatRequiresInputSurvivesACrashAtAnyCommit(t *testing.T) {
+	t.Parallel()
+	asking := func() *crashCase {
+		l := &effectLog{}
+		act := asker(l)
+		act.Idempotent = true
+		return &crashCase{l: l, tools: []*tool.Tool{act}, text: toolNodeFlow("", "")}
+	}
+	whole := asking()
+	if r, err := whole.runApproving(t, memory.New(), unlimitedCommits); err != nil || r.Status != engine.Completed || len(whole.l.all()) != 3 {
+		t.Fatalf("%s %v %v: %q", r.Status, r.Error, err, whole.l.all())
+	}
+	died := 1
+	for ; ; died++ {
+		c, record := asking(), memory.New()
+		if _, err := c.runApproving(t, record, died); err == nil {
+			break
+		}
+		r, err := c.runApproving(t, record, unlimitedCommits)
+		if text, _ := weir.Output[string](r, "text"); err != nil || r.Status != engine.Completed || text != "done" {
+			t.Fatalf("after %d commits: %s %q %v %v", died, r.Status, text, r.Error, err)
+		}
+		calls := c.l.all()
+		if distinct := slices.Compact(slices.Clone(calls)); !slices.Equal(distinct, whole.l.all()) || len(calls) > len(distinct)+1 {
+			t.Errorf("after %d commits the calls are\n%s", died, strings.Join(calls, "\n"))
+		}
+	}
+	if died < 6 {
+		t.Errorf("the run has %d commits in which a process may die, expected more", died)
 	}
 }

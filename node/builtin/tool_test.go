@@ -317,7 +317,7 @@ func TestToolNodesSurviveACrashAtAnyCommit(t *testing.T) {
 }
 
 // runApproving runs the flow in a process that dies after so many commits. A person approves
-// calls, and says what calls with an unknown outcome returned.
+// calls, declines to give input, and says what calls with an unknown outcome returned.
 func (s *crashCase) runApproving(t *testing.T, record weir.Store, left int) (weir.Result, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -335,7 +335,7 @@ func (s *crashCase) runApproving(t *testing.T, record weir.Store, left int) (wei
 			return r, err
 		}
 		for _, i := range r.Interrupts {
-			answer := map[engine.InterruptKind]any{engine.AwaitApproval: "approve", engine.AwaitEffect: map[string]any{"result": "seen"}}[i.Kind]
+			answer := map[engine.InterruptKind]any{engine.AwaitApproval: "approve", engine.AwaitEffect: map[string]any{"result": "seen"}, engine.AwaitInput: "decline"}[i.Kind]
 			if run, err = w.Answer(ctx, "run", i.ID, answer, "ann"); err != nil {
 				return r, err
 			}
