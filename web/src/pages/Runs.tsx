@@ -1,6 +1,6 @@
 import { ActionIcon, Button, Checkbox, Menu } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { memo, useEffect, useMemo, useRef, useState } from 'react'
+import { lazy, memo, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { api, take, type Schemas } from '../api/client'
 import { useMay } from '../caller'
 import { ago, cost, count, duration } from '../format'
@@ -11,12 +11,14 @@ import { statusText, t } from '../strings'
 import { useKept, useLoad, useNow } from '../use'
 import { StartRun } from './StartRun'
 
+const Search = lazy(() => import('./Search'))
+
 type Row = Schemas['RunRow']
 const statuses = ['', 'running', 'paused', 'failed', 'completed', 'cancelled']
 const hour = 3600_000
 const ranges: [string, string, number][] = [['', t.runs.anyTime, 0], ['1h', t.runs.hour, hour], ['24h', t.runs.dayRange, 24 * hour], ['7d', t.runs.week, 168 * hour], ['30d', t.runs.month, 720 * hour]]
 const costs: [string, string][] = [['', t.runs.anyCost], ['0.01', `${t.runs.over} $0.01`], ['0.1', `${t.runs.over} $0.10`], ['1', `${t.runs.over} $1`], ['10', `${t.runs.over} $10`]]
-const filterNames = ['status', 'flow', 'user', 'session', 'all', 'since', 'cost', 'find']
+const filterNames = ['status', 'flow', 'user', 'session', 'all', 'since', 'cost', 'find', 'inside']
 
 /** The runs, the newest first, with filters that the address has. */
 export function Runs() {
@@ -24,6 +26,7 @@ export function Runs() {
   const get = (name: string) => query.get(name) ?? ''
   const all = get('all') === '1'
   const start = get('start')
+  const inside = get('inside') === '1'
   const may = useMay('start')
   const flows = useLoad((signal) => take(api.GET('/v1/flows', { signal })), [])
   const list = useRuns(query)
@@ -36,7 +39,7 @@ export function Runs() {
         <h1>{t.runs.title}</h1>
         <Tabs label={t.runs.status} chosen={get('status')} choose={(status) => set({ status })} tabs={statuses.map((id) => ({ id, label: id ? statusText[id] : t.runs.all_ }))} />
         <span className="grow" />
-        <span className="small dim wide">{list.loaded && `${rows.length}${list.more ? '+' : ''} ${t.runs.shown}`}</span>
+        <span className="small dim wide">{list.loaded && !inside && `${rows.length}${list.more ? '+' : ''} ${t.runs.shown}`}</span>
         <SavedViews filtered={filtered} />
         {may && <Button onClick={() => set({ start: '1' })}>{t.runs.start}</Button>}
       </div>
@@ -46,13 +49,15 @@ export function Runs() {
         <Choice name={t.runs.range} value={get('since')} choose={(since) => set({ since })} options={ranges.map(([v, label]) => [v, label])} />
         <Choice name={t.runs.minCost} value={get('cost')} choose={(c) => set({ cost: c })} options={costs} />
         <input key={get('user')} className="select auto" size={10} aria-label={t.runs.user} placeholder={t.runs.user} defaultValue={get('user')} onBlur={(e) => e.currentTarget.value !== get('user') && set({ user: e.currentTarget.value })} onKeyDown={(e) => e.key === 'Enter' && set({ user: e.currentTarget.value })} />
+        {(get('find').length > 1 || inside) && <Checkbox label={t.runs.inside} checked={inside} onChange={(e) => set({ inside: e.currentTarget.checked ? '1' : '' })} />}
         <Checkbox label={t.runs.all} checked={all} onChange={(e) => set({ all: e.currentTarget.checked ? '1' : '' })} />
         {filtered && <Button variant="subtle" onClick={clear}>{t.runs.clear}</Button>}
       </div>
       {list.error && !(list.error.offline && list.loaded) && <Failure error={list.error} retry={list.reload} />}
+      {inside && get('find').length > 1 && <Suspense fallback={<LoadingRows />}><Search text={get('find')} flow={get('flow')} status={query.getAll('status')} /></Suspense>}
       {!list.loaded && !list.error && <LoadingRows />}
-      {list.loaded && rows.length === 0 && (filtered ? <Empty art="runs" title={t.runs.empty} hint={list.more ? t.runs.moreThere : t.runs.emptyHint}>{list.more && <Button variant="default" onClick={list.more}>{t.state.more}</Button>}</Empty> : <FirstRun flows={flows.data?.flows ?? []} may={may} start={(flow) => set({ start: flow })} />)}
-      {rows.length > 0 && <Table rows={rows} more={list.more} />}
+      {!inside && list.loaded && rows.length === 0 && (filtered ? <Empty art="runs" title={t.runs.empty} hint={list.more ? t.runs.moreThere : t.runs.emptyHint}>{list.more && <Button variant="default" onClick={list.more}>{t.state.more}</Button>}</Empty> : <FirstRun flows={flows.data?.flows ?? []} may={may} start={(flow) => set({ start: flow })} />)}
+      {!inside && rows.length > 0 && <Table rows={rows} more={list.more} />}
       {start && <StartRun flow={start === '1' ? undefined : start} close={() => set({ start: '' })} />}
     </>
   )

@@ -1,3 +1,4 @@
+import { Button } from '@mantine/core'
 import type { Schemas } from '../api/client'
 import { count, plain } from '../format'
 import { CopyButton, RunError, Section } from '../parts/common'
@@ -41,7 +42,7 @@ interface Reply {
 }
 
 /** A model call: exactly what was sent, what was left out and why, and the answer. */
-export function CallView({ call, cache }: { call: Schemas['CallReport']; cache?: Schemas['PromptCache'] }) {
+export function CallView({ call, cache, play }: { call: Schemas['CallReport']; cache?: Schemas['PromptCache']; play?: () => void }) {
   const sent = (call.sent ?? undefined) as Request | undefined
   const manifest = (call.manifest ?? undefined) as Manifest | undefined
   const { provider, model, system, messages, tools, ...settings } = sent ?? {}
@@ -52,6 +53,7 @@ export function CallView({ call, cache }: { call: Schemas['CallReport']; cache?:
         <div className="row">
           <b className="cut grow">{[provider, model].filter(Boolean).join('/') || call.call}</b>
           <span className="small mono dim">{call.call.slice(call.call.lastIndexOf('/') + 1)}</span>
+          {sent && play && <Button variant="subtle" onClick={play}>{t.play.open}</Button>}
           {sent && <CopyButton text={() => JSON.stringify(sent, null, 2)} label={t.run.copyJson} />}
         </div>
         <div className="small dim">{call.proven ? <><span style={{ color: 'var(--ok)' }}>✓</span> {t.node.verified}</> : t.node.unverified}</div>

@@ -76,7 +76,7 @@ function Side({ name, s }: { name: string; s: Schemas['DiffSide'] }) {
   )
 }
 
-function Entries({ title, list }: { title: string; list: Schemas['DiffEntry'][] | null }): ReactNode {
+function Entries({ title, list }: { title: string; list: (Schemas['DiffEntry'] & { node?: string })[] | null }): ReactNode {
   if (!list?.length) return null
   return (
     <Section title={title}>

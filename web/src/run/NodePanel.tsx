@@ -7,12 +7,14 @@ import { copyText, Failure, Loading, RunError, Section, Status, Tabs } from '../
 import { Icon } from '../parts/icons'
 import { QuestionForm } from '../parts/QuestionForm'
 import { Value, Values, type Source } from '../parts/Value'
+import { useQuery } from '../route'
 import { t } from '../strings'
 import { useLoad } from '../use'
 import { Attempts } from './Attempts'
 import { CallView } from './CallView'
 import type { Live, RunNode } from './useRun'
 
+const Playground = lazy(() => import('./Playground'))
 const StateDiff = lazy(() => import('./StateDiff'))
 
 interface Props {
@@ -155,15 +157,19 @@ function NodeValues({ run, at, d }: { run: string; at: number; d: Schemas['NodeD
 }
 
 function Calls({ run, node }: { run: string; node: RunNode }) {
+  const may = useMay('start')
+  const [query, set] = useQuery()
   const calls = useLoad((signal) => take(api.GET('/v1/runs/{run}/calls', { params: { path: { run }, query: { node: node.node } }, signal })), [run, node.node, node.status, node.ended])
   const cache = useLoad((signal) => take(api.GET('/v1/runs/{run}/cache', { params: { path: { run }, query: { node: node.node } }, signal })), [run, node.node, node.status, node.ended])
   if (calls.error) return <Failure error={calls.error} />
   if (!calls.data) return <Loading />
   const list = calls.data.calls ?? []
+  const playing = list.find((c) => c.call === query.get('play'))
   return (
     <>
+      {playing && <Suspense fallback={null}><Playground run={run} node={node.node} call={playing} close={() => set({ play: '' })} /></Suspense>}
       {list.length === 0 && <div className="dim">{t.node.noCalls}</div>}
-      {list.map((c) => <CallView key={c.call} call={c} cache={cache.data?.calls?.find((x) => x.call === c.call)} />)}
+      {list.map((c) => <CallView key={c.call} call={c} cache={cache.data?.calls?.find((x) => x.call === c.call)} play={may ? () => set({ play: c.call }) : undefined} />)}
     </>
   )
 }
