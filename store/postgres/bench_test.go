@@ -74,20 +74,26 @@ func BenchmarkProcesses(b *testing.B) {
 				count++
 			}
 			b.ReportMetric(float64(count)/time.Since(start).Seconds(), "commits/s")
-			go func() {
-				for range acknowledged { // what comes until they have stopped
-				}
-			}()
-			for _, w := range writers {
-				_ = w.stdin.Close()
-				<-w.ended
-				if err := w.cmd.Wait(); err != nil {
-					b.Error(err)
-				}
-			}
-			close(acknowledged)
+			stopWriters(b, writers, acknowledged)
 		})
 	}
+}
+
+// stopWriters ends processes and waits for them.
+func stopWriters(b *testing.B, writers []*writerProcess, acknowledged chan struct{}) {
+	b.Helper()
+	go func() {
+		for range acknowledged { // what comes until they have stopped
+		}
+	}()
+	for _, w := range writers {
+		_ = w.stdin.Close()
+		<-w.ended
+		if err := w.cmd.Wait(); err != nil {
+			b.Error(err)
+		}
+	}
+	close(acknowledged)
 }
 
 // reportBytes reports the bytes of the server's log and of the database for each operation since it was called.
