@@ -53,37 +53,11 @@ func TestEveryWayToAModelIsBoundByTheQuota(t *testing.T) {
 	for name, send := range routes {
 		for _, by := range []string{"user", "token", "everyone"} {
 			n++
-			user := fmt.Sprint("user", n)
-			token := p.Token(user, server.Read, server.Start)
-			list := decode[struct{ Tokens []server.TokenRow }](x, &client.Client{URL: x.url, Token: token}, http.MethodGet, "/v1/tokens", "")
-			body := map[string]string{
-				"user": `{"user":"` + user + `","calls":2}`, "token": `{"token":"` + list.Tokens[0].ID + `","calls":2}`, "everyone": `{"user":"*","calls":2}`,
-			}[by]
-			if got := x.send(http.MethodPut, "/v1/quotas", body, withToken(root)); got.status != http.StatusOK {
-				t.Fatal(got)
-			}
-			before := calls
-			for i := range 3 {
-				got := send(token)
-				if refused := strings.Contains(got.body, "quota_exceeded"); refused != (i == 2) || !refused && !strings.Contains(got.body, `"completed"`) {
-					t.Errorf("%s under a quota of a %s: call %d: %d %s", name, by, i+1, got.status, got.body)
-				}
-			}
-			if calls-before != 2 {
-				t.Errorf("%s under a quota of a %s: %d calls", name, by, calls-before)
-			}
-			got := x.send(http.MethodGet, "/v1/quotas", "", withToken(token)).body
-			if strings.Count(got, `"limits"`) != 1 || !strings.Contains(got, `"used":{"calls":2,"tokens":24,"cost":0}`) || !strings.Contains(got, `"reserved":{"calls":0,`) {
-				t.Errorf("%s under a quota of a %s: %s", name, by, got)
-			}
-			body = strings.Replace(body, `"calls":2`, `"calls":0`, 1)
-			if got := x.send(http.MethodPut, "/v1/quotas", body, withToken(root)); got.status != http.StatusOK {
-				t.Fatal(got)
-			}
-			if got := send(token); strings.Contains(got.body, "quota_exceeded") {
-				t.Errorf("%s without the quota of a %s: %s", name, by, got.body)
-			}
+			checkQuota(t, x, root, fmt.Sprintf("%s under a quota of a %s", name, by), by, p.Token(fmt.Sprint("user", n), server.Read, server.Start), fmt.Sprint("user", n), send)
 		}
+	}
+	if calls != 3*n {
+		t.Errorf("%d calls of the model, expected %d", calls, 3*n)
 	}
 	usage := x.send(http.MethodGet, "/v1/usage?by=key", "", withToken(root)).body
 	if strings.Count(usage, `"runs":4`) != n || strings.Contains(usage, `"name":""`) {
@@ -93,5 +67,34 @@ func TestEveryWayToAModelIsBoundByTheQuota(t *testing.T) {
 		if got := x.send(http.MethodPut, "/v1/quotas", bad, withToken(root)); got.status != http.StatusUnprocessableEntity && got.status != http.StatusNotFound {
 			t.Errorf("%s: %d %s", bad, got.status, got.body)
 		}
+	}
+}
+
+// checkQuota sets a quota of two calls, sends three, and removes it.
+func checkQuota(t *testing.T, x *process, root, what, by, token, user string, send func(token string) answer) {
+	t.Helper()
+	list := decode[struct{ Tokens []server.TokenRow }](x, &client.Client{URL: x.url, Token: token}, http.MethodGet, "/v1/tokens", "")
+	body := map[string]string{
+		"user": `{"user":"` + user + `","calls":2}`, "token": `{"token":"` + list.Tokens[0].ID + `","calls":2}`, "everyone": `{"user":"*","calls":2}`,
+	}[by]
+	if got := x.send(http.MethodPut, "/v1/quotas", body, withToken(root)); got.status != http.StatusOK {
+		t.Fatal(got)
+	}
+	for i := range 3 {
+		got := send(token)
+		if refused := strings.Contains(got.body, "quota_exceeded"); refused != (i == 2) || !refused && !strings.Contains(got.body, `"completed"`) {
+			t.Errorf("%s: call %d: %d %s", what, i+1, got.status, got.body)
+		}
+	}
+	got := x.send(http.MethodGet, "/v1/quotas", "", withToken(token)).body
+	if strings.Count(got, `"limits"`) != 1 || !strings.Contains(got, `"used":{"calls":2,"tokens":24,"cost":0}`) || !strings.Contains(got, `"reserved":{"calls":0,`) {
+		t.Errorf("%s: %s", what, got)
+	}
+	body = strings.Replace(body, `"calls":2`, `"calls":0`, 1)
+	if got := x.send(http.MethodPut, "/v1/quotas", body, withToken(root)); got.status != http.StatusOK {
+		t.Fatal(got)
+	}
+	if got := send(token); strings.Contains(got.body, "quota_exceeded") {
+		t.Errorf("%s, removed: %s", what, got.body)
 	}
 }
