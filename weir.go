@@ -189,22 +189,8 @@ func Open(o Options) (*Weir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Store == nil {
-		o.Store = memory.New()
-	}
-	if err := o.checkStore(); err != nil {
+	if err := o.complete(); err != nil {
 		return nil, fmt.Errorf("open: %w", err)
-	}
-	if o.HTTP == nil {
-		if o.HTTP, err = safehttp.Client(safehttp.Options{}); err != nil {
-			return nil, fmt.Errorf("open: %w", err)
-		}
-	}
-	if o.Secrets == nil {
-		o.Secrets = func(name string) (string, bool) { return os.LookupEnv("WEIR_SECRET_" + name) }
 	}
 	w := &Weir{store: store.Complete(o.Store), catalogue: c, logger: o.Logger, models: o.Models, customTypes: make(map[string]bool), programs: make(map[string]*runner.Program), recordedPrograms: make(map[string]*runner.Program)}
 	w.toolFlows = make(map[string]FlowTool, len(o.Flows))
@@ -252,6 +238,25 @@ func Open(o Options) (*Weir, error) {
 	w.history = history.NewReader(w.store, w.local, recordedPrograms{w})
 	w.sessions = w.newSessions(o.Recover || o.Tend, o.Current)
 	return w, nil
+}
+
+// complete sets the defaults of options that are unset, and checks the options.
+func (o *Options) complete() (err error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Store == nil {
+		o.Store = memory.New()
+	}
+	if o.HTTP == nil {
+		if o.HTTP, err = safehttp.Client(safehttp.Options{}); err != nil {
+			return err
+		}
+	}
+	if o.Secrets == nil {
+		o.Secrets = func(name string) (string, bool) { return os.LookupEnv("WEIR_SECRET_" + name) }
+	}
+	return o.checkStore()
 }
 
 // checkStore returns an error if the options need a capability that the store lacks.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app/config"
@@ -46,5 +47,5 @@ func (a *App) toolsOf(ctx context.Context, o *Options) ([]*tool.Tool, error) {
 	if o.AllTools {
 		return a.tools.allTools(ctx)
 	}
-	return a.tools.toolsFor(ctx, append(o.Flows[:len(o.Flows):len(o.Flows)], o.Flow)...)
+	return a.tools.toolsFor(ctx, append(slices.Clip(o.Flows), o.Flow)...)
 }

@@ -185,8 +185,8 @@ func (l *Local) DeliverPosts(ctx context.Context, p *Program, run string) error 
 		post := &posts[i]
 		err := l.applyPost(ctx, p, post)
 		_, accepted := errors.AsType[*AcceptedByChild](err)
-		if !accepted && (errors.Is(err, store.ErrOwned) || errors.Is(err, ErrEnded)) || ctx.Err() != nil {
-			return nil
+		if leftToOwner := errors.Is(err, store.ErrOwned) || errors.Is(err, ErrEnded); !accepted && leftToOwner || ctx.Err() != nil {
+			return nil //nolint:nilerr // the messages stay in the inbox, for the owner of the run
 		}
 		if err != nil && !accepted {
 			l.o.Logger.Warn("message refused", "run", run, "kind", post.Kind, "error", err)

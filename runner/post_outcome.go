@@ -110,6 +110,20 @@ func isAnswer(a *engine.InterruptAnswered, p *store.Post) bool {
 	return a.By == p.By && (p.Value == nil || reflect.DeepEqual(a.Value, p.Value))
 }
 
+// childrenAwaited returns the child runs that a node starts to wait for with an event.
+func childrenAwaited(e engine.Event) (runs []string) {
+	w, ok := e.(*engine.NodeWaiting)
+	if !ok {
+		return nil
+	}
+	for _, i := range w.Interrupts {
+		if i.Child != nil {
+			runs = append(runs, i.Child.Run)
+		}
+	}
+	return runs
+}
+
 // findAnswer reports whether a run or one of its child runs has an answer in its journal.
 func (l *Local) findAnswer(ctx context.Context, run string, p *store.Post) (bool, error) {
 	var children []string
@@ -118,18 +132,10 @@ func (l *Local) findAnswer(ctx context.Context, run string, p *store.Post) (bool
 			return false, fmt.Errorf("read run %s: %w", run, err)
 		}
 		for _, e := range c.Events {
-			switch e := e.(type) {
-			case *engine.InterruptAnswered:
-				if isAnswer(e, p) {
-					return true, nil
-				}
-			case *engine.NodeWaiting:
-				for _, i := range e.Interrupts {
-					if i.Child != nil {
-						children = append(children, i.Child.Run)
-					}
-				}
+			if a, ok := e.(*engine.InterruptAnswered); ok && isAnswer(a, p) {
+				return true, nil
 			}
+			children = append(children, childrenAwaited(e)...)
 		}
 	}
 	for _, child := range children {

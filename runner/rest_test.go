@@ -49,33 +49,40 @@ func TestATreeThatWaitsForAFarTimerComesToRest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := newTree(t)
-			p := use(tr)
-			want := time.Now().Add(time.Hour)
-			if name == "a parent with a nearer timer" {
-				want = time.Now().Add(30 * time.Minute)
-			}
-			l := tr.localOf(func(o *runner.Options) { o.Rest = time.Second })
-			x, err := l.Start(t.Context(), p, runner.StartOptions{ID: "r"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for range 2 { // the second execution has nothing to do
-				r := tr.wait(x)
-				due, ok := x.RestsUntil()
-				if r.Status != engine.Running || !ok || due.Sub(want).Abs() > time.Minute {
-					t.Fatalf("the run is %s and rests until %v (%t), want %v", r.Status, due, ok, want)
-				}
-				for _, row := range tr.runs() {
-					if row.Owner != "" {
-						t.Errorf("run %s is owned by %s", row.ID, row.Owner)
-					}
-				}
-				if x, err = l.Resume(t.Context(), p, "r"); err != nil {
-					t.Fatal(err)
-				}
-			}
+			checkRest(t, name, use)
 		})
+	}
+}
+
+// checkRest executes the run of a program twice and checks when its next timer fires, and that
+// nobody owns a run of the tree meanwhile.
+func checkRest(t *testing.T, name string, use func(tr *tree) *runner.Program) {
+	t.Helper()
+	tr := newTree(t)
+	p := use(tr)
+	want := time.Now().Add(time.Hour)
+	if name == "a parent with a nearer timer" {
+		want = time.Now().Add(30 * time.Minute)
+	}
+	l := tr.localOf(func(o *runner.Options) { o.Rest = time.Second })
+	x, err := l.Start(t.Context(), p, runner.StartOptions{ID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second execution has nothing to do
+		r := tr.wait(x)
+		due, ok := x.RestsUntil()
+		if r.Status != engine.Running || !ok || due.Sub(want).Abs() > time.Minute {
+			t.Fatalf("the run is %s and rests until %v (%t), want %v", r.Status, due, ok, want)
+		}
+		for _, row := range tr.runs() {
+			if row.Owner != "" {
+				t.Errorf("run %s is owned by %s", row.ID, row.Owner)
+			}
+		}
+		if x, err = l.Resume(t.Context(), p, "r"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

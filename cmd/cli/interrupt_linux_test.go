@@ -31,29 +31,36 @@ func TestASignalEndsTheProcessWhileItReadsAPipe(t *testing.T) {
 				if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-				defer cancel()
-				cmd := exec.CommandContext(ctx, os.Args[0])
-				cmd.Args = append([]string{"weir"}, args...)
-				cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir)
-				var complaint strings.Builder
-				cmd.Stderr = &complaint
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns once the command has opened the pipe
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer w.Close()
-				if err := cmd.Process.Signal(sig); err != nil {
-					t.Fatal(err)
-				}
-				_ = cmd.Wait()
-				if got, want := cmd.ProcessState.ExitCode(), 128+int(sig); got != want {
-					t.Errorf("exit code %d, want %d; stderr: %s", got, want, complaint.String())
-				}
+				checkSignalAtPipe(t, dir, pipe, sig, args)
 			})
 		}
+	}
+}
+
+// checkSignalAtPipe runs a command in a folder, sends it a signal once it has opened a pipe, and
+// checks that it ends with that signal.
+func checkSignalAtPipe(t *testing.T, dir, pipe string, sig syscall.Signal, args []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Args = append([]string{"weir"}, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir)
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns once the command has opened the pipe
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close() //nolint:errcheck // nothing was written
+	if err := cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if got, want := cmd.ProcessState.ExitCode(), 128+int(sig); got != want {
+		t.Errorf("exit code %d, want %d; stderr: %s", got, want, complaint.String())
 	}
 }

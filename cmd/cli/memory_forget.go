@@ -64,15 +64,7 @@ func (p *cli) forgetMemories(ctx context.Context, names []string, o *memoryFilte
 			p.printMemories(doomed, o.json)
 			return nil
 		}
-		what := count(len(doomed), "remembered item")
-		if len(names) == 1 {
-			what = fmt.Sprintf("%s (%s)", doomed[0].ID, shorten(doomed[0].Text, 60))
-		} else if owners := ownersOf(doomed); len(owners) == 1 {
-			what += " of " + owners[0]
-		} else {
-			what += fmt.Sprintf(" of %d users and sessions", len(owners))
-		}
-		if ok, err := p.confirmDelete(ctx, fmt.Sprintf("Forget %s for good?", what), how); !ok || err != nil {
+		if ok, err := p.confirmDelete(ctx, fmt.Sprintf("Forget %s for good?", describeItems(doomed, names)), how); !ok || err != nil {
 			return err
 		}
 		gone, err := forgetAll(ctx, m, doomed, o.Filter, len(names) > 0)
@@ -92,6 +84,18 @@ func (p *cli) forgetMemories(ctx context.Context, names []string, o *memoryFilte
 		}
 		return nil
 	})
+}
+
+// describeItems describes items that are to be forgotten, of which some may be named.
+func describeItems(doomed []memory.Item, names []string) string {
+	if len(names) == 1 {
+		return fmt.Sprintf("%s (%s)", doomed[0].ID, shorten(doomed[0].Text, 60))
+	}
+	what, owners := count(len(doomed), "remembered item"), ownersOf(doomed)
+	if len(owners) == 1 {
+		return what + " of " + owners[0]
+	}
+	return what + fmt.Sprintf(" of %d users and sessions", len(owners))
 }
 
 // forgetAll forgets items that were named, or what a filter takes. Only the last of

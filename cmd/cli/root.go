@@ -15,11 +15,11 @@ import (
 // that all commands share.
 type cli struct {
 	terminal
-	env    func(string) (string, bool)
+	env func(string) (string, bool)
 	// interrupts receives the signals of the process; nil in tests.
 	interrupts *interruptHandler
-	input  inputLines // of in
-	stderr *screen    // made by the first use of screen
+	input      inputLines // of in
+	stderr     *screen    // made by the first use of screen
 
 	// sandboxes is how the program starts itself again for code in sandboxes; the
 	// zero value cannot.

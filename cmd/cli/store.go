@@ -80,7 +80,10 @@ func (p *cli) copyStore(ctx context.Context, from, to string) error {
 		n    int
 		what string
 	}{
-		{got.Memories, "remembered item"}, {got.Values, "value of a user"}, {got.Tokens, "access token"}, {got.Learned, "learned program"},
+		{got.Memories, "remembered item"},
+		{got.Values, "value of a user"},
+		{got.Tokens, "access token"},
+		{got.Learned, "learned program"},
 		{got.Trajectories, "round of a trajectory"},
 	} {
 		if x.n > 0 {

@@ -92,7 +92,7 @@ func install(t *testing.T, packages []string) string {
 	if err := os.MkdirAll(all, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	partial, err := os.MkdirTemp(all, "partial-")
+	partial, err := os.MkdirTemp(all, "partial-") //nolint:usetesting // it is renamed within one file system
 	if err != nil {
 		t.Fatal(err)
 	}
