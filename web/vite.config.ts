@@ -29,6 +29,7 @@ export default defineConfig({
     outDir: process.env.WEIR_UI_OUT ?? '../server/ui/dist',
     emptyOutDir: true,
     target: 'es2022',
+    license: { fileName: 'licenses.json' }, // of the bundled packages; internal/licenses reads it
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     reportCompressedSize: false,

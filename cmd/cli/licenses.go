@@ -17,7 +17,7 @@ func (p *cli) licensesCommand() *cobra.Command {
 		Use:   "licenses",
 		Short: "Print the licences of Weir and of the modules in it",
 		Long: `Print the licence of Weir, and the licences and notices of all third-party modules in
-this program, in full. With --list, print one line per module.`,
+this program and of the npm packages in its web page, in full. With --list, print one line per module.`,
 		Example: `  weir licenses | less
   weir licenses --list`,
 		Args: exactArgs(),

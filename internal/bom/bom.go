@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/internal/licenses"
@@ -142,9 +143,30 @@ func document(name string, sum [sha256.Size]byte, info *debug.BuildInfo, known [
 			return nil, err
 		}
 	}
+	for _, c := range pagePackages(info, known) {
+		doc.Components, edges.DependsOn = append(doc.Components, c), append(edges.DependsOn, c.Ref)
+	}
 	doc.Dependencies = []dependency{edges}
 	out, err := json.MarshalIndent(doc, "", "  ")
 	return append(out, '\n'), err
+}
+
+// pagePackages returns the npm packages of the web page, none if the binary has no page.
+func pagePackages(info *debug.BuildInfo, known []licenses.Module) (list []component) {
+	for _, s := range info.Settings {
+		if s.Key == "-tags" && slices.Contains(strings.Split(s.Value, ","), "no_ui") {
+			return nil
+		}
+	}
+	for _, m := range known {
+		name, ok := strings.CutPrefix(m.Path, licenses.NPM)
+		if !ok {
+			continue
+		}
+		purl := "pkg:npm/" + strings.Replace(name, "@", "%40", 1) + "@" + m.Version
+		list = append(list, component{Ref: purl, Type: "library", Name: name, Version: m.Version, PURL: purl, Licenses: []license{{m.License}}})
+	}
+	return list
 }
 
 // serial returns a UUID (RFC 9562, version 8) of the binary's digest.

@@ -23,7 +23,7 @@ func built() *debug.BuildInfo {
 
 func TestDocumentListsBinaryAndModules(t *testing.T) {
 	t.Parallel()
-	known := []licenses.Module{{Path: "std", License: "BSD-3-Clause"}, {Path: "example.com/a", License: "MIT"}, {Path: "example.com/c", License: "ISC"}}
+	known := []licenses.Module{{Path: "std", License: "BSD-3-Clause"}, {Path: "example.com/a", License: "MIT"}, {Path: "example.com/c", License: "ISC"}, {Path: "npm:@x/y", Version: "1.0.0", License: "MIT"}}
 	out, err := document("weir", sha256.Sum256([]byte("code")), built(), known)
 	if err != nil {
 		t.Fatal(err)
@@ -43,9 +43,14 @@ func TestDocumentListsBinaryAndModules(t *testing.T) {
 	for _, c := range doc.Components {
 		listed = append(listed, c.PURL+" "+c.Licenses[0].Expression)
 	}
-	want := "pkg:golang/std@1.26.8 BSD-3-Clause, pkg:golang/example.com/a@v1.0.0 MIT, pkg:golang/example.com/c@v0.2.0 ISC"
-	if got := strings.Join(listed, ", "); got != want || len(doc.Dependencies[0].DependsOn) != 3 {
+	want := "pkg:golang/std@1.26.8 BSD-3-Clause, pkg:golang/example.com/a@v1.0.0 MIT, pkg:golang/example.com/c@v0.2.0 ISC, pkg:npm/%40x/y@1.0.0 MIT"
+	if got := strings.Join(listed, ", "); got != want || len(doc.Dependencies[0].DependsOn) != 4 {
 		t.Errorf("the modules are %s, want %s", got, want)
+	}
+	bare := built()
+	bare.Settings = append(bare.Settings, debug.BuildSetting{Key: "-tags", Value: "netgo,no_ui"})
+	if out, err := document("weir", [32]byte{}, bare, known); err != nil || strings.Contains(string(out), "pkg:npm/") {
+		t.Errorf("a binary without the page lists its packages: %v", err)
 	}
 	again, err := document("weir", sha256.Sum256([]byte("code")), built(), known)
 	if err != nil || string(again) != string(out) {

@@ -1,4 +1,4 @@
-// Package licenses contains the licences of the modules that the weir binary links, as
+// Package licenses contains the licences of the modules that the weir binary contains, as
 // a generated text and a generated list. Its test derives both from the module graph
 // and fails if they differ from the files on disk.
 //
@@ -21,9 +21,13 @@ var text string
 //go:embed third_party.json
 var list []byte
 
-// Module is one module that the binary links, or the standard library.
+// NPM begins the path of a module that is an npm package of the web page.
+const NPM = "npm:"
+
+// Module is one module that the binary links, an npm package that its web page contains, or
+// the standard library.
 type Module struct {
-	// Path is the module path, "std" for the standard library.
+	// Path is the module path, "std" for the standard library, or NPM and the name of a package.
 	Path string `json:"module"`
 	// Version is that of go.mod, "" for the standard library.
 	Version string `json:"version"`
@@ -34,7 +38,8 @@ type Module struct {
 // Text returns every third-party licence and notice in full, about 100 KB.
 func Text() string { return text }
 
-// Modules lists what the binary links on any platform it is released for, sorted by path.
+// Modules lists what the binary links on any platform it is released for, and the npm packages
+// of its web page, sorted by path.
 func Modules() ([]Module, error) {
 	var out []Module
 	err := json.Unmarshal(list, &out)

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,12 +78,34 @@ func linked(t *testing.T) []source {
 		t.Fatal(err)
 	}
 	found["std"] = source{licenses.Module{Path: "std"}, licenceFiles(t, strings.TrimSpace(string(root)))}
-	var out []source
 	for _, s := range found {
 		s.License = spdxExpression(s.files)
-		out = append(out, s)
+		found[s.Path] = s
 	}
+	out := append(slices.Collect(maps.Values(found)), bundled(t)...)
 	slices.SortFunc(out, func(x, y source) int { return strings.Compare(x.Path, y.Path) })
+	return out
+}
+
+// bundled lists the npm packages that the files of the web page contain, as its build found them.
+func bundled(t *testing.T) []source {
+	t.Helper()
+	b, err := os.ReadFile("../../server/ui/dist/licenses.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packages []struct{ Name, Version, Identifier, Text string }
+	if err := json.Unmarshal(b, &packages); err != nil {
+		t.Fatal(err)
+	}
+	out := make([]source, 0, len(packages))
+	for _, p := range packages {
+		terms := file{"LICENSE", strings.TrimSpace(strings.ReplaceAll(p.Text, "\r\n", "\n"))}
+		if terms.text == "" {
+			terms = file{"package.json", "The package has no licence file. Its package.json names the licence: " + p.Identifier}
+		}
+		out = append(out, source{licenses.Module{Path: licenses.NPM + p.Name, Version: p.Version, License: p.Identifier}, []file{terms}})
+	}
 	return out
 }
 
@@ -150,8 +173,8 @@ func spdxExpression(files []file) string {
 
 const textHead = `Third-party software in the weir binary
 
-The binary links the modules below, on one platform or another. Each text is followed
-by the modules that it applies to.
+The binary links the modules below, on one platform or another, and its web page contains
+the npm packages among them. Each text is followed by the modules that it applies to.
 `
 
 // notices returns the text of all terms, each once, in the order of the first module that has it.
@@ -187,8 +210,8 @@ Copyright 2026 The Weir Authors
 
 Licensed under the Apache License, Version 2.0; see LICENSE.
 
-The weir binary links the third-party modules listed below. ` + "`weir licenses`" + ` prints
-their licences and notices in full; the text is internal/licenses/third_party.txt.
+The weir binary links the third-party modules listed below, and its web page contains the
+npm packages. ` + "`weir licenses`" + ` prints their licences and notices in full; the text is internal/licenses/third_party.txt.
 
 `
 
@@ -236,7 +259,7 @@ func TestNoticesMatchLinkedModules(t *testing.T) {
 // Weir is Apache-2.0: what it links must not ask more of those who pass it on than to
 // keep notices.
 func TestLinkedModulesHavePermittedLicences(t *testing.T) {
-	permissive := []string{"Apache-2.0", "MIT", "BSD-2-Clause", "BSD-3-Clause", "ISC", "LicenseRef-public-domain"}
+	permissive := []string{"Apache-2.0", "MIT", "BSD-2-Clause", "BSD-3-Clause", "ISC", "0BSD", "LicenseRef-public-domain"}
 	modules, err := licenses.Modules()
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-//go:embed dist
+//go:embed dist/index.html dist/assets
 var dist embed.FS
 
 // Handler returns the handler of the page: GET / and the files below /assets/. All
