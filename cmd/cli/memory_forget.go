@@ -72,7 +72,11 @@ func (p *cli) forgetMemories(ctx context.Context, names []string, o *memoryFilte
 			return err
 		}
 		if o.json {
-			writeJSON(p.out, map[string]any{"memories": gone.Memories, "copies": append([]string{}, gone.Copies...), "remains": gone.Remains})
+			out := map[string]any{"memories": gone.Memories, "copies": append([]string{}, gone.Copies...)}
+			if gone.Remains != "" {
+				out["remains"] = gone.Remains
+			}
+			writeJSON(p.out, out)
 			return nil
 		}
 		fmt.Fprintf(p.out, "forgot %s\n", count(gone.Memories, "item"))
