@@ -24,7 +24,7 @@ func openQuotas(t *testing.T, path string) *app.Quotas {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.Close() })
+	t.Cleanup(func() { _ = d.Close() })
 	q := app.NewQuotas(d.Full, slog.New(slog.DiscardHandler))
 	q.Wait = 50 * time.Millisecond
 	return q
