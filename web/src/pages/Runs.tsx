@@ -18,7 +18,7 @@ const statuses = ['', 'running', 'paused', 'failed', 'completed', 'cancelled']
 const hour = 3600_000
 const ranges: [string, string, number][] = [['', t.runs.anyTime, 0], ['1h', t.runs.hour, hour], ['24h', t.runs.dayRange, 24 * hour], ['7d', t.runs.week, 168 * hour], ['30d', t.runs.month, 720 * hour]]
 const costs: [string, string][] = [['', t.runs.anyCost], ['0.01', `${t.runs.over} $0.01`], ['0.1', `${t.runs.over} $0.10`], ['1', `${t.runs.over} $1`], ['10', `${t.runs.over} $10`]]
-const filterNames = ['status', 'flow', 'user', 'session', 'all', 'since', 'cost', 'find', 'inside']
+const filterNames = ['status', 'flow', 'user', 'session', 'label', 'all', 'since', 'cost', 'find', 'inside']
 
 /** The runs, the newest first, with filters that the address has. */
 export function Runs() {
@@ -29,6 +29,7 @@ export function Runs() {
   const inside = get('inside') === '1'
   const may = useMay('start')
   const flows = useLoad((signal) => take(api.GET('/v1/flows', { signal })), [])
+  const labels = useLoad((signal) => take(api.GET('/v1/labels', { signal })), [])
   const list = useRuns(query)
   const rows = useMemo(() => narrowed(list.rows, query), [list.rows, query])
   const filtered = filterNames.some((x) => query.get(x))
@@ -48,6 +49,7 @@ export function Runs() {
         <Choice name={t.runs.flow} value={get('flow')} choose={(flow) => set({ flow })} options={[['', t.runs.anyFlow], ...(flows.data?.flows ?? []).map((f): [string, string] => [f.name, f.name])]} />
         <Choice name={t.runs.range} value={get('since')} choose={(since) => set({ since })} options={ranges.map(([v, label]) => [v, label])} />
         <Choice name={t.runs.minCost} value={get('cost')} choose={(c) => set({ cost: c })} options={costs} />
+        {(get('label') || (labels.data?.labels ?? []).length > 0) && <Choice name={t.rate.label} value={get('label')} choose={(label) => set({ label })} options={[['', t.rate.anyLabel], ...labelNames(labels.data?.labels ?? [], get('label'))]} />}
         <input key={get('user')} className="select auto" size={10} aria-label={t.runs.user} placeholder={t.runs.user} defaultValue={get('user')} onBlur={(e) => e.currentTarget.value !== get('user') && set({ user: e.currentTarget.value })} onKeyDown={(e) => e.key === 'Enter' && set({ user: e.currentTarget.value })} />
         {(get('find').length > 1 || inside) && <Checkbox label={t.runs.inside} checked={inside} onChange={(e) => set({ inside: e.currentTarget.checked ? '1' : '' })} />}
         <Checkbox label={t.runs.all} checked={all} onChange={(e) => set({ all: e.currentTarget.checked ? '1' : '' })} />
@@ -63,6 +65,12 @@ export function Runs() {
   )
 }
 
+/** The labels to choose from, among them the one of the address, which no run may have. */
+function labelNames(list: Schemas['LabelCount'][], chosen: string): [string, string][] {
+  const names = list.map((x) => x.label)
+  return (chosen && !names.includes(chosen) ? [chosen, ...names] : names).map((x) => [x, x])
+}
+
 function Choice({ name, value, options, choose }: { name: string; value: string; options: [string, string][]; choose: (v: string) => void }) {
   return (
     <select className="select auto" aria-label={name} value={value} onChange={(e) => choose(e.currentTarget.value)}>
@@ -73,7 +81,7 @@ function Choice({ name, value, options, choose }: { name: string; value: string;
 
 /** The newest runs, every two seconds, and the pages behind them that were asked for. */
 function useRuns(query: URLSearchParams) {
-  const filters = { status: query.getAll('status'), flow: query.get('flow') || undefined, user: query.get('user') || undefined, session: query.get('session') || undefined, all: query.get('all') === '1' || undefined }
+  const filters = { status: query.getAll('status'), flow: query.get('flow') || undefined, user: query.get('user') || undefined, session: query.get('session') || undefined, label: query.get('label') || undefined, all: query.get('all') === '1' || undefined }
   const key = JSON.stringify(filters)
   const page = (cursor: string, signal?: AbortSignal) => take(api.GET('/v1/runs', { params: { query: { ...filters, cursor: cursor || undefined, limit: 100 } }, signal }))
   const first = useLoad((signal) => page('', signal), [key], 2000)

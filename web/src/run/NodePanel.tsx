@@ -12,6 +12,7 @@ import { t } from '../strings'
 import { useLoad } from '../use'
 import { Attempts } from './Attempts'
 import { CallView } from './CallView'
+import { Ratings } from './Feedback'
 import type { Live, RunNode } from './useRun'
 
 const Playground = lazy(() => import('./Playground'))
@@ -61,6 +62,7 @@ export function NodePanel({ run, node, at, event, live, interrupts, tab, setTab,
         {details.error && <Failure error={details.error} retry={details.reload} />}
         {!details.data && !details.error && <Loading />}
         {details.data && chosen === 'values' && <NodeValues run={run} at={at} d={details.data} />}
+        {details.data && chosen === 'values' && node.status === 'completed' && <Ratings run={run} node={node.node} />}
         {details.data && chosen === 'calls' && <Calls run={run} node={node} />}
         {details.data && chosen === 'state' && <Suspense fallback={<Loading />}><StateDiff run={run} node={node.node} d={details.data} /></Suspense>}
         {details.data && chosen === 'attempts' && <Attempts run={run} node={node} d={details.data} />}

@@ -6,7 +6,8 @@ import { QuestionForm } from '../parts/QuestionForm'
 import { Values } from '../parts/Value'
 import { href } from '../route'
 import { t } from '../strings'
-import type { Timeline } from './useRun'
+import { Labels, Ratings } from './Feedback'
+import { ended, type Timeline } from './useRun'
 
 /** The run as a whole: its questions, inputs, outputs, and relatives. */
 export function RunPanel({ data, now, at }: { data: Timeline; now: number; at: number }) {
@@ -22,10 +23,12 @@ export function RunPanel({ data, now, at }: { data: Timeline; now: number; at: n
           </section>
         ))}
         <Facts data={data} now={now} />
+        <Labels run={data.run} />
         <Lineage data={data} />
         {(data.outputs ?? []).length > 0 && <Section title={t.run.outputs}><Values list={data.outputs!} none="" /></Section>}
         {(data.absent ?? []).length > 0 && <Section title={t.run.absent}><Values list={data.absent!} none="" /></Section>}
         <Section title={t.run.inputs}><Values list={data.inputs ?? []} none={t.node.noInputs} /></Section>
+        {ended(data.status) && <Ratings run={data.run} />}
         {(data.children ?? []).length > 0 && <Section title={t.run.children}><Children list={data.children!} /></Section>}
       </div>
     </aside>
