@@ -17,11 +17,21 @@ import (
 // were answered first.
 func TestTheExamplesOfTheDocumentationRun(t *testing.T) {
 	t.Parallel()
+	for _, base := range []string{"", "/weir", "/tools/weir-2.0"} {
+		t.Run("below "+base, func(t *testing.T) {
+			t.Parallel()
+			runExamples(t, base)
+		})
+	}
+}
+
+func runExamples(t *testing.T, base string) {
+	t.Helper()
 	page, err := os.ReadFile("../docs/server.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := openProcess(t, t.TempDir(), server.Options{})
+	p := openProcess(t, t.TempDir(), server.Options{BasePath: base})
 	if flow := flows()["ask.yaml"]; !strings.Contains(string(page), "```yaml\n"+flow+"```") {
 		t.Errorf("the page does not show the flow of the tests:\n%s", flow)
 	}

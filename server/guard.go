@@ -30,7 +30,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) (pattern string, out *statusWriter) {
-	out = &statusWriter{ResponseWriter: w}
+	out = &statusWriter{ResponseWriter: w, base: s.options.BasePath}
 	h := out.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", contentPolicy)
@@ -48,7 +48,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (pattern string, 
 		out.WriteHeader(http.StatusNoContent)
 		return "", out
 	}
-	pattern, p := s.route(r)
+	r, p := s.belowBase(r)
+	if r == nil && p == nil { // the base path itself: addresses in the page are relative to a folder
+		h.Set("Location", "/")
+		out.WriteHeader(http.StatusPermanentRedirect)
+		return "", out
+	}
+	if p == nil {
+		pattern, p = s.route(r)
+	}
 	if p != nil {
 		p.write(out)
 		return "", out
@@ -154,9 +162,13 @@ func (s *Server) route(r *http.Request) (string, *Problem) {
 			return "", p
 		}
 	}
-	p := newProblem(http.StatusNotFound, engine.CodeNotFound, "there is no path "+quoted(r.URL.Path))
-	p.Hint = "/docs lists the operations of this server"
-	return "", p
+	return "", s.noPath(r.URL.Path)
+}
+
+func (s *Server) noPath(path string) *Problem {
+	p := newProblem(http.StatusNotFound, engine.CodeNotFound, "there is no path "+quoted(path))
+	p.Hint = s.options.BasePath + "/docs lists the operations of this server"
+	return p
 }
 
 // noBody keeps the headers of an answer and drops its body.
@@ -197,12 +209,16 @@ func (s *Server) checkBody(w http.ResponseWriter, r *http.Request, form bool) *P
 type statusWriter struct {
 	http.ResponseWriter
 	status int
+	base   string // is put before the path of a Location
 }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *statusWriter) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
+		if to := w.Header().Get("Location"); w.base != "" && strings.HasPrefix(to, "/") {
+			w.Header().Set("Location", w.base+to)
+		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -210,7 +226,7 @@ func (w *statusWriter) WriteHeader(status int) {
 // Write implements io.Writer.
 func (w *statusWriter) Write(b []byte) (int, error) {
 	if w.status == 0 {
-		w.status = http.StatusOK
+		w.WriteHeader(http.StatusOK)
 	}
 	return w.ResponseWriter.Write(b)
 }

@@ -101,7 +101,7 @@ func openProcess(t *testing.T, dir string, o server.Options) *process {
 	mcp.Register(p.server, mcp.Options{Fork: true})
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(err)
-	p.url = "http://" + l.Addr().String()
+	p.url = "http://" + l.Addr().String() + o.BasePath
 	go func() { p.ended <- p.server.Serve(l) }()
 	t.Cleanup(p.close)
 	return p

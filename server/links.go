@@ -111,9 +111,10 @@ func createLink(c *call, in *createLinkInput) (*created[createdLink], error) {
 	if _, err := c.app.Store.PutDocument(context.WithoutCancel(c), d); err != nil {
 		return nil, err
 	}
-	out := createdLink{Path: "/a/" + secret, Expires: l.Expires}
+	path := "/a/" + secret
+	out := createdLink{Path: c.options.BasePath + path, Expires: l.Expires}
 	if c.options.PublicURL != "" {
-		out.URL = strings.TrimSuffix(c.options.PublicURL, "/") + out.Path
+		out.URL = c.options.PublicURL + path
 	}
 	return &created[createdLink]{Body: out}, nil
 }

@@ -71,8 +71,8 @@ var installErrors = sync.OnceFunc(func() { //nolint:gochecknoglobals // see abov
 	}
 })
 
-// newAPI returns the router of the API. It adds nothing to routes by itself.
-func newAPI(r *routes) huma.API {
+// newAPI returns the router of the API, whose description names the base path. It adds nothing to routes by itself.
+func newAPI(r *routes, base string) huma.API {
 	installErrors()
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	aliasSchemas(registry)
@@ -88,6 +88,9 @@ func newAPI(r *routes) huma.API {
 		},
 		Formats:       map[string]huma.Format{"application/json": format, "json": format},
 		DefaultFormat: "application/json",
+	}
+	if base != "" {
+		c.Servers = []*huma.Server{{URL: base}}
 	}
 	return humago.New(r, c)
 }

@@ -8,9 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -43,8 +40,12 @@ type Options struct {
 	// need RequireToken; cookies are not used.
 	Origins []string
 	// PublicURL is the address under which clients reach the server, such as
-	// "https://weir.example.org"; with "" answer links have no host.
+	// "https://weir.example.org"; with "" answer links have no host. With a BasePath it may end with that,
+	// and has no other path.
 	PublicURL string
+	// BasePath, such as "/weir", is what the path of every request begins with: a proxy passes it on
+	// unchanged. No other path exists then. "" is none.
+	BasePath string
 	// TokenRate bounds the requests of each token to this number a second in the long run, with ten times
 	// as many at once; 0 does not. Each process counts by itself.
 	TokenRate float64
@@ -113,12 +114,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	if o.PublicURL != "" {
-		u, err := url.Parse(o.PublicURL)
-		if err != nil || u.Hostname() == "" {
-			return nil, fmt.Errorf("the public address %q of the server is no URL with a host", o.PublicURL)
-		}
-		o.Hosts = append(slices.Clone(o.Hosts), strings.ToLower(u.Hostname()))
+	if err := o.placeBelow(); err != nil {
+		return nil, err
 	}
 	sameSite := http.NewCrossOriginProtection()
 	if len(o.Origins) > 0 && !o.RequireToken {
@@ -160,7 +157,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		s.flows[o.Flows[i].Name] = &o.Flows[i]
 		s.names = append(s.names, o.Flows[i].Name)
 	}
-	s.api = newAPI(s.routes)
+	s.api = newAPI(s.routes, o.BasePath)
 	s.registerRoutes()
 	return s, nil
 }

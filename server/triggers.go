@@ -104,7 +104,7 @@ func createTrigger(c *call, in *createTriggerInput) (*created[createdTrigger], e
 	}
 	out := createdTrigger{Trigger: t}
 	if t.Kind == trigger.Webhook {
-		out.Path, out.Secret = "/t/"+t.ID, c.triggers.Secret(t)
+		out.Path, out.Secret = c.options.BasePath+"/t/"+t.ID, c.triggers.Secret(t)
 	}
 	return &created[createdTrigger]{"/v1/triggers/" + t.ID, out}, nil
 }

@@ -32,6 +32,7 @@ type serveOptions struct {
 	started func(ctx context.Context, a *application, url string) error
 	maxBody int64
 	public  string
+	base    string
 	rate    float64
 }
 
@@ -66,6 +67,7 @@ may end, and the runs can be resumed.`,
 	f.StringSliceVar(&o.origins, "cors", nil, "let pages of this `ORIGIN`, such as https://console.example.org, use the API from a browser; requires tokens; may be repeated")
 	f.Float64Var(&o.rate, "rate", 0, "accept at most `N` requests a second of each token, ten times as many at once (default: no limit)")
 	f.StringVar(&o.public, "public-url", "", "the `URL` under which clients reach the server, for links that it makes")
+	f.StringVar(&o.base, "base-path", "", "serve below this `PATH`, such as /weir, which a proxy passes on unchanged")
 	f.BoolVar(&o.tokens, "tokens", false, "require a token for every request, also from this machine")
 	f.BoolVar(&o.demo, "demo", false, "serve two flows with a scripted model, and show how each protocol is tried")
 	f.BoolVar(&o.mcpFork, "mcp-fork", false, "offer the tool weir_fork_run to MCP clients")
@@ -129,7 +131,7 @@ func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows
 		return err
 	}
 	s, err := server.New(ctx, server.Options{
-		App: a.App, Flows: flows, Tests: p.testsOf(cfg, a.HTTP), RequireToken: tokens, Hosts: o.hosts, Origins: o.origins, MaxBody: o.maxBody, PublicURL: o.public, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
+		App: a.App, Flows: flows, Tests: p.testsOf(cfg, a.HTTP), RequireToken: tokens, Hosts: o.hosts, Origins: o.origins, MaxBody: o.maxBody, PublicURL: o.public, BasePath: o.base, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
 	})
 	if err != nil {
 		return err
@@ -139,12 +141,13 @@ func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows
 	mcp.Register(s, mcp.Options{Version: app.ThisBuild().Version, Fork: o.mcpFork})
 	stop := context.AfterFunc(ctx, s.Drain)
 	defer stop()
-	p.notef("weir: serving %s on http://%s", count(len(flows), "flow"), l.Addr())
+	address := "http://" + l.Addr().String() + o.base
+	p.notef("weir: serving %s on %s", count(len(flows), "flow"), address)
 	if !tokens {
 		p.notef("weir: requests need no token; only this machine can reach the address")
 	}
 	if o.started != nil {
-		if err := o.started(ctx, a, "http://"+l.Addr().String()); err != nil {
+		if err := o.started(ctx, a, address); err != nil {
 			return err
 		}
 	}

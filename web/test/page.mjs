@@ -503,7 +503,7 @@ test('a run of 2,000 nodes', async () => {
 })
 
 test('a server with tokens asks for one, and each user sees their own', async () => {
-  const guarded = new Server(binary, `${dir}`, server.flows, { tokens: true })
+  const guarded = new Server(binary, `${dir}`, server.flows, { tokens: true, base: '/tools/weir' })
   guarded.port = 0
   Object.defineProperty(guarded, 'db', { value: `${dir}/guarded.db` })
   const made = await guarded.command('tokens', 'create', '--user', 'ada', '--scope', 'read')

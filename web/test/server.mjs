@@ -3,8 +3,8 @@ import { once } from 'node:events'
 
 /** A `weir serve` with its database, which can be stopped and started again on the same port. */
 export class Server {
-  constructor(binary, dir, flows, { tokens = false } = {}) {
-    Object.assign(this, { binary, dir, flows, tokens, port: 0 })
+  constructor(binary, dir, flows, { tokens = false, base = '' } = {}) {
+    Object.assign(this, { binary, dir, flows, tokens, base, port: 0 })
   }
 
   get db() {
@@ -12,7 +12,7 @@ export class Server {
   }
 
   async start() {
-    const args = ['serve', '--addr', `127.0.0.1:${this.port}`, '--db', this.db, ...(this.tokens ? ['--tokens'] : []), ...this.flows]
+    const args = ['serve', '--addr', `127.0.0.1:${this.port}`, '--db', this.db, ...(this.tokens ? ['--tokens'] : []), ...(this.base ? ['--base-path', this.base] : []), ...this.flows]
     this.process = spawn(this.binary, args, { cwd: this.dir, env: { ...process.env, ...this.env } })
     let said = ''
     this.process.stderr.on('data', (d) => (said += d))
@@ -28,7 +28,7 @@ export class Server {
   }
 
   get url() {
-    return `http://127.0.0.1:${this.port}/`
+    return `http://127.0.0.1:${this.port}${this.base}/`
   }
 
   async stop(signal = 'SIGTERM') {
