@@ -85,10 +85,43 @@ inputs: {picture: {type: object, required: true}}
 nodes: {kind: {type: transform, with: {expr: run.inputs.picture.mime}}}
 outputs: {kind: "{{ kind.value }}"}
 `,
+    'talk.test.yaml': `flow: talk.yaml
+tests:
+  - name: a ship asks for a berth
+    inputs: {message: Is there a berth?}
+    script: [Berth 4 is free.]
+    expect: {outputs: {answer: Berth 4 is free.}}
+  - name: the answer names the tide
+    inputs: {message: How long?}
+    script: [Until noon.]
+    expect: {outputs: {answer: Until the tide falls.}}
+  - name: in winter
+    skip: The harbour is closed.
+    inputs: {message: Is there ice?}
+`,
+    'frugal.yaml': `weir: 1
+name: frugal
+description: May make one model call.
+context: {model: local/harbour-1}
+budget: {maxCalls: 1}
+nodes:
+  one: {type: llmRequest, in: {message: Is there a berth?}}
+  two: {type: llmRequest, after: one, in: {message: How long?}}
+outputs: {answer: "{{ two.text }}"}
+`,
+    'log.yaml': `weir: 1
+name: logbook
+description: Has more messages than its window takes.
+context: {model: local/harbour-1, system: You keep the log., budget: {window: 900, reserve: 200}}
+nodes:
+  put: {type: injectMessages, with: {messages: ${JSON.stringify(Array.from({ length: 40 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', text: `Entry ${i}: the wind is from the west, the sea is calm, and two ships wait in front of the harbour.` })))}}}
+  say: {type: llmRequest, after: put, in: {message: Is there a berth?}}
+outputs: {answer: "{{ say.text }}"}
+`,
     'large.yaml': large(2000),
   }
   for (const [name, text] of Object.entries(files)) writeFileSync(`${dir}/${name}`, text)
-  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'seen', 'large'].map((x) => `${dir}/${x}.yaml`)
+  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'seen', 'frugal', 'log', 'large'].map((x) => `${dir}/${x}.yaml`)
 }
 
 /** A flow of n nodes in a lattice of 50 columns. */

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { chromium } from 'playwright-core'
 import { canary, writeConfig, writeFlows } from './flows.mjs'
+import { moreTests } from './more.mjs'
 import { startModel } from './model.mjs'
 import { Server } from './server.mjs'
 
@@ -191,6 +192,8 @@ test('a run has labels, and it and its answers are rated', async () => {
   await page.context().close()
 })
 
+moreTests({ test, check, open, inspect, start, ended, server })
+
 test('a failure names its cause, and texts are never HTML', async () => {
   const id = await start('stranded')
   const page = await open(`#/runs/${id}`)
@@ -349,12 +352,17 @@ test('what is remembered is found and forgotten', async () => {
 })
 
 test('a flow that was put has versions, which are compared, promoted and rolled back', async () => {
-  const put = (text, note, tag) => fetch(`${server.url}v1/flows/greeting`, { method: 'PUT', headers: { 'Content-Type': 'application/json', ...(tag ? { 'If-Match': tag } : {}) }, body: JSON.stringify({ flow: `{weir: 1, name: greeting, nodes: {say: {type: manualInput, with: {text: ${text}}}}, outputs: {line: '{{ say.text }}'}}`, promote: !tag, note }) })
+  const put = (text, note, tag, more = '') => fetch(`${server.url}v1/flows/greeting`, { method: 'PUT', headers: { 'Content-Type': 'application/json', ...(tag ? { 'If-Match': tag } : {}) }, body: JSON.stringify({ flow: `{weir: 1, name: greeting, nodes: {say: {type: manualInput, with: {text: ${text}}}${more}}, outputs: {line: '{{ say.text }}'}}`, promote: !tag, note }) })
   const first = await put('Hello', 'short')
-  await put('Good morning', 'longer', first.headers.get('ETag'))
+  await put('Good morning', 'longer', first.headers.get('ETag'), ', more: {type: manualInput, with: {text: and welcome}}')
   const page = await open('#/flows/greeting?tab=versions')
-  await page.locator('.cm-merge-b', { hasText: 'Good morning' }).waitFor()
+  const change = page.getByRole('article', { name: 'say' })
+  await change.getByText('- Hello').waitFor()
+  await change.getByText('+ Good morning').waitFor()
+  await page.getByRole('article', { name: 'more' }).getByText('Added').waitFor()
   await inspect(page, 'versions')
+  await page.getByRole('button', { name: 'Show the lines' }).click()
+  await page.locator('.cm-merge-b', { hasText: 'Good morning' }).waitFor()
   await page.getByRole('button', { name: 'Promote' }).click()
   await page.getByRole('button', { name: 'Roll back to this' }).waitFor()
   const now = await server.api('GET', 'v1/flows/greeting')

@@ -10,6 +10,7 @@ import { StartRun } from './StartRun'
 
 const Graph = lazy(() => import('../run/Graph'))
 const Editor = lazy(() => import('../parts/Editor'))
+const FlowTests = lazy(() => import('./FlowTests'))
 const Versions = lazy(() => import('./Versions'))
 
 /** The flows of the server. */
@@ -70,11 +71,11 @@ function FlowPage({ name }: { name: string }) {
         {may && <Button onClick={() => set({ start: name })}>{t.flows.start}</Button>}
       </div>
       <div className="bar">
-        <Tabs label={t.flows.title} chosen={tab} choose={(x) => set({ tab: x })} tabs={[{ id: 'source', label: t.flows.check }, { id: 'versions', label: t.flows.versions, count: versions.length }]} />
+        <Tabs label={t.flows.title} chosen={tab} choose={(x) => set({ tab: x })} tabs={[{ id: 'source', label: t.flows.check }, { id: 'tests', label: t.tests.title }, { id: 'versions', label: t.flows.versions, count: versions.length }]} />
       </div>
-      {tab === 'versions'
-        ? <Suspense fallback={<Loading />}><Versions loaded={loaded.data} reload={loaded.reload} /></Suspense>
-        : <Source name={name} loaded={loaded.data} text={text} setText={setText} saved={() => { setText(undefined); loaded.reload() }} />}
+      {tab === 'versions' && <Suspense fallback={<Loading />}><Versions loaded={loaded.data} reload={loaded.reload} /></Suspense>}
+      {tab === 'tests' && <Suspense fallback={<Loading />}><FlowTests flow={name} /></Suspense>}
+      {tab !== 'versions' && tab !== 'tests' && <Source name={name} loaded={loaded.data} text={text} setText={setText} saved={() => { setText(undefined); loaded.reload() }} />}
       {query.get('start') && <StartRun flow={name} close={() => set({ start: '' })} />}
     </>
   )

@@ -3,11 +3,11 @@ import { useState } from 'react'
 import { api, ApiError, take } from '../api/client'
 import { useMay } from '../caller'
 import { ago, plain } from '../format'
-import { Empty, Failure, Loading, Section } from '../parts/common'
-import TextDiff from '../parts/TextDiff'
+import { Empty, Failure, Loading } from '../parts/common'
 import { useQuery } from '../route'
 import { t } from '../strings'
 import { useLoad, useNow } from '../use'
+import { FlowChanges } from './FlowChanges'
 import type { LoadedFlow } from './Flows'
 
 /** The versions of a flow that was put: the one in use, and what differs in another. */
@@ -58,7 +58,7 @@ function Version({ loaded, version, promoted, reload }: { loaded: LoadedFlow; ve
       {error && <Failure error={error} />}
       {version !== promoted && may && <div><Button onClick={promote}>{promoted && isEarlier ? t.flows.rollBack : t.flows.promote}</Button></div>}
       {pair.data.a
-        ? <Section title={t.flows.differences}><div className="value"><TextDiff a={plain(pair.data.a.flow)} b={plain(pair.data.b.flow)} label={t.flows.differences} /></div></Section>
+        ? <FlowChanges flow={name} from={promoted} to={version} text={{ a: plain(pair.data.a.flow), b: plain(pair.data.b.flow) }} />
         : <div className="code" style={{ maxHeight: 'none' }} tabIndex={0}>{pair.data.b.text}</div>}
     </div>
   )

@@ -11,6 +11,7 @@ import { useQuery } from '../route'
 import { t } from '../strings'
 import { useLoad } from '../use'
 import { Attempts } from './Attempts'
+import { BudgetForm } from './BudgetForm'
 import { CallView } from './CallView'
 import { Ratings } from './Feedback'
 import type { Live, RunNode } from './useRun'
@@ -56,7 +57,7 @@ export function NodePanel({ run, node, at, event, live, interrupts, tab, setTab,
       <div className="bar"><Tabs label={node.node} tabs={tabs} chosen={chosen} choose={setTab} /></div>
       <div className="panel-body" tabIndex={0} role="region" aria-label={t.node.details}>
         {node.error && <RunError error={node.error} />}
-        {node.status === 'failed' && may && !at && <RetryNode run={run} node={node.node} done={follow} />}
+        {node.status === 'failed' && may && !at && (node.error?.code === 'budget_exceeded' ? <BudgetForm run={run} node={node.node} done={follow} /> : <RetryNode run={run} node={node.node} done={follow} />)}
         {interrupts.map((i) => <div className="ask" key={i.id}><QuestionForm run={run} interrupt={i} done={() => undefined} /></div>)}
         <LiveOutput node={node.node} live={live} />
         {details.error && <Failure error={details.error} retry={details.reload} />}

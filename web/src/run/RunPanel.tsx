@@ -6,6 +6,7 @@ import { QuestionForm } from '../parts/QuestionForm'
 import { Values } from '../parts/Value'
 import { href } from '../route'
 import { t } from '../strings'
+import { Answered } from './Answered'
 import { Labels, Ratings } from './Feedback'
 import { ended, type Timeline } from './useRun'
 
@@ -24,6 +25,7 @@ export function RunPanel({ data, now, at }: { data: Timeline; now: number; at: n
         ))}
         <Facts data={data} now={now} />
         <Labels run={data.run} />
+        <Answered data={data} at={at} />
         <Lineage data={data} />
         {(data.outputs ?? []).length > 0 && <Section title={t.run.outputs}><Values list={data.outputs!} none="" /></Section>}
         {(data.absent ?? []).length > 0 && <Section title={t.run.absent}><Values list={data.absent!} none="" /></Section>}
