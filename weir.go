@@ -18,6 +18,7 @@ import (
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/node/builtin"
 	"github.com/weir-run/weir/node/builtin/safehttp"
+	"github.com/weir-run/weir/otel"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/sandbox"
 	"github.com/weir-run/weir/session"
@@ -105,6 +106,8 @@ type Options struct {
 	// Trajectories stores the trajectories of all runs while they execute. Without it, nothing
 	// is stored, and Trajectory derives them from the journal on request.
 	Trajectories *TrajectoryOptions
+	// Traces sends OpenTelemetry traces of all runs that this process executes; nil sends none.
+	Traces *otel.Config
 	// Grants returns the resources outside the run that a flow may use, by the fingerprint of
 	// the flow. A nil result, or a nil function, allows everything. It is called before each
 	// effect.
@@ -170,7 +173,8 @@ type Weir struct {
 	secret       func(name string) (string, bool)
 	history      *history.Reader
 	trajectories *history.Trajectories
-	runner       Runner // nil if this process executes the runs
+	runner       Runner         // nil if this process executes the runs
+	traces       *otel.Exporter // nil without Options.Traces
 
 	mu               sync.Mutex
 	programs         map[string]*runner.Program // by fingerprint
@@ -230,6 +234,9 @@ func Open(o Options) (*Weir, error) {
 		return history.StoredSpecs(ctx, o.Store, digest)
 	}
 	ro.Drain = o.Drain
+	if err := w.openTraces(o.Traces, &ro); err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
 	w.setRunner(&o, &ro)
 	if o.Recover || o.Tend {
 		ro.Program = w.programIfRunnable
@@ -297,7 +304,11 @@ func (w *Weir) Close(ctx context.Context) error {
 	if w.runner != nil {
 		closed = w.runner.Close()
 	}
-	return errors.Join(closed, w.local.Close(ctx), w.store.Close())
+	closed = errors.Join(closed, w.local.Close(ctx))
+	if w.traces != nil {
+		w.traces.Close(ctx)
+	}
+	return errors.Join(closed, w.store.Close())
 }
 
 // SetDrain replaces Options.Drain for the next Close: a process that a supervisor stops may

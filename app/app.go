@@ -112,6 +112,11 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		return nil, err
 	}
 	w.HTTP = client
+	if !o.ReadOnly {
+		if w.Traces, err = traces(cfg.OTel); err != nil {
+			return nil, err
+		}
+	}
 	a := &App{HTTP: client, Providers: slices.Sorted(maps.Keys(w.Providers)), Drain: cmp.Or(cfg.Drain, defaultDrain)}
 	if a.tools, err = NewToolbox(cfg); err != nil {
 		return nil, err

@@ -32,6 +32,7 @@ type Execution struct {
 	appendBuf        [1]store.Append // what is being committed
 	done             chan struct{}   // any goroutine; closed when the execution has ended
 	startedAt        time.Time
+	restedAfter      int64       // constant; see Options.Rested
 	closing          atomic.Bool // any goroutine: the Local closes, and nothing more starts
 	releasing        bool        // guarded by local.mu: the lease is being released
 	timer            *time.Timer
@@ -514,6 +515,7 @@ func (x *Execution) finish() {
 	x.logEnd()
 	x.cancelDescriptions()
 	x.closeTrajectory(ctx)
+	x.reportRest()
 	x.local.release(ctx, x)
 	x.refuseMessages()
 	x.hub.close()

@@ -59,6 +59,10 @@ type Options struct {
 	Drain time.Duration
 	// Trajectories records the trajectories of runs; nil records none.
 	Trajectories *TrajectoryOptions
+	// Rested is called when an execution ends because its run has ended, or because only people or outside events can
+	// continue it. After is the number of the last event that was there before the execution, if an earlier one ended in
+	// the same way, else 0. It must not block.
+	Rested func(run string, f *flow.Flow, after int64)
 	// Skip is called when all runs of this Local only wait, one of them for a timer: true advances the clock to the
 	// first timer; after false it is called again soon. It gets what each run waits for, and must not block. nil
 	// waits, which every use but tests needs.
@@ -206,6 +210,7 @@ func (l *Local) Resume(ctx context.Context, p *Program, id string) (*Execution, 
 func (l *Local) newExecution(id string, m *machine, lease store.Lease) *Execution {
 	x := &Execution{ID: id, local: l, m: m, lease: lease, messages: newDriverQueue(), startedAt: time.Now(), ack: make(chan error, 1), done: make(chan struct{}), parentLink: parentLink{ready: make(chan struct{})}}
 	if m != nil {
+		x.restedAfter = restedAt(m)
 		m.users = l.store
 		x.closing.Store(l.o.RecordOnly)
 		x.hub.initialize(id, m.first-1, m.run.OpenChildren())

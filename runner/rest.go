@@ -119,6 +119,24 @@ func treeID(run string) string {
 	return tree
 }
 
+// restedAt returns the number of the newest event of a run that has ended or paused, 0 for another.
+func restedAt(m *machine) int64 {
+	if m.run.Start == nil || !m.run.Status().Ended() && m.run.Status() != engine.Paused {
+		return 0
+	}
+	return m.first - 1
+}
+
+// reportRest calls Options.Rested if the run has ended or paused, and the execution has added events.
+func (x *Execution) reportRest() {
+	if x.local.o.Rested == nil || x.err != nil || x.creation != nil {
+		return
+	}
+	if at := restedAt(x.m); at > x.restedAfter {
+		x.local.o.Rested(x.ID, x.m.program.Flow, x.restedAfter)
+	}
+}
+
 // wasStopped reports whether the execution ended before its run had ended, paused or come to rest.
 func (x *Execution) wasStopped() bool {
 	s := x.m.run.Status()

@@ -35,6 +35,8 @@ type Config struct {
 	// Executors are what may run code.
 	Executors  Executors  `json:"executors"`
 	Trajectory Trajectory `json:"trajectory"`
+	// OTel says where traces are sent.
+	OTel OTel `json:"otel"`
 	// Runner is who schedules runs: Temporal, or "local" or "" for the processes of Weir.
 	Runner string `json:"runner"`
 	// Temporal says how to reach the cluster of that runner.

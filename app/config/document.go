@@ -196,6 +196,9 @@ func (d *document) resolvePaths() {
 		fix(m["key"])
 	}
 	fix(mapAt(d.values, "executors", "e2b")["key"])
+	for _, h := range mapAt(d.values, "otel", "headers") {
+		fix(h)
+	}
 	d.resolveTemporalPaths(dir)
 	d.resolvePythonPath(dir)
 	d.resolveTrajectoryPath(dir)

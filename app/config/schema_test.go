@@ -36,6 +36,7 @@ func TestSchemaMatchesTypes(t *testing.T) {
 		{config.HTTP{}, []string{"properties", "http"}},
 		{config.TemporalCluster{}, []string{"properties", "temporal"}},
 		{config.TemporalTLS{}, []string{"properties", "temporal", "properties", "tls"}},
+		{config.OTel{}, []string{"properties", "otel"}},
 		{config.Tools{}, []string{"properties", "tools"}},
 		{config.Provider{}, []string{"$defs", "provider"}},
 		{config.Key{}, []string{"$defs", "key"}},

@@ -75,10 +75,11 @@ func corePackageRules() []PackageRule {
 func productPackageRules() []PackageRule {
 	contracts := contractPackages()
 	product := []string{
-		".", "session", "history", "audit", "scrub", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
+		".", "session", "history", "otel", "audit", "scrub", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
 		"tool", "tool/...", "sandbox", "sandbox/...", "trajectory", "trajectory/...", "memory", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
 	}
 	return []PackageRule{
+		{"otel", []string{"engine", "convo", "flow", "llm", "store", "internal/excerpt"}, "traces are made from journals, whoever executes the runs"},
 		{"memory", nil, "memory stands beside conversations, and says itself what it wants of a store"},
 		{"store", []string{"engine", "convo", "trajectory", "trajectory/tables", "memory"}, "a store keeps commits and decides nothing; it declares the interfaces of all that it can keep"},
 		{"store/...", []string{"store", "engine", "convo", "trajectory", "trajectory/tables", "memory"}, "a store is swapped without touching what uses it"},
@@ -95,7 +96,7 @@ func productPackageRules() []PackageRule {
 		{
 			".",
 			[]string{
-				"session", "history",
+				"session", "history", "otel",
 				"flow", "flow/expr", "convo", "token", "engine", "llm", "llm/recorded", "llm/stops", "tool",
 				"tool/...", "sandbox", "trajectory", "trajectory/...", "node", "node/...", "store", "store/...", "runner", "runner/...",
 			},
