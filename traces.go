@@ -16,7 +16,9 @@ func (w *Weir) openTraces(c *otel.Config, ro *runner.Options) (err error) {
 	if w.traces, err = otel.NewExporter(*c, w.store, w.logger); err != nil {
 		return err
 	}
-	ro.Rested = func(run string, f *flow.Flow, after int64) { w.traces.Rested(otel.Rest{Run: run, Flow: f, After: after}) }
+	ro.Rested = func(run string, f *flow.Flow, after int64) {
+		w.traces.Rested(otel.Rest{Run: run, Flow: f, After: after})
+	}
 	return nil
 }
 

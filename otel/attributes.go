@@ -20,9 +20,9 @@ const (
 	attrResponseModel  = "gen_ai.response.model"
 	attrResponseID     = "gen_ai.response.id"
 	attrFinishReasons  = "gen_ai.response.finish_reasons"
-	attrInputTokens    = "gen_ai.usage.input_tokens"
-	attrCachedTokens   = "gen_ai.usage.cache_read.input_tokens"
-	attrOutputTokens   = "gen_ai.usage.output_tokens"
+	attrInputTokens    = "gen_ai.usage.input_tokens"            //nolint:gosec // the name of an attribute
+	attrCachedTokens   = "gen_ai.usage.cache_read.input_tokens" //nolint:gosec // the name of an attribute
+	attrOutputTokens   = "gen_ai.usage.output_tokens"           //nolint:gosec // the name of an attribute
 	attrOutputMessages = "gen_ai.output.messages"
 	attrWorkflow       = "gen_ai.workflow.name"
 	attrTool           = "gen_ai.tool.name"

@@ -21,7 +21,7 @@ const (
 	requestTime = 10 * time.Second
 	// maxAnswer is how much of an answer is read, in bytes.
 	maxAnswer = 64 << 10
-	// batchSpans and batchBytes bound the spans of one request.
+	// batchSpans bounds the spans of one request.
 	batchSpans = 512
 	// maxRetryAfter is the longest pause that a server can ask for.
 	maxRetryAfter = 30 * time.Second
@@ -92,11 +92,11 @@ func (s *sender) post(ctx context.Context, body []byte) (rejected int, pause tim
 	if err != nil {
 		return 0, 0, err
 	}
-	defer res.Body.Close() //nolint:errcheck // the answer was read
+	defer res.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	switch {
 	case res.StatusCode/100 == 2 && err == nil:
-		return rejectedSpans(answer)
+		return rejectedSpans(answer), -1, nil
 	case res.StatusCode/100 == 2:
 		return 0, -1, nil // it was taken
 	case res.StatusCode == http.StatusTooManyRequests, res.StatusCode == http.StatusBadGateway,
@@ -107,20 +107,15 @@ func (s *sender) post(ctx context.Context, body []byte) (rejected int, pause tim
 }
 
 // rejectedSpans reads how many spans the server has not taken from a successful answer.
-func rejectedSpans(answer []byte) (int, time.Duration, error) {
+func rejectedSpans(answer []byte) int {
 	var a struct {
 		PartialSuccess struct {
 			RejectedSpans json.RawMessage `json:"rejectedSpans"` // a number, or a text with one
 		} `json:"partialSuccess"`
 	}
-	if json.Unmarshal(answer, &a) != nil {
-		return 0, -1, nil // servers may answer with nothing
-	}
-	n, err := strconv.Atoi(strings.Trim(string(a.PartialSuccess.RejectedSpans), `"`))
-	if err != nil {
-		n = 0
-	}
-	return max(n, 0), -1, nil
+	_ = json.Unmarshal(answer, &a)                                                  // servers may answer with nothing
+	n, _ := strconv.Atoi(strings.Trim(string(a.PartialSuccess.RejectedSpans), `"`)) // 0 where there is none
+	return max(n, 0)
 }
 
 func retryAfter(res *http.Response) time.Duration {

@@ -51,46 +51,7 @@ func TestARunOfSeveralProcessesIsOneTrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newReceiver(t)
-			o := weir.Options{
-				Store: weirkit.SharedMemory{Store: memory.New()}, Types: []weir.Type{weirkit.FailsOnceType()}, Parallel: 3,
-				Providers: map[string]weir.Provider{"p": &weirkit.EchoModel{}}, Tools: []*weir.Tool{weirkit.NewLookTool(t)},
-				Traces: &otel.Config{Endpoint: r.url, Headers: map[string]string{"X-Key": "k"}},
-			}
-			w, end := process(t, o)
-			run, err := w.Start(t.Context(), weirkit.LoadForkFlow(t, w, name), weir.Start{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			result, err := run.Wait(t.Context())
-			for processes := 1; err == nil && result.Status == engine.Paused; processes++ {
-				if processes > 20 {
-					t.Fatal("the run does not end")
-				}
-				end()
-				for _, s := range r.received(t) {
-					if s.Status.Code != 0 && s.Name != "node each/again" { // which fails in its first attempt
-						t.Errorf("a pause is the error of span %s: %+v", s.Name, s.Status)
-					}
-				}
-				w, end = process(t, o)
-				i := result.Interrupts[0]
-				var answer any
-				if i.Kind != engine.AwaitBreak {
-					answer = "short"
-				}
-				if run, err = w.Answer(t.Context(), run.ID, i.ID, answer, "ute"); err != nil {
-					t.Fatal(err)
-				}
-				result, err = run.Wait(t.Context())
-			}
-			if err != nil || result.Status != engine.Completed {
-				t.Fatal(result, err)
-			}
-			whole, err := w.Trace(t.Context(), run.ID, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			end()
+			whole := runInProcesses(t, name, r)
 			spans := r.received(t)
 			checkTrace(t, spans)
 			if r.header.Get("X-Key") != "k" {
@@ -110,6 +71,50 @@ func TestARunOfSeveralProcessesIsOneTrace(t *testing.T) {
 			}
 		})
 	}
+}
+
+// runInProcesses runs a flow to its end, each answer in another process, and returns the spans
+// of its journals.
+func runInProcesses(t *testing.T, name string, r *receiver) []otel.Span {
+	t.Helper()
+	o := weir.Options{
+		Store: weirkit.SharedMemory{Store: memory.New()}, Types: []weir.Type{weirkit.FailsOnceType()}, Parallel: 3,
+		Providers: map[string]weir.Provider{"p": &weirkit.EchoModel{}}, Tools: []*weir.Tool{weirkit.NewLookTool(t)},
+		Traces: &otel.Config{Endpoint: r.url, Headers: map[string]string{"X-Key": "k"}},
+	}
+	w, end := process(t, o)
+	run, err := w.Start(t.Context(), weirkit.LoadForkFlow(t, w, name), weir.Start{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := weirkit.Wait(t, run)
+	for processes := 1; result.Status == engine.Paused && processes < 20; processes++ {
+		end()
+		for _, s := range r.received(t) {
+			if s.Status.Code != 0 && s.Name != "node each/again" { // which fails in its first attempt
+				t.Errorf("a pause is the error of span %s: %+v", s.Name, s.Status)
+			}
+		}
+		w, end = process(t, o)
+		i := result.Interrupts[0]
+		var answer any
+		if i.Kind != engine.AwaitBreak {
+			answer = "short"
+		}
+		if run, err = w.Answer(t.Context(), run.ID, i.ID, answer, "ute"); err != nil {
+			t.Fatal(err)
+		}
+		result = weirkit.Wait(t, run)
+	}
+	if result.Status != engine.Completed {
+		t.Fatal(result)
+	}
+	whole, err := w.Trace(t.Context(), run.ID, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end()
+	return whole
 }
 
 // secret is in everything that a person, a model or a tool says.
