@@ -17,9 +17,9 @@ import (
 
 // The kinds of documents of deployed flows.
 const (
-	deployedKind = "flow"         // by name, deleted with its owner
-	versionKind  = "flow_version" // by fingerprint; it stays, so that runs stay limited
-	textKind     = "flow_text"    // by name/fingerprint, deleted with the owner
+	deployedKind = store.FlowKind        // by name, deleted with its owner
+	versionKind  = store.FlowVersionKind // by fingerprint; it stays, so that runs stay limited
+	textKind     = store.FlowTextKind    // by name/fingerprint, deleted with the owner
 )
 
 // maxVersions is how many versions of a deployed flow are kept.

@@ -20,10 +20,10 @@ import (
 
 // The kinds of documents of quotas.
 const (
-	quotaKind = "quota" // by account, deleted with its user
+	quotaKind = store.QuotaKind // by account, deleted with its user
 	// QuotaDayKind are the accounts of one UTC day, by ACCOUNT@DAY, deleted with the user and
 	// due when they are no longer of use.
-	QuotaDayKind = "quota_day"
+	QuotaDayKind = store.QuotaDayKind
 )
 
 // Everyone is the account whose quota applies to each user without one.

@@ -141,6 +141,7 @@ func (c *copier) copyBeside() error {
 	}{
 		{"memory", from.Memory != nil && to.Memory != nil, c.copyMemory},
 		{"values of users", from.UserState != nil && to.UserState != nil, c.copyUserState},
+		{"documents of a server", from.Documents != nil && to.Documents != nil, c.copyDocuments}, // before tokens, which they bound
 		{"access tokens", from.Access != nil && to.Access != nil, c.copyTokens},
 		{"learned code", from.Cache != nil && to.Cache != nil, c.copyLearned},
 		{"trajectories", from.Trajectories != nil && to.Trajectories != nil, c.copyTrajectories},
@@ -215,6 +216,33 @@ func (c *copier) copyUserState() error {
 			return err
 		}
 		c.out.Values++
+	}
+	return nil
+}
+
+// copyDocuments copies the documents that the copy lacks. Their versions begin at 1.
+func (c *copier) copyDocuments() error {
+	const page = 500
+	for _, kind := range store.CopiedKinds() {
+		for f := (store.DocumentFilter{Kind: kind, Limit: page}); ; {
+			docs, err := c.from.Documents(c.ctx, f)
+			if err != nil {
+				return err
+			}
+			for _, d := range docs {
+				d.Version = 0
+				if _, err := c.to.PutDocument(c.ctx, d); errors.Is(err, store.ErrExists) {
+					continue
+				} else if err != nil {
+					return err
+				}
+				c.out.Documents++
+			}
+			if len(docs) < page {
+				break
+			}
+			f.After = docs[len(docs)-1].ID
+		}
 	}
 	return nil
 }

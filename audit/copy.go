@@ -25,6 +25,8 @@ type CopyResult struct {
 	Tokens       int `json:"tokens"`
 	Learned      int `json:"learned"`
 	Trajectories int `json:"trajectories"`
+	// Documents is how many documents of a server were copied, of store.CopiedKinds.
+	Documents int `json:"documents"`
 	// Left says what the source has beside that; it is not copied.
 	Left []string `json:"left"`
 }
@@ -149,7 +151,7 @@ func leftOut(ctx context.Context, s *store.Full, r *Report) ([]string, error) {
 			return nil, err
 		}
 		add(len(list), "webhooks")
-		out = append(out, "other documents of a server, if there are any")
+		out = append(out, "deliveries, triggers and answer links of a server, if there are any")
 	}
 	return out, nil
 }

@@ -2,7 +2,9 @@ package audit_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -133,6 +135,7 @@ func TestACopyHasWhatIsKeptBesideRuns(t *testing.T) {
 		from.EditUserState(ctx, store.UserStateEdit{Write: engine.UserStateWrite{User: "ada", Flow: "f", Changes: []engine.UserChange{{Key: "n", Value: int64(3), Replace: true, Reducer: "sum"}}}, By: "root", At: at}),
 		from.PutToken(ctx, store.Token{ID: "k", Hash: []byte("h"), User: "ada", Scopes: []string{"read"}, Created: at}),
 		from.RevokeToken(ctx, "k", at),
+		putDocuments(ctx, from),
 		from.CachePut(ctx, store.LearnedCodePrefixOf("ada")+"x", "code", time.Time{}),
 		from.CachePut(ctx, "other", "v", time.Time{}),
 		tables.New(from.Trajectories()).Save(ctx, trajectorytest.Sample(t, trajectory.Key{User: "ada", Session: "s", Round: 1}, 0)),
@@ -141,7 +144,7 @@ func TestACopyHasWhatIsKeptBesideRuns(t *testing.T) {
 		t.Fatal(failed)
 	}
 	got, err := audit.Copy(ctx, from, to, nil)
-	if err != nil || got.Memories != 2 || got.Values != 1 || got.Tokens != 1 || got.Learned != 1 || got.Trajectories != 1 {
+	if err != nil || got.Memories != 2 || got.Values != 1 || got.Tokens != 1 || got.Learned != 1 || got.Trajectories != 1 || got.Documents != 600+len(store.CopiedKinds()) {
 		t.Fatalf("%+v %v", got, err)
 	}
 	if !slices.Contains(got.Left, "1 cached results") {
@@ -163,13 +166,49 @@ func TestACopyHasWhatIsKeptBesideRuns(t *testing.T) {
 		failed = errors.Join(failed, err)
 		rows, err := s.Trajectories().Rows(ctx, trajectory.Key{User: "ada", Session: "s", Round: 1})
 		failed = errors.Join(failed, err)
-		return append(out, values, tokens, learned, rows)
+		docs, err := documentsOf(ctx, s)
+		failed = errors.Join(failed, err)
+		return append(out, values, tokens, learned, rows, docs)
 	}
 	if a, b := what(from), what(to); failed != nil || !reflect.DeepEqual(a, b) {
 		t.Errorf("the copy has\n%+v, and the source\n%+v %v", b, a, failed)
 	}
+	if got, err := to.Documents(ctx, store.DocumentFilter{Kind: "trigger"}); err != nil || len(got) > 0 {
+		t.Errorf("the copy has triggers: %+v %v", got, err)
+	}
 	again, err := audit.Copy(ctx, from, to, nil)
-	if err != nil || again.Memories+again.Values+again.Tokens+again.Learned+again.Trajectories != 0 {
+	if err != nil || again.Memories+again.Values+again.Tokens+again.Learned+again.Trajectories+again.Documents != 0 {
 		t.Errorf("again: %+v %v", again, err)
 	}
+}
+
+// putDocuments keeps a document of each kind that is copied, more labels than are read at once,
+// and a trigger, which would fire in the copy as well.
+func putDocuments(ctx context.Context, s *sqlite.Store) (failed error) {
+	put := func(d store.Document) {
+		d.Body = json.RawMessage(`{"n":1}`)
+		_, err := s.PutDocument(ctx, d)
+		failed = errors.Join(failed, err)
+	}
+	for _, kind := range store.CopiedKinds() {
+		put(store.Document{Kind: kind, ID: "bob", User: "bob", Due: time.UnixMilli(1_900_000_000_000)})
+	}
+	for i := range 600 {
+		put(store.Document{Kind: store.LabelKind, ID: fmt.Sprint("x/", i)})
+	}
+	put(store.Document{Kind: "trigger", ID: "t", User: "bob"})
+	return failed
+}
+
+// documentsOf lists the documents of the kinds that are copied, without versions and times.
+func documentsOf(ctx context.Context, s *sqlite.Store) (out []store.Document, failed error) {
+	for _, kind := range store.CopiedKinds() {
+		docs, err := s.Documents(ctx, store.DocumentFilter{Kind: kind, Limit: 1000})
+		failed = errors.Join(failed, err)
+		for _, d := range docs {
+			d.Created, d.Updated = time.Time{}, time.Time{}
+			out = append(out, d)
+		}
+	}
+	return out, failed
 }

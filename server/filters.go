@@ -15,7 +15,7 @@ import (
 )
 
 // filterKind are documents by a digest of the user and the name.
-const filterKind = "saved_filter"
+const filterKind = store.FilterKind
 
 const (
 	// maxFilters bounds the saved filters of a user, and maxFilterSize one of them in bytes.

@@ -2,11 +2,14 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"mime"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -108,6 +111,38 @@ func (s *Server) checkSender(r *http.Request) *Problem {
 		p := newProblem(http.StatusForbidden, engine.CodeForbidden, "the request comes from a page of another site: "+err.Error())
 		p.Hint = "send it from a program, or from a page of this server"
 		return p
+	}
+	return nil
+}
+
+// trustOrigin lets pages of an origin send requests.
+func trustOrigin(p *http.CrossOriginProtection, origin string) error {
+	err := checkOrigin(origin)
+	if err == nil {
+		err = p.AddTrustedOrigin(origin)
+	}
+	if err != nil {
+		return fmt.Errorf("the origin %q is not one of a site, such as https://console.example.org: %w", origin, err)
+	}
+	return nil
+}
+
+// checkOrigin refuses what no browser sends as the origin of a page: it would allow no page.
+func checkOrigin(origin string) error {
+	u, err := url.Parse(origin)
+	switch {
+	case err != nil:
+		return err
+	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
+		return errors.New("expected http:// or https://, and a host")
+	case u.User != nil || origin != u.Scheme+"://"+u.Host:
+		return errors.New("only a host and a port may follow the scheme")
+	case strings.Contains(u.Host, "*"):
+		return errors.New("no pattern stands for several sites")
+	case u.Host != strings.ToLower(u.Host):
+		return errors.New("browsers send hosts in lower case")
+	case u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" || strings.HasSuffix(u.Host, ":"):
+		return errors.New("browsers leave out the port that the scheme implies")
 	}
 	return nil
 }

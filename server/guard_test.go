@@ -120,12 +120,27 @@ func TestPagesOfAllowedSitesAloneReadAnswers(t *testing.T) {
 	if got := p.send(http.MethodOptions, "/v1/runs", "", func(r *http.Request) { r.Header.Set("Origin", site) }); got.status != http.StatusMethodNotAllowed {
 		t.Errorf("OPTIONS without a question: %d", got.status)
 	}
-	for _, o := range []server.Options{
-		{Origins: []string{site}}, {RequireToken: true, Origins: []string{"*"}}, {RequireToken: true, Origins: []string{site + "/path"}}, {RequireToken: true, Origins: []string{"null"}},
+}
+
+func TestOriginsThatNoBrowserSendsAreRefused(t *testing.T) {
+	t.Parallel()
+	const site = "https://console.example.org"
+	p := openProcess(t, t.TempDir(), server.Options{})
+	if _, err := server.New(t.Context(), server.Options{App: p.app, Origins: []string{site}}); err == nil {
+		t.Error("accepted without tokens")
+	}
+	// What no browser sends would be accepted and allow no page.
+	for _, origin := range []string{
+		"", "*", "null", "console.example.org", site + "/", site + "/path", site + "?q", site + "#f", site + ":443", site + ":", "http://console.example.org:80",
+		"https://*.example.org", "https://Console.example.org", "HTTPS://console.example.org", "https://ada@console.example.org", "ftp://console.example.org", "https://",
 	} {
-		o.App = p.app
-		if _, err := server.New(t.Context(), o); err == nil {
-			t.Errorf("accepted: %+v", o.Origins)
+		if _, err := server.New(t.Context(), server.Options{App: p.app, RequireToken: true, Origins: []string{origin}}); err == nil {
+			t.Errorf("accepted: %q", origin)
+		}
+	}
+	for _, origin := range []string{site + ":8443", "http://localhost:3000", "http://[::1]:5173", "https://console.example.org:80"} {
+		if _, err := server.New(t.Context(), server.Options{App: p.app, RequireToken: true, Origins: []string{origin}}); err != nil {
+			t.Errorf("%q: %v", origin, err)
 		}
 	}
 }

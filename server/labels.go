@@ -15,7 +15,7 @@ import (
 )
 
 // labelKind are documents by LABEL/RUN, which are deleted with the run and the user.
-const labelKind = "label"
+const labelKind = store.LabelKind
 
 const (
 	// maxLabels bounds the labels of a run, and maxLabelled the runs with a label that a list

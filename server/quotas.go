@@ -48,7 +48,7 @@ type setQuotaInput struct {
 		User  string `json:"user,omitempty" maxLength:"200" doc:"Bounds the runs of this user; * is each user without a quota"`
 		Token string `json:"token,omitempty" maxLength:"100" doc:"Bounds the runs that the token with this id starts, in place of user"`
 		// The bounds keep sums far from overflow.
-		Calls  int     `json:"calls,omitempty" minimum:"0" maximum:"1000000000" doc:"Model calls"`
+		Calls  int     `json:"calls,omitempty" minimum:"0" maximum:"1000000000" doc:"Model calls; 0 is no bound, as is a member that is left out"`
 		Tokens int     `json:"tokens,omitempty" minimum:"0" maximum:"1000000000000"`
 		Cost   float64 `json:"cost,omitempty" minimum:"0" maximum:"1000000" doc:"US dollars. Models without a known price are refused then."`
 	}
@@ -108,12 +108,21 @@ func (c *call) quotaRow(x *app.Quota) (quotaRow, error) {
 	return row, err
 }
 
+// costBound is a bound in millionths of a US dollar. A bound below one of these is not rounded to
+// none.
+func costBound(dollars float64) int64 {
+	if dollars <= 0 {
+		return 0
+	}
+	return max(1, int64(math.Round(dollars*1e6)))
+}
+
 func setQuota(c *call, in *setQuotaInput) (*body[quotaRow], error) {
 	if c.app.Quotas == nil {
 		return nil, &store.Unsupported{Capability: "documents"}
 	}
 	b := &in.Body
-	x := app.Quota{Calls: b.Calls, Tokens: b.Tokens, CostMicros: int64(math.Round(b.Cost * 1e6)), By: c.by()}
+	x := app.Quota{Calls: b.Calls, Tokens: b.Tokens, CostMicros: costBound(b.Cost), By: c.by()}
 	switch {
 	case (b.User == "") == (b.Token == ""):
 		return nil, invalidRequest("body", "give either a user or a token")

@@ -13,7 +13,7 @@ import (
 )
 
 // ratingKind are documents by RUN/DIGEST, which are deleted with the run and with who rated.
-const ratingKind = "rating"
+const ratingKind = store.RatingKind
 
 // Rating is what a user says of a run, or of one node of it.
 type Rating struct {

@@ -122,8 +122,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		return nil, errors.New("pages of other sites may use the API of a server that requires tokens alone: otherwise they would act for the owner of the process")
 	}
 	for _, origin := range o.Origins {
-		if err := sameSite.AddTrustedOrigin(origin); err != nil {
-			return nil, fmt.Errorf("the origin %q is not one of a site, such as https://console.example.org: %w", origin, err)
+		if err := trustOrigin(sameSite, origin); err != nil {
+			return nil, err
 		}
 	}
 	if o.App.HTTP == nil { // not opened by app.Open

@@ -50,7 +50,7 @@ type User struct {
 }
 
 // userKind are documents by the name of the user, with whom they are deleted.
-const userKind = "user"
+const userKind = store.UserKind
 
 // maxNote bounds the note of a user in bytes.
 const maxNote = 1000
@@ -97,6 +97,9 @@ func ChangeUser(ctx context.Context, s store.DocumentStore, name string, change 
 	}
 	if err := runner.CheckName("user", name); err != nil {
 		return User{}, err
+	}
+	if name == "*" { // as in quotas; a record of it would bound nobody
+		return User{}, &engine.Error{Code: engine.CodeInput, Message: "a record is that of one user, and * is none", Hint: "name the users; without a record the scopes of a user's tokens count alone"}
 	}
 	for {
 		u, version, err := User{Name: name, Role: OperatorRole}, int64(0), error(nil)

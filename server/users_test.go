@@ -151,3 +151,18 @@ func TestChangesOfAUserAtTheSameTimeAllCount(t *testing.T) {
 		}
 	}
 }
+
+// TestBoundsThatCannotApplyAreNotDropped: what is too small to count still bounds, and a record
+// that would bound nobody is refused.
+func TestBoundsThatCannotApplyAreNotDropped(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true})
+	root := p.client("root", server.Admin).Token
+	got := p.send(http.MethodPut, "/v1/quotas", `{"user":"ada","calls":5,"cost":1e-9}`, withToken(root))
+	if got.status != http.StatusOK || !strings.Contains(got.body, `"cost":0.000001}`) && !strings.Contains(got.body, `"cost":1e-06}`) {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := p.send(http.MethodPut, "/v1/users/*", `{"role":"viewer"}`, withToken(root)); got.status != http.StatusUnprocessableEntity {
+		t.Errorf("a record of *: %d %s", got.status, got.body)
+	}
+}

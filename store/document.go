@@ -48,6 +48,28 @@ type DocumentFilter struct {
 // change what a run waits for, or end it, leave a Notice.
 const NoticeKind = "webhook"
 
+// The kinds of documents that a copy of a store contains.
+const (
+	// UserKind are records of users, with roles and deactivations; QuotaKind and QuotaDayKind bound
+	// what users and tokens spend; FlowKind, FlowVersionKind and FlowTextKind are flows that clients
+	// have put, with what their runs may use. A copy without one of them would allow more.
+	UserKind        = "user"
+	QuotaKind       = "quota"
+	QuotaDayKind    = "quota_day"
+	FlowKind        = "flow"
+	FlowVersionKind = "flow_version"
+	FlowTextKind    = "flow_text"
+	LabelKind       = "label"
+	RatingKind      = "rating"
+	FilterKind      = "saved_filter"
+)
+
+// CopiedKinds lists the kinds of documents that a copy of a store contains. The others act by
+// themselves or are secrets of one address: webhooks, deliveries, triggers and answer links.
+func CopiedKinds() []string {
+	return []string{UserKind, QuotaKind, QuotaDayKind, FlowTextKind, FlowVersionKind, FlowKind, LabelKind, RatingKind, FilterKind}
+}
+
 // Notice says that a commit has ended a run, or has changed the questions that it waits for.
 // It is written with the commit.
 type Notice struct {

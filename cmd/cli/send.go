@@ -16,9 +16,10 @@ import (
 // sendOptions are the flags of `weir send` that other commands do not share.
 type sendOptions struct {
 	chatOptions
-	flow, id         string
-	edit, regenerate string // numbers of messages
-	noWait           bool
+	flow, id           string
+	edit, regenerate   string // numbers of messages
+	edits, regenerates bool   // whether they were given
+	noWait             bool
 }
 
 func (p *cli) sendCommand() *cobra.Command {
@@ -48,6 +49,8 @@ beginning of an id.`,
   weir send 01kafw --regenerate last`,
 		ValidArgsFunction: p.completeSessions,
 		RunE: func(c *cobra.Command, args []string) error {
+			// A flag with an empty value, as of a variable that is not set, is not a flag left out.
+			o.edits, o.regenerates = c.Flags().Changed("edit"), c.Flags().Changed("regenerate")
 			text, err := o.read(args)
 			if err != nil {
 				return err
@@ -105,21 +108,23 @@ func (p *cli) send(ctx context.Context, text string, o *sendOptions, d *runDrive
 // read checks the arguments and the flags that exclude each other. The text is "" where a
 // message is sent again.
 func (o *sendOptions) read(args []string) (text string, err error) {
-	forks := o.edit != "" || o.regenerate != ""
+	forks := o.edits || o.regenerates
 	switch {
-	case o.edit != "" && o.regenerate != "":
+	case o.edits && o.regenerates:
 		return "", usagef("--edit and --regenerate exclude each other")
 	case forks && o.noWait:
 		return "", usagef("--no-wait cannot be combined with --edit or --regenerate")
 	case forks && o.id != "":
 		return "", usagef("--id cannot be combined with --edit or --regenerate: each makes a new fork")
-	case o.regenerate != "" && len(args) != 1:
+	case o.regenerates && len(args) != 1:
 		return "", usagef("--regenerate: expected SESSION, and no TEXT")
-	case o.regenerate == "" && len(args) != 2:
+	case o.regenerates && o.regenerate == "":
+		return "", usagef("--regenerate: expected the number of a message, from 0, or %s", lastMessage)
+	case !o.regenerates && len(args) != 2:
 		return "", usagef("expected SESSION TEXT; see `weir send --help`")
 	}
 	o.session = args[0]
-	if o.regenerate == "" {
+	if !o.regenerates {
 		text = args[1]
 	}
 	return text, nil
@@ -128,9 +133,9 @@ func (o *sendOptions) read(args []string) (text string, err error) {
 // sendOnce sends the message, to a fork if it takes the place of another, and shows the reply.
 func (c *chat) sendOnce(ctx context.Context, text string, o *sendOptions) error {
 	switch {
-	case o.regenerate != "":
+	case o.regenerates:
 		return c.regenerateCommand(ctx, o.regenerate)
-	case o.edit != "":
+	case o.edits:
 		return c.editCommand(ctx, o.edit+" "+text)
 	}
 	reply, err := c.session.Send(ctx, text, c.send)

@@ -85,6 +85,7 @@ func (p *cli) copyStore(ctx context.Context, from, to string) error {
 		{got.Tokens, "access token"},
 		{got.Learned, "learned program"},
 		{got.Trajectories, "round of a trajectory"},
+		{got.Documents, "document of a server"},
 	} {
 		if x.n > 0 {
 			fmt.Fprintf(p.out, "copied beside runs: %d × %s\n", x.n, x.what)

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"regexp"
 	"strings"
 )
 
@@ -58,15 +59,39 @@ func foreignHint(name, qualified string) string {
 // expression has, "" if it has none.
 func syntaxHint(src string) string {
 	plain := withoutTexts(src)
+	if conditional := regexp.MustCompile(`(^|[^\w.])if\s*\(`); conditional.MatchString(plain) {
+		return "if is written " + foreignFunctions()["if"]
+	}
 	for _, o := range foreignOperators() {
 		if o[0] == "=" && !hasAssignment(plain) || o[0] == "|" && !strings.Contains(strings.ReplaceAll(plain, "||", ""), "|") {
 			continue
 		}
-		if strings.Contains(plain, o[0]) {
+		if hasOperator(plain, o[0]) {
 			return strings.TrimSpace(o[0]) + " is written " + o[1]
 		}
 	}
 	return ""
+}
+
+// hasOperator reports whether a text has an operator. One that is a word does not stand at the
+// end of another, as in "cannot ".
+func hasOperator(src, operator string) bool {
+	for i := 0; ; {
+		at := strings.Index(src[i:], operator)
+		if at < 0 {
+			return false
+		}
+		i += at
+		if i == 0 || !isLetter(operator[0]) || !isLetter(src[i-1]) && src[i-1] != '.' {
+			return true
+		}
+		i += len(operator)
+	}
+}
+
+// isLetter reports whether a byte may be a part of a name.
+func isLetter(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
 // hasAssignment reports whether a text has a single =.

@@ -37,6 +37,7 @@ func TestExpressionsOfOtherLanguagesAreAnsweredWithHowToWriteThem(t *testing.T) 
 		"not a":                        "not is written !",
 		"$json.a":                      "$json is written inputs, state or run",
 		"`a ${b}`":                     "is written 'TEXT ' + EXPR",
+		"if(a, b, c)":                  "if is written CONDITION ? A : B",
 		"new Date()":                   "new is written timestamp(TEXT), or now",
 	} {
 		_, err := expr.Compile(src)
@@ -45,7 +46,7 @@ func TestExpressionsOfOtherLanguagesAreAnsweredWithHowToWriteThem(t *testing.T) 
 		}
 	}
 	// What stands in a text is no operator.
-	for _, src := range []string{"'a === b' +", "'a | b' +", "a || b +", "a >= b +", `"it's = $5" +`} {
+	for _, src := range []string{"'a === b' +", "'a | b' +", "a || b +", "a >= b +", `"it's = $5" +`, "a.cannot +", "renew + ", "state.new +", "a.if (b +"} {
 		_, err := expr.Compile(src)
 		if err == nil || strings.Contains(err.Error(), "is written") {
 			t.Errorf("%s: %v", src, err)

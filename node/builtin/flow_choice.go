@@ -120,7 +120,7 @@ func checkFlowChoice(with map[string]any) []flow.Problem {
 		return nil // reported by the loader
 	}
 	if name, literal := t.Literal(); literal {
-		p := settingProblem("flow.name", "the name is always %v: nothing is chosen", name)
+		p := settingProblem("flow.name", "the name is always %q: nothing is chosen", name)
 		p.Hint = "write flow: FILE for one flow, or a template for the name"
 		return []flow.Problem{p}
 	}
