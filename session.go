@@ -106,6 +106,26 @@ func (w *Weir) ContinueSession(ctx context.Context, id string) ([]*Reply, error)
 	return w.sessions.Continue(ctx, id)
 }
 
+// SessionNames is Session.Names by id.
+func (w *Weir) SessionNames(ctx context.Context, id string) (session.Names, error) {
+	return w.sessions.Names(ctx, id)
+}
+
+// RenameSession is Session.Rename by id.
+func (w *Weir) RenameSession(ctx context.Context, id, title, by string) error {
+	return w.sessions.Rename(ctx, id, title, by)
+}
+
+// LabelSession is Session.SetLabels by id.
+func (w *Weir) LabelSession(ctx context.Context, id string, labels []string, by string) error {
+	return w.sessions.SetLabels(ctx, id, labels, by)
+}
+
+// LabelledSessions lists the sessions with a label, newest first.
+func (w *Weir) LabelledSessions(ctx context.Context, label string, f store.SessionFilter) ([]store.Session, error) {
+	return w.sessions.ListLabelled(ctx, label, f)
+}
+
 // newSessions makes the manager of sessions.
 func (w *Weir) newSessions(recovers bool, current func(context.Context, *Flow) (*Flow, error)) *session.Manager {
 	return session.NewManager(session.Options{

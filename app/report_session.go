@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"time"
 
 	"github.com/weir-run/weir/convo"
@@ -15,6 +16,8 @@ type SessionRow struct {
 	User        string    `json:"user"`
 	Flow        string    `json:"flow"`
 	Thread      string    `json:"thread"`
+	Title       string    `json:"title"`
+	Labels      []string  `json:"labels"`
 	Parent      string    `json:"parent"`
 	ParentRound int       `json:"parent_round"`
 	At          int       `json:"at"` // how many of the messages are the parent's
@@ -28,10 +31,28 @@ type SessionRow struct {
 	Expires     string    `json:"expires"` // "" is never
 }
 
-// SessionRowOf returns the row of a session for a report.
-func SessionRowOf(s *store.Session) SessionRow {
+// SessionRow returns the row of a session for a report.
+func (a *App) SessionRow(ctx context.Context, s *store.Session) (SessionRow, error) {
+	names, err := a.SessionNames(ctx, s.ID)
+	return sessionRowOf(s, &names), err
+}
+
+// SessionRows returns the rows of sessions for a report.
+func (a *App) SessionRows(ctx context.Context, list []store.Session) ([]SessionRow, error) {
+	rows := make([]SessionRow, 0, len(list))
+	for i := range list {
+		row, err := a.SessionRow(ctx, &list[i])
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+func sessionRowOf(s *store.Session, names *session.Names) SessionRow {
 	r := SessionRow{
-		Session: s.ID, User: s.User, Flow: s.Flow, Thread: s.Thread, Parent: s.Parent, ParentRound: s.ParentRound, At: s.ParentLength,
+		Session: s.ID, User: s.User, Flow: s.Flow, Thread: s.Thread, Title: names.Title, Labels: names.Labels, Parent: s.Parent, ParentRound: s.ParentRound, At: s.ParentLength,
 		Rounds: s.Rounds, Messages: s.Length, Queued: s.Queued, Holder: s.Holder, Usage: UsageOf(s.Usage),
 		Created: s.Created, Updated: s.Updated,
 	}

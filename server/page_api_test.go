@@ -101,6 +101,60 @@ func checkLabels(p *process, ada *client.Client, runs []string) {
 	}
 }
 
+func TestSessionsAreFoundByLabel(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true})
+	ada, bob := p.anyone("ada"), p.anyone("bob")
+	type row struct {
+		Session, Title string
+		Labels         []string
+	}
+	type page struct {
+		Sessions []row
+		Next     string
+	}
+	var ids []string
+	for range 3 {
+		id, err := ada.OpenSession(t.Context(), "talk", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+		decode[any](p, ada, http.MethodPut, "/v1/sessions/"+id+"/labels", `{"labels":["harbour"]}`)
+	}
+	of := "/v1/sessions/" + ids[0]
+	decode[any](p, ada, http.MethodPut, of+"/title", `{"title":"A berth"}`)
+	for _, got := range []row{decode[row](p, ada, http.MethodPut, of+"/labels", `{"labels":["urgent","harbour"]}`), decode[row](p, ada, http.MethodGet, of, "")} {
+		if want := (row{ids[0], "A berth", []string{"harbour", "urgent"}}); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%v, expected %v", got, want)
+		}
+	}
+	var seen []string
+	for next := ""; ; {
+		x := decode[page](p, ada, http.MethodGet, "/v1/sessions?limit=1&label=harbour&cursor="+next, "")
+		for _, r := range x.Sessions {
+			seen = append(seen, r.Session)
+		}
+		if next = x.Next; next == "" {
+			break
+		}
+	}
+	slices.Sort(seen)
+	if slices.Sort(ids); !slices.Equal(seen, ids) {
+		t.Errorf("%v, expected %v", seen, ids)
+	}
+	for who, want := range map[*client.Client]int{ada: 1, bob: 0} {
+		if x := decode[page](p, who, http.MethodGet, "/v1/sessions?label=urgent", ""); len(x.Sessions) != want {
+			t.Errorf("%v", x)
+		}
+	}
+	for path, bad := range map[string]string{"/labels": `{"labels":["A"]}`, "/title": `{"title":"a\nb"}`} {
+		if got := p.send(http.MethodPut, of+path, bad, withToken(ada.Token)); got.status != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %v", bad, got)
+		}
+	}
+}
+
 func TestRatingsBelongToWhoRates(t *testing.T) {
 	t.Parallel()
 	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true})

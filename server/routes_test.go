@@ -66,6 +66,8 @@ func attacks(victim, own objects) map[string]attack {
 		"POST /v1/sessions":                             {body: `{"flow":"talk"}`},
 		"GET /v1/sessions/{session}":                    session("", ""),
 		"DELETE /v1/sessions/{session}":                 session("", ""),
+		"PUT /v1/sessions/{session}/labels":             session("/labels", `{"labels":["x"]}`),
+		"PUT /v1/sessions/{session}/title":              session("/title", `{"title":"x"}`),
 		"GET /v1/sessions/{session}/messages":           session("/messages", ""),
 		"POST /v1/sessions/{session}/messages":          session("/messages", `{"message":"hello"}`),
 		"GET /v1/sessions/{session}/queue":              session("/queue", ""),
@@ -323,6 +325,7 @@ func TestListsContainOnlyOwnObjects(t *testing.T) {
 	victim := makeObjects(t, ada)
 	for path, body := range map[string]string{
 		"/v1/runs/" + victim.run + "/labels": `{"labels":["harbour"]}`, "/v1/runs/" + victim.run + "/ratings": `{"rating":"up","note":"of ada"}`,
+		"/v1/sessions/" + victim.session + "/labels": `{"labels":["harbour"]}`,
 		"/v1/filters/ada": `{"of":"runs","query":{"user":"ada"}}`,
 	} {
 		if got := p.send(http.MethodPut, path, body, withToken(ada.Token)); got.status != http.StatusOK {
@@ -331,7 +334,7 @@ func TestListsContainOnlyOwnObjects(t *testing.T) {
 	}
 	for _, path := range []string{
 		"/v1/runs", "/v1/runs?user=ada", "/v1/runs?all=true", "/v1/runs?session=" + victim.session, "/v1/runs?parent=" + victim.run,
-		"/v1/sessions", "/v1/sessions?user=ada", "/v1/memory?user=ada", "/v1/usage?by=user", "/v1/usage?by=user&user=ada",
+		"/v1/sessions", "/v1/sessions?user=ada", "/v1/sessions?label=harbour", "/v1/memory?user=ada", "/v1/usage?by=user", "/v1/usage?by=user&user=ada",
 		"/v1/search?text=Ada", "/v1/search?text=berth&user=ada", "/v1/labels", "/v1/runs?label=harbour", "/v1/ratings", "/v1/filters", "/v1/quotas",
 	} {
 		got := p.send(http.MethodGet, path, "", withToken(bob.Token))

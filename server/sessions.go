@@ -23,6 +23,7 @@ type openSessionInput struct {
 type listSessionsInput struct {
 	Flow   string `query:"flow" doc:"Only sessions with the flow of this name"`
 	User   string `query:"user" doc:"Only sessions of this user; without the scope admin, of your own"`
+	Label  string `query:"label" doc:"Only sessions with this label"`
 	Cursor string `query:"cursor" doc:"The member next of the page before"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
 }
@@ -98,6 +99,8 @@ func (s *Server) registerSessions() {
 	register(s, open, openSession)
 	register(s, op("listSessions", http.MethodGet, "", Read, "List sessions, newest first"), listSessions)
 	register(s, op("getSession", http.MethodGet, "/{session}", Read, "Get a session"), getSession)
+	register(s, op("setSessionLabels", http.MethodPut, "/{session}/labels", Start, "Set the labels of a session"), setSessionLabels)
+	register(s, op("setSessionTitle", http.MethodPut, "/{session}/title", Start, "Set the title of a session"), setSessionTitle)
 	register(s, op("sendMessage", http.MethodPost, "/{session}/messages", Start, "Send a message"), sendMessage)
 	register(s, op("listMessages", http.MethodGet, "/{session}/messages", Read, "List the messages of the history"), listMessages)
 	register(s, op("listQueue", http.MethodGet, "/{session}/queue", Read, "List the messages that no round has taken"), listQueue)
@@ -131,8 +134,8 @@ func openSession(c *call, in *openSessionInput) (*created[app.SessionRow], error
 	if err != nil {
 		return nil, err
 	}
-	row, err := c.session(id)
-	return &created[app.SessionRow]{"/v1/sessions/" + id, app.SessionRowOf(&row)}, err
+	row, err := c.sessionRow(id)
+	return &created[app.SessionRow]{"/v1/sessions/" + id, row}, err
 }
 
 func listSessions(c *call, in *listSessionsInput) (*body[sessionList], error) {
@@ -141,24 +144,23 @@ func listSessions(c *call, in *listSessionsInput) (*body[sessionList], error) {
 			return nil, invalidRequest("query.cursor", "the cursor is not one of a page of sessions; start with the first page")
 		}
 	}
-	list, err := c.app.Sessions(c, store.SessionFilter{User: c.userOr(in.User), Flow: in.Flow, Before: in.Cursor, Limit: in.Limit + 1})
+	f := store.SessionFilter{User: c.userOr(in.User), Flow: in.Flow, Before: in.Cursor, Limit: in.Limit + 1}
+	list, err := c.sessions(in.Label, f)
 	if err != nil {
 		return nil, err
 	}
-	out := sessionList{Sessions: []app.SessionRow{}}
+	out := sessionList{}
 	if len(list) > in.Limit {
 		list = list[:in.Limit]
 		out.Next = list[in.Limit-1].ID
 	}
-	for i := range list {
-		out.Sessions = append(out.Sessions, app.SessionRowOf(&list[i]))
-	}
-	return bodyOf(out), nil
+	out.Sessions, err = c.app.SessionRows(c, list)
+	return bodyOf(out), err
 }
 
 func getSession(c *call, in *SessionPath) (*body[app.SessionRow], error) {
-	row, err := c.session(in.Session)
-	return bodyOf(app.SessionRowOf(&row)), err
+	row, err := c.sessionRow(in.Session)
+	return bodyOf(row), err
 }
 
 // openOwn opens a session of the caller under the flow that the server offers by its name,
@@ -311,6 +313,6 @@ func forkSession(c *call, in *forkSessionInput) (*created[app.SessionRow], error
 	if err != nil {
 		return nil, err
 	}
-	made, err := c.session(id)
-	return &created[app.SessionRow]{"/v1/sessions/" + id, app.SessionRowOf(&made)}, err
+	made, err := c.sessionRow(id)
+	return &created[app.SessionRow]{"/v1/sessions/" + id, made}, err
 }

@@ -40,6 +40,7 @@ type Store interface {
 	store.Journal
 	store.Listings
 	store.SessionStore
+	store.DocumentStore
 	DeleteSession(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error)
 }
 

@@ -348,10 +348,18 @@ func (m *Manager) roundBeginning(ctx context.Context, f *flow.Flow, row *store.S
 	if b.State, err = m.stateForRound(ctx, f, row); err != nil {
 		return b, err
 	}
+	spend := f.Session.Spend
+	if spend != (flow.SpendLimits{}) {
+		more, err := m.budgetIncrease(ctx, row.ID)
+		if err != nil {
+			return b, err
+		}
+		spend = increased(spend, more)
+	}
 	b.Round = &runner.Round{
 		Session: row.ID, Number: row.Rounds, At: row.Length, Main: row.Carryover, Seed: said.seed,
 		MaxMessages: f.Session.MaxMessages, MaxTokens: f.Session.MaxTokens,
-		Allowances: sessionAccounts(f.Session.Spend, row.Usage),
+		Allowances: sessionAccounts(spend, row.Usage),
 	}
 	if b.Round.MaxTokens > 0 {
 		if b.Round.Count, err = m.counterOf(b.Settings); err != nil {

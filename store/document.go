@@ -19,8 +19,8 @@ type Document struct {
 	Kind, ID string
 	// User is the user with whom it is deleted; "" for none.
 	User string
-	// Run is the run with which it is deleted; "" for none. A run deletes the documents of its
-	// child runs too, if these are deleted with it.
+	// Run is the run or the session with which it is deleted; "" for none. A run deletes the
+	// documents of its child runs too, if these are deleted with it.
 	Run string
 	// Version is 1 in a new document and grows by one with each change.
 	Version int64
@@ -35,7 +35,7 @@ type Document struct {
 // DocumentFilter selects documents of one kind, ordered by ID.
 type DocumentFilter struct {
 	Kind string
-	// User and Run select those of a user or run; "" selects all.
+	// User and Run select those of a user, or of a run or session; "" selects all.
 	User, Run string
 	// Prefix selects ids that begin with it.
 	Prefix string

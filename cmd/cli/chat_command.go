@@ -125,8 +125,7 @@ func (c *chat) showCommand(ctx context.Context, argument string) error {
 		return err
 	}
 	if c.p.json {
-		writeJSON(c.p.out, app.SessionRowOf(&row))
-		return nil
+		return c.p.writeSession(ctx, c.app, &row)
 	}
 	if err := c.p.printSession(ctx, c.app, &row); err != nil {
 		return err
@@ -240,12 +239,7 @@ func (c *chat) sessionsCommand(ctx context.Context, _ string) error {
 		return err
 	}
 	if c.p.json {
-		rows := make([]app.SessionRow, 0, len(list))
-		for i := range list {
-			rows = append(rows, app.SessionRowOf(&list[i]))
-		}
-		writeJSON(c.p.out, rows)
-		return nil
+		return c.p.writeSessions(ctx, c.app, list)
 	}
 	return c.p.printSessions(ctx, c.app, list, c.session.ID)
 }
@@ -287,8 +281,7 @@ func (c *chat) switchTo(ctx context.Context, s *weir.Session, why string) error 
 		return err
 	}
 	if c.p.json {
-		writeJSON(c.p.out, app.SessionRowOf(&row))
-		return nil
+		return c.p.writeSession(ctx, c.app, &row)
 	}
 	if why != "" {
 		why = ", " + why

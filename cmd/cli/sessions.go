@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,14 +15,15 @@ import (
 
 type sessionsOptions struct {
 	store.SessionFilter
-	json bool
+	label string
+	json  bool
 }
 
 func (p *cli) sessionsCommand() *cobra.Command {
 	o := &sessionsOptions{}
 	c := &cobra.Command{
 		Use:   "sessions",
-		Short: "List, show, fork and delete sessions",
+		Short: "List, show, name, fork and delete sessions",
 		Long: `List sessions, newest first. A session is a conversation with a flow over many runs, its
 rounds. It is identified by its user, the name of its flow and its thread. SESSION in the
 commands below may be the beginning of an id. "weir chat" talks in a session.`,
@@ -34,11 +36,13 @@ commands below may be the beginning of an id. "weir chat" talks in a session.`,
 	f := c.Flags()
 	f.StringVar(&o.Flow, "flow", "", "only sessions with the flow of this `NAME`")
 	f.StringVar(&o.User, "user", "", "only sessions of this `USER`")
+	f.StringVar(&o.label, "label", "", "only sessions with this `LABEL`")
 	f.IntVar(&o.Limit, "limit", 20, "list at most this many")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")
 	_ = c.RegisterFlagCompletionFunc("flow", p.completeSessionField(flowNameOf))
 	_ = c.RegisterFlagCompletionFunc("user", p.completeSessionField(userOf))
 	c.AddCommand(p.showSessionCommand(), p.forkSessionCommand(), p.activateSessionCommand(), p.sessionStateCommand(), p.unqueueCommand(),
+		p.renameSessionCommand(), p.labelSessionCommand(), p.sessionBudgetCommand(),
 		p.deleteSessionCommand(), p.pruneSessionsCommand(), p.compactCommand())
 	return c
 }
@@ -60,17 +64,12 @@ func (p *cli) sessions(ctx context.Context, o *sessionsOptions) error {
 		return err
 	}
 	defer a.close() //nolint:errcheck // it only read
-	list, err := a.Sessions(ctx, o.SessionFilter)
+	list, err := a.listSessions(ctx, o)
 	if err != nil {
 		return err
 	}
 	if o.json {
-		rows := make([]app.SessionRow, 0, len(list))
-		for i := range list {
-			rows = append(rows, app.SessionRowOf(&list[i]))
-		}
-		writeJSON(p.out, rows)
-		return nil
+		return p.writeSessions(ctx, a, list)
 	}
 	return p.printSessions(ctx, a, list, "")
 }
@@ -85,7 +84,15 @@ func (p *cli) printSessions(ctx context.Context, a *application, list []store.Se
 	if err != nil {
 		return err
 	}
-	now, t := time.Now(), p.table("SESSION USER FLOW THREAD ROUNDS MESSAGES TOKENS LAST NOTE", "TOKENS", "MESSAGES", "THREAD", "LAST")
+	names, named, err := a.namesOf(ctx, list)
+	if err != nil {
+		return err
+	}
+	head := "SESSION USER FLOW THREAD ROUNDS MESSAGES TOKENS LAST NOTE"
+	if named {
+		head = "SESSION USER FLOW THREAD TITLE LABELS ROUNDS MESSAGES TOKENS LAST NOTE"
+	}
+	now, t := time.Now(), p.table(head, "TOKENS", "MESSAGES", "THREAD", "LAST")
 	for i := range list {
 		s := &list[i]
 		thread, note := app.Printable(s.Thread), ""
@@ -100,8 +107,11 @@ func (p *cli) printSessions(ctx context.Context, a *application, list []store.Se
 		case s.Parent != "":
 			note = fmt.Sprintf("forked from %s at %d", s.Parent, s.ParentLength)
 		}
-		t.row(s.ID, textOrDash(app.Printable(s.User)), app.Printable(s.Flow), thread, fmt.Sprint(s.Rounds), fmt.Sprint(s.Length),
-			tokens(s.Usage), ago(now.Sub(s.Updated)), note)
+		cells := []string{s.ID, textOrDash(app.Printable(s.User)), app.Printable(s.Flow), thread}
+		if named {
+			cells = append(cells, textOrDash(shorten(names[i].Title, 40)), textOrDash(strings.Join(names[i].Labels, ",")))
+		}
+		t.row(append(cells, fmt.Sprint(s.Rounds), fmt.Sprint(s.Length), tokens(s.Usage), ago(now.Sub(s.Updated)), note)...)
 	}
 	t.print()
 	return nil
@@ -142,8 +152,7 @@ active session of the user stays the active one; talk in the new one with "weir 
 					if err != nil {
 						return err
 					}
-					writeJSON(p.out, app.SessionRowOf(&row))
-					return nil
+					return p.writeSession(ctx, a, &row)
 				}
 				fmt.Fprintln(p.out, other)
 				return nil

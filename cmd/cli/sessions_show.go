@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/history"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 )
 
@@ -97,7 +98,10 @@ func (p *cli) showSession(ctx context.Context, a *application, s *store.Session,
 		return err
 	}
 	if o.json {
-		shown := sessionReport{SessionRow: app.SessionRowOf(s), Runs: []app.RunRow{}, Waiting: app.QueuedRows(waiting), State: stateRows(state), CutOff: cut}
+		shown := sessionReport{Runs: []app.RunRow{}, Waiting: app.QueuedRows(waiting), State: stateRows(state), CutOff: cut}
+		if shown.SessionRow, err = a.SessionRow(ctx, s); err != nil {
+			return err
+		}
 		for i := range rounds {
 			shown.Runs = append(shown.Runs, app.RunRowOf(&rounds[i]))
 		}
@@ -118,6 +122,14 @@ func (p *cli) showSession(ctx context.Context, a *application, s *store.Session,
 		p.printRounds(rounds)
 	}
 	p.printCutOffs(cut)
+	p.printWaitingAndState(waiting, state)
+	if s.Rounds > 0 && (s.Holder != "" || len(waiting) > 0) {
+		p.notef("continue with: %s", p.commandLine("chat", "--session", s.ID))
+	}
+	return nil
+}
+
+func (p *cli) printWaitingAndState(waiting []session.QueuedMessage, state []store.StateValue) {
 	if len(waiting) > 0 {
 		fmt.Fprintln(p.out)
 		p.printQueued(waiting)
@@ -126,10 +138,6 @@ func (p *cli) showSession(ctx context.Context, a *application, s *store.Session,
 		fmt.Fprintln(p.out)
 		p.printState(state)
 	}
-	if s.Rounds > 0 && (s.Holder != "" || len(waiting) > 0) {
-		p.notef("continue with: %s", p.commandLine("chat", "--session", s.ID))
-	}
-	return nil
 }
 
 // printSession returns a session for people, in a few lines.
@@ -155,6 +163,9 @@ func (p *cli) printSession(ctx context.Context, a *application, s *store.Session
 		line += ", expires " + s.Expires.Format("2006-01-02 15:04")
 	}
 	p.printf("%s", st.dim.Render(line))
+	if err := p.printNames(ctx, a, s.ID); err != nil {
+		return err
+	}
 	if s.Parent != "" {
 		fmt.Fprintln(p.out, st.dim.Render(fmt.Sprintf("forked from %s at message %d, after its round %d", s.Parent, s.ParentLength, s.ParentRound)))
 	}

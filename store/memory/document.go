@@ -200,8 +200,9 @@ func (s *Store) RemoveNotices(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// deleteDocuments deletes the documents of a user, if it is not "", and of runs.
-func (s *Store) deleteDocuments(user string, gone func(run string) bool) {
+// deleteDocuments deletes the documents of a user, if it is not "", and of runs and
+// sessions.
+func (s *Store) deleteDocuments(user string, gone func(id string) bool) {
 	s.documents.mu.Lock()
 	defer s.documents.mu.Unlock()
 	maps.DeleteFunc(s.documents.byKey, func(k documentKey, d *store.Document) bool {

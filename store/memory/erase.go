@@ -168,14 +168,14 @@ func (f treeSet) forkedTrees(set map[tree]bool, less []tree) []store.Tree {
 
 // removeTrees deletes trees.
 func (s *Store) removeTrees(f treeSet, doomed map[tree]bool) (out store.DeleteResult) {
-	users := make(map[string]bool)
+	users, ids := make(map[string]bool), make(map[string]bool)
 	s.order = slices.DeleteFunc(slices.Clone(s.order), func(r *run) bool { // listings use the old slice
 		if !doomed[f.treeOf[r]] {
 			return false
 		}
 		out.Runs++
 		out.Messages += r.messagesAdded()
-		users[r.row.User] = true
+		users[r.row.User], ids[r.row.ID] = true, true
 		r.mu.Lock()
 		r.release() // a process that still has it can no longer commit
 		r.mu.Unlock()
@@ -185,7 +185,10 @@ func (s *Store) removeTrees(f treeSet, doomed map[tree]bool) (out store.DeleteRe
 		s.inboxMu.Unlock()
 		return true
 	})
-	s.deleteDocuments("", func(run string) bool { return s.runs[run] == nil })
+	for t, yes := range doomed {
+		ids[t.session] = yes // "" for the tree of a run, and no document has that
+	}
+	s.deleteDocuments("", func(id string) bool { return ids[id] })
 	t := &s.sessions
 	gone := func(id string) bool { return doomed[tree{session: id}] }
 	t.order = slices.DeleteFunc(t.order, func(x *session) bool { return gone(x.row.ID) })

@@ -250,7 +250,7 @@ func (x *deleter) deleteRows(roots []int64) (out store.DeleteResult, err error) 
 		{"DELETE FROM checkpoint WHERE run = ANY($1)", d.runs},
 		{"DELETE FROM inbox WHERE run = ANY($1)", d.runs},
 		{"DELETE FROM notice WHERE run = ANY($1)", d.runs},
-		{"DELETE FROM document WHERE run_id = ANY($1)", d.ids},
+		{"DELETE FROM document WHERE run_id = ANY($1)", append(slices.Clone(d.ids), d.sessionIDs...)},
 		{"UPDATE user_value SET run = NULL WHERE run = ANY($1)", d.runs},
 		{"DELETE FROM queue WHERE session = ANY($1)", d.sessions},
 		{"DELETE FROM session_change WHERE session = ANY($1)", d.sessions},

@@ -85,7 +85,11 @@ func (s *Store) Document(ctx context.Context, kind, id string) (store.Document, 
 
 // Documents implements store.DocumentStore.
 func (s *Store) Documents(ctx context.Context, f store.DocumentFilter) ([]store.Document, error) {
-	list, err := s.documents(ctx, `kind = $1 AND ($2 = '' OR user_id = $2) AND ($3 = '' OR run_id = $3)
+	of := "$3 = ''"
+	if f.Run != "" {
+		of = "run_id = $3 AND run_id <> ''" // which the index document_run finds
+	}
+	list, err := s.documents(ctx, `kind = $1 AND ($2 = '' OR user_id = $2) AND `+of+`
 		AND id LIKE $4 AND id > $5 ORDER BY id LIMIT $6`, text(f.Kind), text(f.User), text(f.Run), likePrefix(f.Prefix), text(f.After), cmp.Or(f.Limit, 100))
 	if err != nil {
 		return nil, s.wrap("list "+f.Kind, err)

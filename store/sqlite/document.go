@@ -66,12 +66,16 @@ func (s *Store) Documents(ctx context.Context, f store.DocumentFilter) ([]store.
 	if f.Limit == 0 {
 		f.Limit = 100
 	}
+	of := "?3 = ''"
+	if f.Run != "" {
+		of = "run = ?3" // which the index document_run finds
+	}
 	out := []store.Document{}
 	err := s.query(ctx, func(row scanner) error {
 		d, err := scanDocument(row)
 		out = append(out, d)
 		return err
-	}, "SELECT "+documentColumns+` FROM document WHERE kind = ?1 AND (?2 = '' OR user = ?2) AND (?3 = '' OR run = ?3)
+	}, "SELECT "+documentColumns+` FROM document WHERE kind = ?1 AND (?2 = '' OR user = ?2) AND `+of+`
 		AND substr(id, 1, length(?4)) = ?4 AND id > ?5 ORDER BY id LIMIT ?6`, f.Kind, f.User, f.Run, f.Prefix, f.After, f.Limit)
 	if err != nil {
 		return nil, s.wrap("list "+f.Kind, err)

@@ -357,7 +357,8 @@ func (x deleter) deleteRows(roots []int64) (out store.DeleteResult, err error) {
 		{"DELETE FROM run_crash WHERE run IN (SELECT num FROM doomed_run)", nil},
 		{"DELETE FROM inbox WHERE run IN (SELECT num FROM doomed_run)", nil},
 		{"DELETE FROM notice WHERE run IN (SELECT num FROM doomed_run)", nil},
-		{"DELETE FROM document WHERE run IN (SELECT id FROM run_row WHERE num IN (SELECT num FROM doomed_run))", nil},
+		{`DELETE FROM document WHERE run IN (SELECT id FROM run_row WHERE num IN (SELECT num FROM doomed_run)
+			UNION ALL SELECT id FROM session WHERE -num IN (SELECT root FROM doomed))`, nil},
 		{"DELETE FROM queue WHERE -session IN (SELECT root FROM doomed)", nil},
 		{`DELETE FROM session_change WHERE id IN (SELECT c.id FROM doomed d JOIN session_change c
 			ON c.id > -d.root << 32 AND c.id < (1 - d.root) << 32 WHERE d.root < 0)`, nil},

@@ -18,6 +18,7 @@ func documentCases() []testCase {
 		{"documents are listed by id, user, run and prefix", documentListing},
 		{"each due document is claimed by one caller", documentClaims},
 		{"documents are deleted with their user and their run", documentDeletion},
+		{"documents of a session are deleted with it, its forks and its user", documentSessionDeletion},
 		{"a commit that ends a run or asks leaves a notice while notices are requested", documentNotices},
 	}
 }
@@ -131,6 +132,7 @@ func documentDeletion(t *testing.T, s Store) {
 	putDocument(t, s, store.Document{Kind: "k", ID: "of the run", Run: "r"})
 	putDocument(t, s, store.Document{Kind: "k", ID: "of the user", User: "u"})
 	putDocument(t, s, store.Document{Kind: "k", ID: "of another", User: "v", Run: "kept"})
+	putDocument(t, s, store.Document{Kind: "k", ID: "of no run of the store", Run: "elsewhere"})
 	count := func() int {
 		t.Helper()
 		list, err := s.Documents(t.Context(), store.DocumentFilter{Kind: "k"})
@@ -139,13 +141,51 @@ func documentDeletion(t *testing.T, s Store) {
 	}
 	_, err := s.DeleteRun(t.Context(), "r", store.DeleteOptions{DryRun: true, Force: true})
 	must(t, err)
-	equal(t, "after a dry run", count(), 3)
+	equal(t, "after a dry run", count(), 4)
 	_, err = s.DeleteRun(t.Context(), "r", store.DeleteOptions{Force: true})
 	must(t, err)
-	equal(t, "after the deletion of the run", count(), 2)
+	equal(t, "after the deletion of the run", count(), 3)
 	_, err = s.DeleteUser(t.Context(), "u", store.DeleteOptions{})
 	must(t, err)
-	equal(t, "after the deletion of the user", count(), 1)
+	equal(t, "after the deletion of the user", count(), 2)
+}
+
+func documentSessionDeletion(t *testing.T, s Store) {
+	if c := s.Capabilities(); c.Deletion == nil || c.Sessions == nil {
+		t.Skip("the store does not declare the capabilities deletion and sessions")
+	}
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		n := store.NewSession{ID: id, User: "u" + id, Flow: "f", Now: startTime()}
+		if id == "b" {
+			n.Parent = "a"
+		}
+		if id == "d" {
+			n.Expires = startTime().Add(time.Hour)
+		}
+		must(t, s.CreateSession(t.Context(), n))
+		putDocument(t, s, store.Document{Kind: "k", ID: id, Run: id})
+	}
+	left := func() (ids []string) {
+		t.Helper()
+		list, err := s.Documents(t.Context(), store.DocumentFilter{Kind: "k"})
+		must(t, err)
+		for i := range list {
+			ids = append(ids, list[i].ID)
+		}
+		return ids
+	}
+	_, err := s.DeleteSession(t.Context(), "a", store.DeleteOptions{DryRun: true, Force: true})
+	must(t, err)
+	equal(t, "after a dry run", left(), []string{"a", "b", "c", "d", "e"})
+	_, err = s.DeleteSession(t.Context(), "a", store.DeleteOptions{Force: true})
+	must(t, err)
+	equal(t, "after the deletion of a session and its fork", left(), []string{"c", "d", "e"})
+	_, err = s.DeleteUser(t.Context(), "uc", store.DeleteOptions{})
+	must(t, err)
+	equal(t, "after the deletion of a user", left(), []string{"d", "e"})
+	_, err = s.PruneSessions(t.Context(), store.PruneOptions{Now: startTime().Add(2 * time.Hour)})
+	must(t, err)
+	equal(t, "after the deletion of expired sessions", left(), []string{"e"})
 }
 
 func documentNotices(t *testing.T, s Store) {
