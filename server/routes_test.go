@@ -200,6 +200,9 @@ func firstToken(t *testing.T, c *client.Client) string {
 	return out.Tokens[0].ID
 }
 
+// namesAda reports whether an answer names the user ada. A digest may have these letters within it.
+func namesAda(body string) bool { return regexp.MustCompile(`\bada\b`).MatchString(body) }
+
 // TestEveryRouteRefusesWhoMayNot tries every route of the router without a token, with bad
 // ones, with all scopes but the one it needs, and with ids of another user at every place. A
 // route that attacks does not list fails the test.
@@ -299,7 +302,7 @@ func checkForeign(t *testing.T, p *process, pattern string, a attack, victim obj
 		foreign := p.send(method, path, a.body, withToken(caller.Token))
 		unknown := p.send(method, replaceIDs(path, victim), a.body, withToken(caller.Token))
 		same := replaceIDs(foreign.body, victim) == unknown.body && foreign.status == unknown.status
-		if foreign.status < 400 || !same || strings.Contains(foreign.body, "ada") {
+		if foreign.status < 400 || !same || namesAda(foreign.body) {
 			t.Errorf("%s of another user: %d %s; of nobody: %d %s", path, foreign.status, foreign.body, unknown.status, unknown.body)
 		}
 	}
@@ -338,7 +341,7 @@ func TestListsContainOnlyOwnObjects(t *testing.T) {
 		"/v1/search?text=Ada", "/v1/search?text=berth&user=ada", "/v1/labels", "/v1/runs?label=harbour", "/v1/ratings", "/v1/filters", "/v1/quotas",
 	} {
 		got := p.send(http.MethodGet, path, "", withToken(bob.Token))
-		if got.status != http.StatusOK || strings.Contains(got.body, "ada") || strings.Contains(got.body, victim.run) || strings.Contains(got.body, victim.session) {
+		if got.status != http.StatusOK || namesAda(got.body) || strings.Contains(got.body, victim.run) || strings.Contains(got.body, victim.session) {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
 		}
 	}
