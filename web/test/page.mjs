@@ -457,6 +457,7 @@ test('everything is there in the dark', async () => {
 })
 
 test('the page is used with the keyboard alone', async () => {
+  await start('stranded')
   const id = await start('invoice-review', { invoice: '10 EUR, Rope & Co' })
   const page = await open(`#/runs/${id}`)
   await page.getByRole('treeitem', { name: /read/ }).waitFor()
@@ -473,9 +474,9 @@ test('the page is used with the keyboard alone', async () => {
   await page.keyboard.press('Escape')
   await page.getByRole('complementary', { name: 'Run' }).waitFor()
   await page.keyboard.press('Control+k')
-  await page.getByRole('combobox').fill('invoice 10 EUR')
+  await page.getByRole('dialog').getByRole('combobox').fill('invoice 10,000 EUR')
   await page.getByText('Nothing matches').waitFor()
-  await page.getByRole('combobox').fill('stranded berth')
+  await page.getByRole('dialog').getByRole('combobox').fill('stranded berth')
   await page.getByRole('option', { name: /no berth for a ship/ }).first().waitFor()
   await inspect(page, 'go')
   await page.keyboard.press('Enter')

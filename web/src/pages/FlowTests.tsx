@@ -93,7 +93,7 @@ function Test({ x, result, busy, run }: { x: Schemas['TestRow']; result?: Result
 function Report({ r, now }: { r: Schemas['TestReport']; now: number }) {
   const parts: [string, number][] = [[t.tests.passed, r.passed], [t.tests.failed, r.failed], [t.tests.skipped, r.skipped], [t.tests.stopped, r.stopped], [t.tests.invalid, r.invalid]]
   return (
-    <div className="row">
+    <div className="row wrap">
       <Status of={r.failed + r.invalid > 0 ? 'failed' : r.stopped > 0 ? 'cancelled' : 'completed'} label={parts.filter(([, n]) => n > 0).map(([name, n]) => `${n} ${name.toLowerCase()}`).join(', ')} />
       <span className="grow" />
       <span className="small dim cut">{[r.by, duration(r.seconds * 1000), ago(Date.parse(r.at), now)].filter(Boolean).join(' · ')}</span>

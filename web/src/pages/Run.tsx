@@ -29,7 +29,8 @@ export default function RunPage({ id }: { id: string }) {
   const clock = useNow(!!data && !ended(data.status) && !at)
   const now = at && data ? data.at : clock
   const narrow = useMediaQuery('(max-width: 900px)', window.innerWidth <= 900, { getInitialValueInEffect: false })
-  const view = query.get('view') ?? (narrow ? 'overview' : 'timeline')
+  const named = query.get('view')
+  const view = named && (narrow || named !== 'overview') ? named : narrow ? 'overview' : 'timeline' // the wide page has the overview beside each view
   const shown = useDeferredValue(view) // a large graph is mounted in slices
   const [inRun, node] = [query.get('in') ?? id, query.get('node') ?? '']
   const chosen = useMemo(() => ({ run: inRun, path: node }), [inRun, node])

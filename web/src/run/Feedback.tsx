@@ -82,7 +82,7 @@ function Rated({ run, list }: { run: string; list: Schemas['Rating'][] }) {
   if (list.length === 0) return null
   return (
     <div className="column gap4">
-      {list.map((r) => <div key={r.node + r.by} className="row"><a className="mono" href={href(['runs', run], { node: r.node })}>{r.node}</a><Rating r={r} /></div>)}
+      {list.map((r) => <div key={r.node + r.by} className="row" style={{ alignItems: 'baseline' }}><a className="mono" href={href(['runs', run], { node: r.node })}>{r.node}</a><Rating r={r} /></div>)}
     </div>
   )
 }
