@@ -100,7 +100,7 @@ the person is asked again. A refusal fails the node with ` + "`tool_refused`" + 
 question for each form; the call with the answers is an effect of its own. The answer ` + "`decline`" + ` gives no input.
 
 **Flows.** A tool that is a flow runs as a child run, as a node of type ` + "`flow`" + ` runs one with ` + "`isolation: fresh`" + `. Its questions are
-questions of this run, with the id ` + "`PATH>ID`" + `, and its failure fails the node with its code. ` + "`retry`" + ` starts another child run.
+questions of this run, with the id ` + "`PATH:CALL>ID`" + `, and its failure fails the node with its code. ` + "`retry`" + ` starts another child run.
 
 **Errors.** An error that the tool reports fails the node with ` + "`tool_error`" + `. ` + "`retry`" + ` repeats the call only
 if the tool is read-only or idempotent, or if the call was certainly not made (no connection, refused definition). This also holds if
