@@ -47,7 +47,7 @@ func (s *Set) Add(text, stand string) {
 		s.added = make(map[string]bool)
 	}
 	s.added[text] = true
-	once := encodingsOf([]string{text})
+	once := encodingsOf(slices.Compact([]string{text, readAsLatin1(text)}))
 	for _, as := range encodingsOf(once) {
 		s.add(as, stand, false)
 	}
@@ -74,6 +74,16 @@ func (s *Set) Add(text, stand string) {
 			s.formsByFirstByte[c] = append(s.formsByFirstByte[c], i)
 		}
 	}
+}
+
+// readAsLatin1 returns a text as a server reads it that takes the bytes of a header as
+// ISO 8859-1, which RFC 9110 section 5.5 permits. A text of ASCII characters stays as it is.
+func readAsLatin1(text string) string {
+	out := make([]rune, len(text))
+	for i := range len(text) {
+		out[i] = rune(text[i])
+	}
+	return string(out)
 }
 
 // encodingsOf returns the texts and their encodings in JSON, URLs and HTML, which may be

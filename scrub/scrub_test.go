@@ -28,6 +28,15 @@ func jsonOf(s string) string {
 	return string(b)
 }
 
+// readAsLatin1 is what a server makes of the bytes of a text that reads headers as ISO 8859-1.
+func readAsLatin1(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		b.WriteRune(rune(s[i]))
+	}
+	return b.String()
+}
+
 // encodings returns the ways in which an echo may write a text.
 func encodings() map[string]func(string) string {
 	escapeAll := func(s string) string {
@@ -50,6 +59,8 @@ func encodings() map[string]func(string) string {
 		return b.String()
 	}
 	return map[string]func(string) string{
+		"Latin-1":            readAsLatin1,
+		"Latin-1 in JSON":    func(s string) string { return jsonOf(readAsLatin1(s)) },
 		"raw":                func(s string) string { return s },
 		"JSON":               jsonOf,
 		"JSON in JSON":       func(s string) string { return jsonOf(jsonOf(s)) },
