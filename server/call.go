@@ -85,7 +85,7 @@ func (c *call) origin(kind string) string {
 
 // by is recorded as who did something.
 func (c *call) by() string {
-	if c.who.token == "" {
+	if c.who.user == "" {
 		return "server"
 	}
 	return c.who.user

@@ -57,7 +57,7 @@ func (c *call) forkOptions(run string, in *forkBody) (*weir.ForkOptions, error) 
 	if err != nil {
 		return nil, err
 	}
-	if row.User != c.who.user && c.who.token != "" {
+	if row.User != c.who.user && c.who.user != "" {
 		// The fork would carry the other user's name: it inherits the run's.
 		return nil, notFound("run of your own", run)
 	}

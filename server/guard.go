@@ -78,7 +78,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (pattern string, 
 		}
 		if wait := s.tokenWait(&who); wait > 0 {
 			h.Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-			s.fail(out, pattern, newProblem(http.StatusTooManyRequests, engine.CodeTooMany, "the token sends too many requests"))
+			s.fail(out, pattern, newProblem(http.StatusTooManyRequests, engine.CodeTooMany, "this token or user sends too many requests"))
 			return pattern, out
 		}
 	}
@@ -90,13 +90,18 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (pattern string, 
 	return pattern, out
 }
 
-// tokenWait counts a request of a token and returns how long to wait before the next one is
-// accepted; 0 if this one is, and for requests without a token.
+// tokenWait counts a request of a token, or of a user whom a proxy names, and returns how long to wait before the next one is
+// accepted; 0 if this one is, and for requests of the owner of the process.
 func (s *Server) tokenWait(who *principal) time.Duration {
-	if s.tokenRate == nil || who.token == "" {
+	switch {
+	case s.tokenRate == nil:
 		return 0
+	case who.token != "":
+		return s.tokenRate.take(who.token, time.Now())
+	case who.user != "": // a proxy has named the user
+		return s.tokenRate.take("user "+who.user, time.Now())
 	}
-	return s.tokenRate.take(who.token, time.Now())
+	return 0
 }
 
 // checkSender refuses requests for other hosts and, where they change something, from pages

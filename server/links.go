@@ -177,7 +177,7 @@ func (s *Server) linkOf(w http.ResponseWriter, r *http.Request) (*openLink, bool
 	l, err := s.link(r.Context(), r.PathValue("token"))
 	switch {
 	case errors.Is(err, errLink):
-		if wait := s.linkRate.take(clientAddress(r), time.Now()); wait > 0 { // only refused requests count
+		if wait := s.linkRate.take(s.clientAddress(r), time.Now()); wait > 0 { // only refused requests count
 			tooMany(w, wait)
 			return nil, false
 		}

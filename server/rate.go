@@ -2,7 +2,6 @@ package server
 
 import (
 	"math"
-	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -65,15 +64,6 @@ func (l *rateLimit) forget(now time.Time) {
 	if len(l.left) >= maxRateKeys {
 		clear(l.left)
 	}
-}
-
-// clientAddress returns the address that a request comes from: that of the proxy, if there is one.
-func clientAddress(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }
 
 // tooMany answers a request that comes too early.

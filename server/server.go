@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -46,6 +47,12 @@ type Options struct {
 	// BasePath, such as "/weir", is what the path of every request begins with: a proxy passes it on
 	// unchanged. No other path exists then. "" is none.
 	BasePath string
+	// TrustedProxies are the addresses of proxies whose X-Forwarded-For is believed: limits by address then
+	// count the client's. A prefix that contains all addresses is refused.
+	TrustedProxies []netip.Prefix
+	// UserHeader is the header in which a trusted proxy names the user of a request, such as
+	// X-Forwarded-User. A request with it from elsewhere is refused. It needs TrustedProxies and RequireToken.
+	UserHeader string
 	// TokenRate bounds the requests of each token to this number a second in the long run, with ten times
 	// as many at once; 0 does not. Each process counts by itself.
 	TokenRate float64
@@ -114,7 +121,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	if err := o.placeBelow(); err != nil {
+	if err := errors.Join(o.placeBelow(), o.checkProxies()); err != nil {
 		return nil, err
 	}
 	sameSite := http.NewCrossOriginProtection()

@@ -139,10 +139,11 @@ func (c *call) sendEvents(ctx context.Context, w http.ResponseWriter, first stre
 	}
 }
 
-// mayStillRead reports whether the token of a stream is still valid and its user active.
+// mayStillRead reports whether the token of a stream is still valid, if it has one, and its user active.
 func (c *call) mayStillRead() bool {
 	if c.who.token == "" {
-		return true
+		_, disabled, err := c.roleOf(c, c.who.user)
+		return err == nil && !disabled
 	}
 	list, err := c.app.Store.Tokens(c, c.who.user)
 	if err != nil {

@@ -81,12 +81,20 @@ func owner() principal { return principal{scopes: Scopes(), all: true} }
 // not one is required.
 func (s *Server) authenticate(r *http.Request) (principal, *Problem) {
 	given := r.Header.Values("Authorization")
+	if s.options.UserHeader != "" && len(r.Header.Values(s.options.UserHeader)) > 0 {
+		return s.authenticateProxied(r)
+	}
 	if len(given) == 0 {
 		if s.options.RequireToken {
 			return principal{}, newProblem(http.StatusUnauthorized, engine.CodeUnauthenticated, "the request has no token")
 		}
 		return owner(), nil
 	}
+	return s.authenticateToken(r, given)
+}
+
+// authenticateToken finds who sends a request with a token, which must be valid.
+func (s *Server) authenticateToken(r *http.Request, given []string) (principal, *Problem) {
 	kind, secret, _ := strings.Cut(given[0], " ")
 	if len(given) == 1 && strings.EqualFold(kind, "Bearer") {
 		t, err := s.app.Store.TokenByHash(r.Context(), tokenHash(secret))

@@ -219,7 +219,7 @@ func (s *Server) receiveTrigger(w http.ResponseWriter, r *http.Request) {
 	})
 	switch {
 	case errors.Is(err, trigger.ErrRequest), errors.Is(err, store.ErrUnsupported):
-		if wait := s.linkRate.take("t "+clientAddress(r), time.Now()); wait > 0 { // only refused requests count
+		if wait := s.linkRate.take("t "+s.clientAddress(r), time.Now()); wait > 0 { // only refused requests count
 			tooMany(w, wait)
 			return
 		}

@@ -110,7 +110,7 @@ func TestDeploymentFilesStartAServer(t *testing.T) {
 				t.Fatalf("without a token: exit %d, %s", code, refused.String())
 			}
 			makeToken(t, d.env["WEIR_DB"])
-			answersReady(t, start)
+			answers(t, start, "/readyz", "", http.StatusOK)
 		})
 	}
 }
@@ -129,8 +129,8 @@ func makeToken(t *testing.T, path string) {
 	}
 }
 
-// answersReady starts a server, asks whether it is ready, and stops it.
-func answersReady(t *testing.T, start func(ctx context.Context, errs io.Writer) int) {
+// answers starts a server, sends one request in which a proxy may name a user, compares the status, and stops the server.
+func answers(t *testing.T, start func(ctx context.Context, errs io.Writer) int, path, user string, want int) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	read, write := io.Pipe()
@@ -145,17 +145,20 @@ func answersReady(t *testing.T, start func(ctx context.Context, errs io.Writer) 
 		n, err := read.Read(piece)
 		said.Write(piece[:n])
 		if m := serving.FindStringSubmatch(said.String()); m != nil {
-			q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+m[1]+"/readyz", nil)
+			q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+m[1]+path, nil)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if user != "" {
+				q.Header.Set("X-Forwarded-User", user)
 			}
 			a, err := (&http.Client{}).Do(q)
 			if err != nil {
 				t.Fatal(err)
 			}
 			_ = a.Body.Close()
-			if a.StatusCode != http.StatusOK {
-				t.Errorf("/readyz: %s", a.Status)
+			if a.StatusCode != want {
+				t.Errorf("%s: %s, not %d", path, a.Status, want)
 			}
 			break
 		}
@@ -168,5 +171,44 @@ func answersReady(t *testing.T, start func(ctx context.Context, errs io.Writer) 
 	_, _ = io.Copy(io.Discard, read) // until the command has ended
 	if code := <-ended; code != 0 {
 		t.Errorf("exit %d", code)
+	}
+}
+
+// TestTheFlagsOfProxiesReachTheServer starts servers with each combination of the flags.
+func TestTheFlagsOfProxiesReachTheServer(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		flags []string
+		path  string
+		user  string
+		want  int // 0: the command line is refused
+	}{
+		{[]string{"--user-header", "X-Forwarded-User"}, "", "", 0},
+		{[]string{"--trusted-proxy", "0.0.0.0/0", "--user-header", "X-Forwarded-User"}, "", "", 0},
+		{[]string{"--trusted-proxy", "proxy"}, "", "", 0},
+		{[]string{"--trusted-proxy", "127.0.0.1", "--user-header", "X-Forwarded-User"}, "/v1/me", "ada", 200},
+		{[]string{"--trusted-proxy", "127.0.0.1", "--user-header", "X-Forwarded-User"}, "/v1/me", "", 401},
+		{[]string{"--trusted-proxy", "10.0.0.0/8", "--user-header", "X-Forwarded-User"}, "/v1/me", "ada", 401},
+		{[]string{"--base-path", "/weir", "--trusted-proxy", "127.0.0.0/8", "--user-header", "X-Forwarded-User"}, "/weir/v1/me", "ada", 200},
+		{[]string{"--base-path", "/weir"}, "/v1/me", "", 404},
+	} {
+		t.Run(strings.Join(x.flags, " ")+x.path+x.user, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "f.yaml"), []byte("weir: 1\nname: f\nnodes:\n  a: {type: manualInput, with: {text: x}}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			start := func(ctx context.Context, errs io.Writer) int {
+				p := &cli{terminal: terminal{in: strings.NewReader(""), out: io.Discard, err: errs}, env: func(string) (string, bool) { return "", false }}
+				return p.command(ctx, append([]string{"--db", filepath.Join(dir, "weir.db"), "serve", "--addr", "127.0.0.1:0", dir}, x.flags...))
+			}
+			if x.want == 0 {
+				if code := start(t.Context(), io.Discard); code != 2 {
+					t.Errorf("exit %d", code)
+				}
+				return
+			}
+			answers(t, start, x.path, x.user, x.want)
+		})
 	}
 }

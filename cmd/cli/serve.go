@@ -34,6 +34,8 @@ type serveOptions struct {
 	public  string
 	base    string
 	rate    float64
+	proxies []string
+	header  string
 }
 
 func (p *cli) serveCommand() *cobra.Command {
@@ -67,6 +69,8 @@ may end, and the runs can be resumed.`,
 	f.StringSliceVar(&o.origins, "cors", nil, "let pages of this `ORIGIN`, such as https://console.example.org, use the API from a browser; requires tokens; may be repeated")
 	f.Float64Var(&o.rate, "rate", 0, "accept at most `N` requests a second of each token, ten times as many at once (default: no limit)")
 	f.StringVar(&o.public, "public-url", "", "the `URL` under which clients reach the server, for links that it makes")
+	f.StringSliceVar(&o.proxies, "trusted-proxy", nil, "believe X-Forwarded-For, and --user-header, of proxies at this address or `CIDR`; may be repeated")
+	f.StringVar(&o.header, "user-header", "", "the `HEADER` in which a trusted proxy names the user, such as X-Forwarded-User; requires --trusted-proxy")
 	f.StringVar(&o.base, "base-path", "", "serve below this `PATH`, such as /weir, which a proxy passes on unchanged")
 	f.BoolVar(&o.tokens, "tokens", false, "require a token for every request, also from this machine")
 	f.BoolVar(&o.demo, "demo", false, "serve two flows with a scripted model, and show how each protocol is tried")
@@ -84,6 +88,12 @@ func (p *cli) serve(ctx context.Context, paths []string, o *serveOptions) error 
 	}
 	if u, err := url.Parse(o.public); err != nil || o.public != "" && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil) {
 		return usagef("--public-url: expected an address such as https://weir.example.org")
+	}
+	if o.header != "" && len(o.proxies) == 0 {
+		return usagef("--user-header: say with --trusted-proxy CIDR which addresses may send it; otherwise every client could name any user")
+	}
+	if _, err := prefixes(o.proxies); err != nil {
+		return err
 	}
 	if o.demo {
 		if err := checkDemo(paths, p.db); err != nil {
@@ -120,8 +130,8 @@ func (p *cli) openServed(ctx context.Context, flows []app.ServedFlow) (*applicat
 }
 
 func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows []app.ServedFlow, o *serveOptions) error {
-	tokens := o.tokens || len(o.origins) > 0 || !onlyThisMachine(l.Addr())
-	if tokens {
+	tokens := o.tokens || len(o.origins) > 0 || o.header != "" || !onlyThisMachine(l.Addr())
+	if tokens && o.header == "" {
 		if err := p.checkTokens(ctx, a); err != nil {
 			return err
 		}
@@ -130,8 +140,12 @@ func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows
 	if err != nil {
 		return err
 	}
+	proxies, err := prefixes(o.proxies)
+	if err != nil {
+		return err
+	}
 	s, err := server.New(ctx, server.Options{
-		App: a.App, Flows: flows, Tests: p.testsOf(cfg, a.HTTP), RequireToken: tokens, Hosts: o.hosts, Origins: o.origins, MaxBody: o.maxBody, PublicURL: o.public, BasePath: o.base, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
+		App: a.App, Flows: flows, Tests: p.testsOf(cfg, a.HTTP), RequireToken: tokens, Hosts: o.hosts, Origins: o.origins, MaxBody: o.maxBody, PublicURL: o.public, BasePath: o.base, TrustedProxies: proxies, UserHeader: o.header, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
 	})
 	if err != nil {
 		return err
@@ -152,6 +166,21 @@ func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows
 		}
 	}
 	return s.Serve(l)
+}
+
+// prefixes parses addresses, of which each is a prefix or a single one.
+func prefixes(list []string) (out []netip.Prefix, err error) {
+	for _, text := range list {
+		p, err := netip.ParsePrefix(text)
+		if a, single := netip.ParseAddr(text); single == nil {
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		if err != nil || p.Bits() <= 0 {
+			return nil, usagef("--trusted-proxy %s: expected the addresses of proxies, such as 10.1.2.0/24 or 127.0.0.1", text)
+		}
+		out = append(out, p)
+	}
+	return out, nil
 }
 
 // checkTokens returns an error if the store has no valid token.
