@@ -140,11 +140,12 @@ func answers(t *testing.T, start func(ctx context.Context, errs io.Writer) int, 
 		_ = write.Close() // never fails
 	}()
 	var said strings.Builder
-	serving := regexp.MustCompile(`serving 1 flow on http://\S*?:(\d+)\n`)
+	serving := regexp.MustCompile(`serving 1 flow on http://\S*:(\d+)[/\n]`)
 	for piece := make([]byte, 1000); ; {
 		n, err := read.Read(piece)
 		said.Write(piece[:n])
 		if m := serving.FindStringSubmatch(said.String()); m != nil {
+			go func() { _, _ = io.Copy(io.Discard, read) }() // what the command prints next must not block it
 			q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+m[1]+path, nil)
 			if err != nil {
 				t.Fatal(err)
