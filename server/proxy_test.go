@@ -18,9 +18,9 @@ func proxies() []netip.Prefix {
 }
 
 // from sends a request to the handler as if it came from an address.
-func (p *process) from(remote, method, path string, headers http.Header) answer {
+func (p *process) from(remote, path string, headers http.Header) answer {
 	p.t.Helper()
-	r := httptest.NewRequestWithContext(p.t.Context(), method, path, http.NoBody)
+	r := httptest.NewRequestWithContext(p.t.Context(), http.MethodGet, path, http.NoBody)
 	r.Host, r.RemoteAddr = "localhost", remote
 	for k, v := range headers {
 		r.Header[http.CanonicalHeaderKey(k)] = v
@@ -70,7 +70,7 @@ func TestTheUserHeaderIsBelievedOfTrustedProxiesAlone(t *testing.T) {
 			if isTrusted {
 				want = x.proxied
 			}
-			a := p.from(remote, http.MethodGet, "/v1/me", h)
+			a := p.from(remote, "/v1/me", h)
 			if a.status != want || want == 200 && !strings.Contains(a.body, `"user":"ada"`) {
 				t.Errorf("%s from %q: %d %s", x.what, remote, a.status, a.body)
 			}
@@ -97,7 +97,7 @@ func TestRolesBoundTheUserOfAProxy(t *testing.T) {
 		if x.role != "" {
 			p.setUser("ada", func(u *server.User) { u.Role, u.Disabled = x.role, x.disabled })
 		}
-		a := p.from("10.1.0.1:1", http.MethodGet, "/v1/me", http.Header{proxyUser: {"ada"}})
+		a := p.from("10.1.0.1:1", "/v1/me", http.Header{proxyUser: {"ada"}})
 		var me struct {
 			Scopes []string
 			All    bool
@@ -110,11 +110,11 @@ func TestRolesBoundTheUserOfAProxy(t *testing.T) {
 		if got != x.want {
 			t.Errorf("role %q: %s, not %s", x.role, got, x.want)
 		}
-		if a := p.from("10.1.0.1:1", http.MethodGet, "/v1/me", http.Header{proxyUser: {"ada"}, "Authorization": {"Bearer " + start.Token}}); !x.disabled && (a.status != 200 || strings.Contains(a.body, "admin")) {
+		if a := p.from("10.1.0.1:1", "/v1/me", http.Header{proxyUser: {"ada"}, "Authorization": {"Bearer " + start.Token}}); !x.disabled && (a.status != 200 || strings.Contains(a.body, "admin")) {
 			t.Errorf("role %q: a token of the scope read does not bound the user: %s", x.role, a.body)
 		}
 	}
-	if a := p.from("10.1.0.1:1", http.MethodGet, "/v1/quotas", http.Header{proxyUser: {"bob"}}); a.status != http.StatusOK {
+	if a := p.from("10.1.0.1:1", "/v1/quotas", http.Header{proxyUser: {"bob"}}); a.status != http.StatusOK {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
@@ -140,11 +140,11 @@ func TestLimitsCountTheClientBehindAProxy(t *testing.T) {
 			p := openProcess(t, t.TempDir(), server.Options{RequireToken: true, TrustedProxies: proxies()})
 			refused := 0
 			for range 100 {
-				if p.from(x.remote, http.MethodGet, "/a/x", http.Header{"X-Forwarded-For": x.one}).status == http.StatusTooManyRequests {
+				if p.from(x.remote, "/a/x", http.Header{"X-Forwarded-For": x.one}).status == http.StatusTooManyRequests {
 					refused++
 				}
 			}
-			got := p.from(x.other, http.MethodGet, "/a/x", http.Header{"X-Forwarded-For": x.two}).status
+			got := p.from(x.other, "/a/x", http.Header{"X-Forwarded-For": x.two}).status
 			if refused == 0 || (got == http.StatusTooManyRequests) != x.same {
 				t.Errorf("%d of 100 refused, then %d", refused, got)
 			}
@@ -156,7 +156,7 @@ func TestTheRateOfAUserBehindAProxyIsBounded(t *testing.T) {
 	t.Parallel()
 	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true, TrustedProxies: proxies(), UserHeader: proxyUser, TokenRate: 0.1})
 	get := func(user string) int {
-		return p.from("10.1.0.1:1", http.MethodGet, "/v1/me", http.Header{proxyUser: {user}}).status
+		return p.from("10.1.0.1:1", "/v1/me", http.Header{proxyUser: {user}}).status
 	}
 	if a, b, c := get("ada"), get("ada"), get("bob"); a != 200 || b != 429 || c != 200 {
 		t.Errorf("%d %d %d", a, b, c)
