@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/guard"
 	"github.com/weir-run/weir/tool"
 )
 
@@ -21,7 +22,7 @@ const maxPrompt = 8 << 10
 
 // inputRequired returns the recorded result of a call whose error requires input.
 func inputRequired(t *tool.Tool, err error) (map[string]any, error) {
-	need, ok := errors.AsType[*tool.InputRequired](err)
+	need, ok := guard.Find[*tool.InputRequired](err)
 	if !ok {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
 )
 
@@ -80,7 +81,11 @@ func bulkRuns(c *call, in *bulkInput) (*body[bulkResult], error) {
 
 // selectRuns finds the runs that a request is about.
 func (c *call) selectRuns(in *bulkInput) (*app.BulkSelection, error) {
-	f := store.Filter{Flow: in.Body.Flow, User: c.userOr(in.Body.User)}
+	user := c.userOr(in.Body.User)
+	if in.Body.User != "" && in.Body.User != user {
+		return nil, newProblem(http.StatusForbidden, engine.CodeForbidden, "only a token with the scope admin acts on runs of the user "+quoted(in.Body.User))
+	}
+	f := store.Filter{Flow: in.Body.Flow, User: user}
 	for _, name := range in.Body.Status {
 		status, err := app.StatusNamed(name)
 		if err != nil {

@@ -42,7 +42,11 @@ func TestSeveralRunsAreCancelledAndDeletedOnlyWithAConfirmation(t *testing.T) {
 	}
 	asks := []string{start(ada, "ask"), start(ada, "ask")}
 	others, failed := start(bob, "ask"), start(ada, "fails")
-	plan := p.bulk(ada, `{"action":"cancel","flow":"ask","user":"bob"}`)
+	var none bulkAnswer
+	if err := ada.Do(t.Context(), http.MethodPost, "/v1/runs/bulk", json.RawMessage(`{"action":"cancel","user":"bob"}`), &none); err == nil || !strings.Contains(err.Error(), "forbidden") {
+		t.Errorf("runs of another user: %+v, %v", none, err)
+	}
+	plan := p.bulk(ada, `{"action":"cancel","flow":"ask","user":"ada"}`)
 	if slices.Sort(plan.Runs); plan.Done || fmt.Sprint(plan.Runs) != fmt.Sprint(asks) {
 		t.Fatalf("%+v, not %v", plan, asks)
 	}

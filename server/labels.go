@@ -35,7 +35,7 @@ type labelledRun struct {
 type labelsInput struct {
 	RunPath
 	Body struct {
-		Labels []string `json:"labels" maxItems:"20" doc:"All labels of the run: lower case letters, digits, dots, hyphens and underscores, at most 64"`
+		Labels []string `json:"labels" nullable:"false" maxItems:"20" doc:"All labels of the run: lower case letters, digits, dots, hyphens and underscores, at most 64"`
 	}
 }
 

@@ -99,6 +99,9 @@ func checkLabels(p *process, ada *client.Client, runs []string) {
 			t.Errorf("label %q: %d", bad, got.status)
 		}
 	}
+	if got := p.send(http.MethodPut, "/v1/runs/"+runs[0]+"/labels", `{"labels":null}`, withToken(ada.Token)); got.status != http.StatusUnprocessableEntity {
+		t.Errorf("no list of labels: %d", got.status)
+	}
 }
 
 func TestSessionsAreFoundByLabel(t *testing.T) {
@@ -148,7 +151,7 @@ func TestSessionsAreFoundByLabel(t *testing.T) {
 			t.Errorf("%v", x)
 		}
 	}
-	for path, bad := range map[string]string{"/labels": `{"labels":["A"]}`, "/title": `{"title":"a\nb"}`} {
+	for bad, path := range map[string]string{`{"labels":["A"]}`: "/labels", `{"labels":null}`: "/labels", `{}`: "/labels", `{"title":"a\nb"}`: "/title"} {
 		if got := p.send(http.MethodPut, of+path, bad, withToken(ada.Token)); got.status != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %v", bad, got)
 		}

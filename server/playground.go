@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -117,8 +118,12 @@ func (r *recordedCall) apply(in *playgroundInput) error {
 	if b.Messages != nil {
 		r.Messages = make([]convo.Message, len(b.Messages))
 		for i, raw := range b.Messages {
-			if err := json.Unmarshal(raw, &r.Messages[i]); err != nil {
-				return invalidRequest("body.messages", "message "+itoa(int64(i+1))+" is not a message: "+err.Error())
+			d := json.NewDecoder(bytes.NewReader(raw))
+			d.DisallowUnknownFields()
+			if err := d.Decode(&r.Messages[i]); err != nil {
+				p := invalidRequest("body.messages."+itoa(int64(i)), "this is not a message: "+strings.TrimPrefix(err.Error(), "json: "))
+				p.Hint = `a message is an object such as {"role": "user", "text": "..."}; the messages of a run show its members`
+				return p
 			}
 		}
 	}

@@ -82,12 +82,13 @@ func checkRefusedPlays(t *testing.T, x *process, path, token string) {
 	t.Helper()
 	for body, status := range map[string]int{
 		`{"node":"gone"}`: http.StatusNotFound,
-		`{"node":"answer","call":"answer/model#9"}`:           http.StatusNotFound,
-		`{"node":"answer","model":"nobody/m"}`:                http.StatusUnprocessableEntity,
-		`{"node":"answer","messages":[]}`:                     http.StatusUnprocessableEntity,
-		`{"node":"answer","messages":[{"role":"assistant"}]}`: http.StatusUnprocessableEntity,
-		`{"node":"answer","messages":["x"]}`:                  http.StatusUnprocessableEntity,
-		`{"node":"answer","model":"script/../../etc/passwd"}`: http.StatusUnprocessableEntity,
+		`{"node":"answer","call":"answer/model#9"}`:                               http.StatusNotFound,
+		`{"node":"answer","model":"nobody/m"}`:                                    http.StatusUnprocessableEntity,
+		`{"node":"answer","messages":[]}`:                                         http.StatusUnprocessableEntity,
+		`{"node":"answer","messages":[{"role":"assistant"}]}`:                     http.StatusUnprocessableEntity,
+		`{"node":"answer","messages":["x"]}`:                                      http.StatusUnprocessableEntity,
+		`{"node":"answer","messages":[{"role":"user","text":"x","content":"y"}]}`: http.StatusUnprocessableEntity,
+		`{"node":"answer","model":"script/../../etc/passwd"}`:                     http.StatusUnprocessableEntity,
 	} {
 		if got := x.send(http.MethodPost, path, body, withToken(token)); got.status != status {
 			t.Errorf("%s: %d %s", body, got.status, got.body)

@@ -10,7 +10,7 @@ import (
 type sessionLabelsInput struct {
 	SessionPath
 	Body struct {
-		Labels []string `json:"labels" maxItems:"20" doc:"All labels of the session: lower case letters, digits, dots, hyphens and underscores, at most 64"`
+		Labels []string `json:"labels" nullable:"false" maxItems:"20" doc:"All labels of the session: lower case letters, digits, dots, hyphens and underscores, at most 64"`
 	}
 }
 

@@ -51,7 +51,7 @@ func corePackageRules() []PackageRule {
 		{"tool/template", []string{"scrub"}, "references are looked up in what is passed in"},
 		{
 			"node",
-			[]string{"flow", "flow/expr", "flow/schema", "convo", "engine", "llm", "tool", "sandbox", "trajectory"},
+			[]string{"flow", "flow/expr", "flow/schema", "convo", "engine", "llm", "tool", "sandbox", "trajectory", "internal/guard"},
 			"the contract of nodes does not know the catalogue, the runner or the store",
 		},
 		{"node/...", append([]string{"internal/excerpt", "internal/breaker"}, contracts...), "a node sees the world through its Ctx only"},

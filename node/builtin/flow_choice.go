@@ -3,6 +3,7 @@ package builtin
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -112,6 +113,9 @@ func chosenFlows(with map[string]any) []flow.FlowRef {
 // checkFlowChoice reports a literal name that is in no case one of the flows.
 func checkFlowChoice(with map[string]any) []flow.Problem {
 	choice, _ := with["flow"].(map[string]any)
+	if twice := flowsListedTwice(choice); len(twice) > 0 {
+		return twice
+	}
 	if choice["name"] == nil {
 		return nil
 	}
@@ -125,6 +129,25 @@ func checkFlowChoice(with map[string]any) []flow.Problem {
 		return []flow.Problem{p}
 	}
 	return nil
+}
+
+// flowsListedTwice reports flow files that a choice lists more than once, by whichever spelling of
+// their path: the name of such a flow would not say which is meant.
+func flowsListedTwice(choice map[string]any) (problems []flow.Problem) {
+	list, _ := choice["from"].([]any)
+	first := make(map[string]string, len(list))
+	for i, v := range list {
+		ref, _ := v.(string)
+		clean := path.Clean(ref)
+		if earlier, ok := first[clean]; ok {
+			p := settingProblem(fmt.Sprintf("flow.from.%d", i), "%q and %q are the same flow", earlier, ref)
+			p.Hint = "list each flow once"
+			problems = append(problems, p)
+			continue
+		}
+		first[clean] = ref
+	}
+	return problems
 }
 
 // flowPortsForAny are the ports of a node that runs one of several flows: the inputs and outputs

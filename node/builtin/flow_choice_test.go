@@ -90,6 +90,8 @@ func TestEveryFlowOfAChoiceIsCheckedAndPinnedAtLoad(t *testing.T) {
 		choiceFlow("court: C", both, topic):                                                             "question",
 		choiceFlow("question: Q, cuort: C", both, topic):                                                "cuort",
 		choiceFlow("question: Q", both+", ./none.yaml", topic):                                          "none.yaml",
+		choiceFlow("question: Q", both+", law.yaml", topic):                                             "the same flow",
+		choiceFlow("question: Q", both+", ../x/../law.yaml", topic):                                     "law.yaml",
 		choiceFlow("question: Q", both, "law"):                                                          "nothing is chosen",
 		choiceFlow("question: Q", both, "{{ nope.x }}"):                                                 "nope",
 		strings.Replace(choiceFlow("question: Q", both, topic), "pick.law", "pick.lwa", 1):              "lwa",
