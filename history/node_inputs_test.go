@@ -12,7 +12,8 @@ import (
 )
 
 // manyInputs has each way to write an input: nothing, a literal, an edge, a reference to run inputs, to an item and to
-// state, a text with a reference, an expression, an object with one, and an expression that fails now.
+// state, a text with a reference, an expression, and an expression that fails now. The reference without a value fails
+// the run, and runs last.
 const manyInputs = `
 weir: 1
 name: rec
@@ -23,11 +24,11 @@ nodes:
   none: {type: shout, after: a}
   edge: {type: shout, in: {text: "{{ a.text }}"}}
   given: {type: shout, in: {text: "{{ run.inputs.who }}"}}
-  absent: {type: shout, in: {text: "{{ run.inputs.extra }}"}}
+  absent: {type: shout, after: fails, in: {text: "{{ run.inputs.extra }}"}}
   kept: {type: shout, in: {text: "{{ state.word }}"}}
   text: {type: shout, in: {text: "I am {{ run.inputs.who }}"}}
   once: {type: shout, in: {text: "{{ uuid(1) }}"}}
-  fails: {type: shout, onError: {value: ""}, in: {text: "{{ run.inputs.who[7] }}"}}
+  fails: {type: shout, after: [none, edge, given, kept, text, once, each], onError: {value: ""}, in: {text: "{{ run.inputs.who[7] }}"}}
   each:
     type: forEach
     in: {items: [x]}
@@ -46,7 +47,7 @@ func TestInputsOfANodeAreReadWithoutEvaluation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	weirkit.Wait(t, run)
+	endsAt(t, run, "absent")
 	other := weirkit.Open(t, weir.Options{Store: st})
 	for path, want := range map[string]struct{ value, template any }{
 		"a": {value: "hey"}, "none": {}, "edge": {value: "hey!"}, "given": {value: "Bo"}, "kept": {value: "ahoy"}, "absent": {},
@@ -74,6 +75,14 @@ func TestInputsOfANodeAreReadWithoutEvaluation(t *testing.T) {
 				t.Errorf("%s, %s: the template is %v, want %v", path, name, got, want.template)
 			}
 		}
+	}
+}
+
+// endsAt waits for a run that a node fails.
+func endsAt(t *testing.T, run *weir.Run, node string) {
+	t.Helper()
+	if r := weirkit.Wait(t, run); r.Error == nil || r.Error.Node != node {
+		t.Fatalf("the run ended with %v, expected the failure of %s", r.Error, node)
 	}
 }
 
