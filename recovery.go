@@ -51,6 +51,19 @@ func (w *Weir) Missing(ctx context.Context, id string) ([]string, error) {
 	return nil, err
 }
 
+// programOnceOpened returns programIfRunnable for recovery, which the runner begins before Open
+// has set all of w: it waits until opened is closed.
+func (w *Weir) programOnceOpened(opened <-chan struct{}) func(context.Context, string) (*runner.Program, error) {
+	return func(ctx context.Context, id string) (*runner.Program, error) {
+		select {
+		case <-opened:
+			return w.programIfRunnable(ctx, id)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
 // programIfRunnable returns the program of a run if this process has everything that the run
 // needs, otherwise a *runner.Missing.
 func (w *Weir) programIfRunnable(ctx context.Context, id string) (*runner.Program, error) {

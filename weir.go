@@ -238,8 +238,10 @@ func Open(o Options) (*Weir, error) {
 		return nil, fmt.Errorf("open: %w", err)
 	}
 	w.setRunner(&o, &ro)
+	opened := make(chan struct{})
+	defer close(opened)
 	if o.Recover || o.Tend {
-		ro.Program = w.programIfRunnable
+		ro.Program = w.programOnceOpened(opened)
 	}
 	w.local = runner.NewLocal(ro)
 	w.history = history.NewReader(w.store, w.local, recordedPrograms{w})
