@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -139,8 +140,15 @@ func TestARunIsCancelled(t *testing.T) {
 		for state, text := range map[string]string{"while it waits": asking, "while it executes": paying} {
 			t.Run(name+" "+state, func(t *testing.T) {
 				w := newWorld(t)
+				// The second effect takes until it is cut.
+				ended := make(chan struct{})
+				t.Cleanup(func() { close(ended) })
+				w.ledger.setCheck(func(string, string) {
+					if w.ledger.total() >= 2 {
+						<-ended
+					}
+				})
 				w.worker(temporal.WorkerOptions{})
-				w.ledger.setDelay(500 * time.Millisecond)
 				x := w.client()
 				r := w.start(x, w.flow(x, text), weir.Start{})
 				if text == asking {
@@ -156,7 +164,7 @@ func TestARunIsCancelled(t *testing.T) {
 					return err == nil && row[0].Head.Status == weir.Cancelled
 				})
 				w.until("the workflow is closed as cancelled", func() bool { return w.workflowStatus(r.ID) == "Canceled" })
-				if w.ledger.total() > 3 {
+				if w.ledger.total() > 2 {
 					t.Errorf("%d effects have started", w.ledger.total())
 				}
 			})
@@ -172,7 +180,7 @@ func TestATimerFiresThatCameDueWithoutAWorker(t *testing.T) {
 weir: 1
 name: late
 nodes:
-  wait: {type: wait, with: {for: 4s}}
+  wait: {type: wait, with: {for: 15s}}
   pay: {type: pay, in: {value: "{{ wait.value }}"}}
 outputs: {receipt: "{{ pay.receipt }}"}
 `), weir.Start{})
@@ -182,7 +190,7 @@ outputs: {receipt: "{{ pay.receipt }}"}
 	})
 	begun := time.Now()
 	stop()
-	time.Sleep(time.Until(begun.Add(5 * time.Second)))
+	time.Sleep(time.Until(begun.Add(16 * time.Second)))
 	if w.ledger.total() != 0 {
 		t.Fatal("the node after the timer ran without a worker")
 	}
@@ -245,7 +253,15 @@ func TestTheQueueOfAFlowIsConfigured(t *testing.T) {
 
 func TestALostWorkflowIsRestartedFromTheJournal(t *testing.T) {
 	w := newWorld(t)
-	w.ledger.setDelay(time.Second)
+	// The second effect takes until the workflow is there again: a run that completes before that needs none.
+	restarted := make(chan struct{})
+	release := sync.OnceFunc(func() { close(restarted) })
+	t.Cleanup(release)
+	w.ledger.setCheck(func(string, string) {
+		if w.ledger.total() >= 2 {
+			<-restarted
+		}
+	})
 	w.worker(temporal.WorkerOptions{})
 	x := w.client()
 	r := w.start(x, w.flow(x, paying), weir.Start{})
@@ -253,7 +269,8 @@ func TestALostWorkflowIsRestartedFromTheJournal(t *testing.T) {
 	if err := w.sdk().TerminateWorkflow(t.Context(), r.ID, "", "lost"); err != nil {
 		t.Fatal(err)
 	}
-	w.ledger.setDelay(0)
+	w.until("a workflow is started again", func() bool { return w.workflowStatus(r.ID) == "Running" })
+	release()
 	w.wait(r, weir.Completed)
 	w.until("its workflow completes", func() bool { return w.workflowStatus(r.ID) == "Completed" })
 	for key, n := range w.ledger.counts() {
