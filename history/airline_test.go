@@ -263,7 +263,7 @@ func (h *replayedTalk) replay(t *testing.T, w *weir.Weir, reopen func(*weir.Weir
 
 func closeWeir(t *testing.T, w *weir.Weir) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	if err := w.Close(ctx); err != nil {
 		t.Fatal(err)

@@ -243,7 +243,7 @@ func (s *trajectoryHarness) close() error {
 	if s.w == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	err := s.w.Close(ctx)
 	s.w = nil
@@ -287,7 +287,7 @@ func reply(i engine.Interrupt) any {
 // runThrough sees a run to its end and answers what it asks; again says before each
 // answer whether the process ends and another continues.
 func (s *trajectoryHarness) runThrough(ctx context.Context, run *weir.Run, again func() bool) (weir.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for range 200 {
 		res, err := run.Wait(ctx)
@@ -347,7 +347,7 @@ func (s limitedStorage) Save(ctx context.Context, r trajectory.Record) error {
 // runKilled has a process that dies after so many commits begin a run, and another go
 // on with it.
 func (s *trajectoryHarness) runKilled(f *weir.Flow, id string, commits int, again func() bool) (weir.Result, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	d := &commitLimit{}
 	d.left.Store(int64(commits))

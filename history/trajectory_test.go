@@ -60,7 +60,7 @@ func openLookingUp(t *testing.T, o weir.Options, paint ...weir.Provider) *weir.W
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		if err := w.Close(ctx); err != nil {
 			t.Error(err)

@@ -129,7 +129,7 @@ func (t *tree) start(p *runner.Program) *runner.Execution {
 // wait returns how far the run has come once it rests.
 func (t *tree) wait(x *runner.Execution) runner.Result {
 	t.tb.Helper()
-	ctx, cancel := context.WithTimeout(t.tb.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.tb.Context(), 2*time.Minute)
 	defer cancel()
 	r, err := x.Wait(ctx)
 	if err != nil {

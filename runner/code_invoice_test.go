@@ -44,7 +44,7 @@ func withPython(t *testing.T, o weir.Options) *weir.Weir {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
 		defer cancel()
 		if err := w.Close(ctx); err != nil {
 			t.Error(err)

@@ -389,7 +389,7 @@ func TestProcessOfRecovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = io.ReadAll(os.Stdin) // until the other side says so
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
 	defer cancel()
 	if err := eng.Close(ctx); err != nil {
 		t.Fatal(err)

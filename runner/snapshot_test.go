@@ -42,7 +42,7 @@ nodes:
   b: {type: manualInput, after: pick, with: {text: "Meanwhile.", history: true}}
 outputs: {a: "{{ a.text }}"}
 `)
-	for range 1000 { // until b has written
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); { // until b has written
 		v, err := w.Inspect(t.Context(), "run", 0)
 		if err == nil && v.Contexts["main"].History.Len() == 1 {
 			break
@@ -281,7 +281,7 @@ nodes:
   b: {type: manualInput, after: pick, with: {text: "Meanwhile.", history: true}}
 outputs: {a: "{{ a.text }}"}
 `)
-	for range 1000 { // until b has written
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); { // until b has written
 		if v, err := w.Inspect(t.Context(), "run", 0); err == nil && v.Contexts["main"].History.Len() == 1 {
 			break
 		}

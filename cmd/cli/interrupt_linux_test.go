@@ -41,7 +41,7 @@ func TestASignalEndsTheProcessWhileItReadsAPipe(t *testing.T) {
 // checks that it ends with that signal.
 func checkSignalAtPipe(t *testing.T, dir, pipe string, sig syscall.Signal, args []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Args = append([]string{"weir"}, args...)

@@ -165,7 +165,7 @@ func checkKept(ts *testscript.TestScript, _ bool, args []string) {
 // waitForStatus TEXT COMMAND... runs a command again and again until its stdout
 // holds the text: for what another process is about to do.
 func waitForStatus(ts *testscript.TestScript, _ bool, args []string) {
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(2 * time.Minute)
 	defer deadline.Stop()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()

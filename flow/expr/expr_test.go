@@ -521,7 +521,7 @@ func TestHostileExpressionsEndSoon(t *testing.T) {
 				_, err = p.Eval(expr.Map{"s": long, "a": object{}})
 			}
 			t.Logf("compile %v, eval %v: %.120v", compiled, time.Since(start)-compiled, err)
-			if took := time.Since(start); took > 5*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("it took %v", took)
 			}
 		})

@@ -129,7 +129,7 @@ func newWorld(t *testing.T, model weir.Provider, tools ...*tool.Tool) *processWo
 // process runs do in a Weir of its own over the record.
 func (w *processWorld) process(t *testing.T, do func(ctx context.Context, p *weir.Weir) *weir.Run) weir.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	store, err := sqlite.Open(ctx, w.path, sqlite.Options{})
 	if err != nil {

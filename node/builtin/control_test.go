@@ -162,7 +162,7 @@ outputs: {note: "{{ note.text }}", event: "{{ event.value }}"}
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	run, err := w.Start(ctx, f, weir.Start{})
 	if err != nil {

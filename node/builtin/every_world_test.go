@@ -362,7 +362,7 @@ func (s probeFlow) compared(lines []string) []string {
 // runOnce returns what the record says of one run and its children.
 func (s probeFlow) runOnce(t *testing.T, w *weir.Weir, f *weir.Flow, start weir.Start) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	began := time.Now()
 	id := start.ID

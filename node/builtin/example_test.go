@@ -28,7 +28,7 @@ func open(t *testing.T, o weir.Options) *weir.Weir {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		if err := w.Close(ctx); err != nil {
 			t.Error(err)
@@ -40,7 +40,7 @@ func open(t *testing.T, o weir.Options) *weir.Weir {
 // play runs a flow to its end, answering its questions by node path.
 func play(t *testing.T, o weir.Options, text string, inputs, answers map[string]any) weir.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	w := open(t, o)
 	f, err := w.Parse("flow.yaml", []byte(text))

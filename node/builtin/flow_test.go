@@ -204,7 +204,7 @@ nodes:
 
 func TestGoFlowsMayReferToFlowValues(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	w := open(t, weir.Options{Replay: recorded.NewScriptedTurns(weirtest.Says("hello"), nil)})
 	child, err := w.Parse("child.yaml", []byte(talkChild))

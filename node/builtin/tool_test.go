@@ -320,7 +320,7 @@ func TestToolNodesSurviveACrashAtAnyCommit(t *testing.T) {
 // calls, declines to give input, and says what calls with an unknown outcome returned.
 func (s *crashCase) runApproving(t *testing.T, record weir.Store, left int) (weir.Result, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	w := s.process(t, record, left)
 	defer w.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the store dies in some cases

@@ -57,7 +57,7 @@ func openLearningCase(t *testing.T, live bool, executors ...sandbox.Executor) *l
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
 		defer cancel()
 		if err := s.w.Close(ctx); err != nil {
 			t.Error(err)
@@ -69,7 +69,7 @@ func openLearningCase(t *testing.T, live bool, executors ...sandbox.Executor) *l
 // run runs a flow to its end and returns its result and steps.
 func (s *learningCase) run(flow string, inputs map[string]any) (weir.Result, []engine.Step) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
 	defer cancel()
 	f, err := s.w.Parse("flow.yaml", []byte(flow))
 	if err != nil {

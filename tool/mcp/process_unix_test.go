@@ -27,7 +27,7 @@ func TestCloseEndsServerProcesses(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begin); took > 10*time.Second {
+		if took := time.Since(begin); took > time.Minute {
 			t.Errorf("%s: Close took %v", kind, took)
 		}
 		for field := range strings.FieldsSeq(pids) {
@@ -51,7 +51,7 @@ func TestCloseEndsServerProcesses(t *testing.T) {
 // gone waits for a process to end; one that was not waited for yet, as its
 // parent was killed with it, has ended too.
 func gone(pid int) bool {
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil && syscall.Kill(pid, 0) != nil || strings.Contains(string(stat), ") Z ") {
 			return true

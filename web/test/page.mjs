@@ -30,7 +30,7 @@ const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] }
 async function open(hash, { width = 1360, height = 840, colorScheme = 'light', to = server } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme, reducedMotion: 'reduce' })
   const page = await context.newPage()
-  page.setDefaultTimeout(15000)
+  page.setDefaultTimeout(60000)
   page.problems = []
   page.on('pageerror', (e) => page.problems.push(e.message))
   page.on('console', (m) => m.type() === 'error' && !/Failed to load resource|ERR_/.test(m.text()) && page.problems.push(m.text()))
@@ -226,7 +226,7 @@ test('a live run is followed over a reload and a restart of the server', async (
   await list.getByRole('row', { name: /tide/ }).first().waitFor()
   await server.stop()
   await page.getByText('Connection lost; connecting again').waitFor()
-  await list.getByText('The server does not answer').first().waitFor({ timeout: 20000 })
+  await list.getByText('The server does not answer').first().waitFor({ timeout: 60000 })
   check((await list.getByRole('row', { name: /tide/ }).count()) > 0, 'the list is lost while the server is away')
   await inspect(list, 'offline')
   await list.goto(`${server.url}#/usage`) // its script was not loaded before
@@ -235,9 +235,9 @@ test('a live run is followed over a reload and a restart of the server', async (
   await inspect(list, 'offline-empty')
   await list.goto(`${server.url}#/runs`)
   await server.start()
-  await page.getByText('How many ships?').waitFor({ timeout: 40000 })
-  await page.getByText('Connection lost; connecting again').waitFor({ state: 'detached', timeout: 40000 })
-  await list.getByText('The server does not answer').first().waitFor({ state: 'detached', timeout: 40000 })
+  await page.getByText('How many ships?').waitFor({ timeout: 90000 })
+  await page.getByText('Connection lost; connecting again').waitFor({ state: 'detached', timeout: 90000 })
+  await list.getByText('The server does not answer').first().waitFor({ state: 'detached', timeout: 90000 })
   await list.context().close()
   await page.getByRole('textbox', { name: 'Answer' }).fill('3')
   await page.getByRole('button', { name: 'Send' }).click()
