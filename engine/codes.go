@@ -146,6 +146,15 @@ func Codes() []CodeInfo {
 	return slices.Concat(runErrorCodes(), nodeErrorCodes(), codeNodeErrorCodes(), modelErrorCodes(), requestErrorCodes(), serverErrorCodes())
 }
 
+// NodeCodes returns the codes of the table with which a node of Weir may fail.
+func NodeCodes() []string {
+	var out []string
+	for _, c := range slices.Concat(runErrorCodes(), nodeErrorCodes(), codeNodeErrorCodes(), modelErrorCodes()) {
+		out = append(out, c.Code)
+	}
+	return append(out, CodeNotGranted)
+}
+
 // Remedy returns what to do about an error with a code, "" for an unknown code.
 func Remedy(code string) string {
 	for _, c := range Codes() {

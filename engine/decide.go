@@ -165,7 +165,7 @@ func (r *Run) decideFailure(n *nodeState) Event {
 
 // policyRetries reports whether the policy allows a retry after this error.
 func policyRetries(p *flow.Retry, err *Error) bool {
-	if err.NoRetry || err.Code == CodeCancelled || err.Code == CodeBudget {
+	if err.NoRetry || flow.NeverRetried(err.Code) {
 		return false
 	}
 	if len(p.On) == 0 {

@@ -135,6 +135,10 @@ type TypeSpec struct {
 	// OnlyWaits: the node only waits for something outside, so that `timeout: {idle: ...}`
 	// would have no meaning.
 	OnlyWaits bool
+	// Codes, if set, lists the error codes with which a node of the type itself may fail, for
+	// the check of `retry: {on: ...}`. It must accept any settings. Nil means any code. The
+	// codes of nodes in a body, and of flows that the node runs, are added by the loader.
+	Codes func(with map[string]any) []string
 	// OnlyFails: the node never completes, so that keys which act on completion are
 	// refused.
 	OnlyFails bool

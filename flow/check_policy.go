@@ -56,6 +56,7 @@ func (s *scope) checkIgnored(it *nodeDraft) {
 	if n.Retry.Backoff > MaxBackoff {
 		s.l.reportAt(it.val.get("retry").get("backoff"), CodeBadValue, fmt.Sprintf("backoff must be at most %v, the longest wait between attempts; got %v", MaxBackoff, n.Retry.Backoff), "")
 	}
+	s.checkRetryCodes(it)
 	s.checkFallback(it)
 	s.checkBranchEffects(it)
 	s.checkSpend(it)

@@ -57,7 +57,7 @@ func (p *commandModel) Generate(_ context.Context, r *llm.Request, _ func(llm.Ch
 	for _, t := range words[min(done, len(words)):] {
 		switch {
 		case t == "refuse" || t == "flaky" && p.first(said):
-			return nil, &llm.Error{Code: "model_refused", Message: "I cannot."}
+			return nil, &llm.Error{Code: "model_filtered", Message: "I cannot."}
 		case t == "flaky":
 			continue
 		}

@@ -162,7 +162,7 @@ func (p describingModel) Generate(ctx context.Context, r *llm.Request, emit func
 		p.seen <- r.Messages[0].Text
 	}
 	if p.fail {
-		return nil, &llm.Error{Code: "model_refused", Message: "I do not paint."}
+		return nil, &llm.Error{Code: "model_filtered", Message: "I do not paint."}
 	}
 	return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: "A table of orders."}, Usage: llm.Usage{Input: 100, Output: 5}}, nil
 }

@@ -179,7 +179,7 @@ func (d *flowGenerator) addFailure(n map[string]any, kind string) {
 		return
 	}
 	if d.one(3) {
-		n["retry"] = map[string]any{"attempts": 3, "backoff": "1ms", "on": []string{"model_refused", "node_failed"}}
+		n["retry"] = map[string]any{"attempts": 3, "backoff": "1ms", "on": []string{"model_filtered", "node_failed"}}
 	}
 	if d.one(6) && kind != "userInput" {
 		n["onError"] = map[string]any{"value": nil}

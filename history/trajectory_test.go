@@ -24,7 +24,7 @@ func (lookingUpModel) Generate(_ context.Context, r *llm.Request, _ func(llm.Chu
 	m := convo.Message{Role: convo.Assistant, Text: strings.ToUpper(last.Text)}
 	switch {
 	case strings.Contains(last.Text, "break"):
-		return nil, &llm.Error{Code: "model_refused", Message: "I cannot."}
+		return nil, &llm.Error{Code: "model_filtered", Message: "I cannot."}
 	case last.Role == convo.User && strings.Contains(last.Text, "look") && len(r.Tools) > 0:
 		m = convo.Message{Role: convo.Assistant, Calls: []convo.Call{
 			{ID: "c1", Name: "look", Arguments: `{"at":"orders"}`}, {ID: "c2", Name: "look", Arguments: `{"at":"notes"}`},
@@ -167,7 +167,7 @@ context: {model: clerk/m}
 inputs: {q: {type: text, required: true}}
 nodes:
   a: {type: llmRequest, in: {message: "{{ run.inputs.q }} look", tools: [look]}}
-  b: {type: llmRequest, retry: {attempts: 2, on: [model_refused]}, in: {message: "break {{ a.text }}"}}
+  b: {type: llmRequest, retry: {attempts: 2, on: [model_filtered]}, in: {message: "break {{ a.text }}"}}
 outputs: {x: "{{ b.text }}"}
 `,
 		"each": `

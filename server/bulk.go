@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/app"
-	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
 )
 
@@ -21,7 +20,7 @@ type bulkInput struct {
 		Action  string   `json:"action" enum:"cancel,retry,delete" doc:"To retry runs again the node with which each failed"`
 		Flow    string   `json:"flow,omitempty" doc:"Only runs of the flow with this name"`
 		Status  []string `json:"status,omitempty" doc:"Only runs with one of these statuses"`
-		User    string   `json:"user,omitempty" doc:"Only runs of this user; without the scope admin, of your own"`
+		User    string   `json:"user,omitempty" doc:"Only runs of this user; of another user only with the scope admin"`
 		Before  string   `json:"before,omitempty" format:"date-time" doc:"Only runs created before this time"`
 		Confirm string   `json:"confirm,omitempty" doc:"The member confirmation of the answer that lists what would be done"`
 	}
@@ -81,9 +80,9 @@ func bulkRuns(c *call, in *bulkInput) (*body[bulkResult], error) {
 
 // selectRuns finds the runs that a request is about.
 func (c *call) selectRuns(in *bulkInput) (*app.BulkSelection, error) {
-	user := c.userOr(in.Body.User)
-	if in.Body.User != "" && in.Body.User != user {
-		return nil, newProblem(http.StatusForbidden, engine.CodeForbidden, "only a token with the scope admin acts on runs of the user "+quoted(in.Body.User))
+	user, err := c.filterUser(in.Body.User)
+	if err != nil {
+		return nil, err
 	}
 	f := store.Filter{Flow: in.Body.Flow, User: user}
 	for _, name := range in.Body.Status {
@@ -95,7 +94,6 @@ func (c *call) selectRuns(in *bulkInput) (*app.BulkSelection, error) {
 	}
 	var before time.Time
 	if in.Body.Before != "" {
-		var err error
 		if before, err = time.Parse(time.RFC3339, in.Body.Before); err != nil {
 			return nil, invalidRequest("body.before", "expected a time such as 2026-11-23T10:00:00Z")
 		}

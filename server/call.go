@@ -66,13 +66,26 @@ func (c *call) session(id string) (store.Session, error) {
 	return r, err
 }
 
-// userOr returns the user whose objects a listing contains: that of the token, or any for
-// callers who reach all.
-func (c *call) userOr(asked string) string {
+// reachableUser returns the user whose objects the caller reaches: that of the token, or ""
+// for callers who reach the objects of all users.
+func (c *call) reachableUser() string {
 	if c.who.all {
-		return asked
+		return ""
 	}
 	return c.who.user
+}
+
+// filterUser returns the user whose objects a listing contains: the requested one, by default
+// all that the caller reaches. A caller that does not reach the objects of another user is refused:
+// an answer with its own objects would look like those of the other.
+func (c *call) filterUser(requested string) (string, error) {
+	if requested != "" && !c.who.owns(requested) {
+		return "", newProblem(http.StatusForbidden, engine.CodeForbidden, "only a token with the scope admin reaches what belongs to the user "+quoted(requested))
+	}
+	if requested == "" {
+		return c.reachableUser(), nil
+	}
+	return requested, nil
 }
 
 // origin is recorded as what started a run: the protocol, and the token that is charged.

@@ -72,7 +72,7 @@ type Caller struct{ call call }
 func (s *Server) Owner(ctx context.Context) *Caller { return &Caller{call{ctx, s, owner()}} }
 
 // ListedUser returns the user whose objects a listing contains, "" for all.
-func (c *Caller) ListedUser() string { return c.call.userOr("") }
+func (c *Caller) ListedUser() string { return c.call.reachableUser() }
 
 // Chain returns the chain of work of a run that the caller may see.
 func (c *Caller) Chain(run string) ([]app.WorkRow, error) {

@@ -65,7 +65,7 @@ func (s *Server) registerLabels() {
 func (c *call) labelDocuments(prefix, run string) (list []store.Document, complete bool, err error) {
 	for after := ""; len(list) < maxLabelled; {
 		page, err := c.app.Store.Documents(c, store.DocumentFilter{
-			Kind: labelKind, Prefix: prefix, Run: run, User: c.userOr(""), After: after, Limit: documentPage,
+			Kind: labelKind, Prefix: prefix, Run: run, User: c.reachableUser(), After: after, Limit: documentPage,
 		})
 		if err != nil {
 			return nil, false, err

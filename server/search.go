@@ -29,7 +29,7 @@ type searchInput struct {
 	Text   string   `query:"text" required:"true" minLength:"2" maxLength:"200" doc:"What to find; upper and lower case are the same"`
 	Flow   string   `query:"flow" doc:"Only runs of the flow with this name"`
 	Status []string `query:"status" doc:"Only runs with one of these statuses"`
-	User   string   `query:"user" doc:"Only runs of this user; without the scope admin, of your own"`
+	User   string   `query:"user" doc:"Only runs of this user; of another user only with the scope admin"`
 	Cursor string   `query:"cursor" doc:"The member next of the answer before"`
 	Limit  int      `query:"limit" minimum:"1" maximum:"100" default:"20"`
 }
@@ -61,7 +61,11 @@ func (s *Server) registerSearch() {
 }
 
 func searchHandler(c *call, in *searchInput) (*body[searchResult], error) {
-	f := store.Filter{Flow: in.Flow, User: c.userOr(in.User), Before: in.Cursor, Limit: searchPage}
+	user, err := c.filterUser(in.User)
+	if err != nil {
+		return nil, err
+	}
+	f := store.Filter{Flow: in.Flow, User: user, Before: in.Cursor, Limit: searchPage}
 	for _, name := range in.Status {
 		status, err := app.StatusNamed(name)
 		if err != nil {

@@ -22,7 +22,7 @@ type openSessionInput struct {
 
 type listSessionsInput struct {
 	Flow   string `query:"flow" doc:"Only sessions with the flow of this name"`
-	User   string `query:"user" doc:"Only sessions of this user; without the scope admin, of your own"`
+	User   string `query:"user" doc:"Only sessions of this user; of another user only with the scope admin"`
 	Label  string `query:"label" doc:"Only sessions with this label"`
 	Cursor string `query:"cursor" doc:"The member next of the page before"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
@@ -144,7 +144,11 @@ func listSessions(c *call, in *listSessionsInput) (*body[sessionList], error) {
 			return nil, invalidRequest("query.cursor", "the cursor is not one of a page of sessions; start with the first page")
 		}
 	}
-	f := store.SessionFilter{User: c.userOr(in.User), Flow: in.Flow, Before: in.Cursor, Limit: in.Limit + 1}
+	user, err := c.filterUser(in.User)
+	if err != nil {
+		return nil, err
+	}
+	f := store.SessionFilter{User: user, Flow: in.Flow, Before: in.Cursor, Limit: in.Limit + 1}
 	list, err := c.sessions(in.Label, f)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 type usageInput struct {
 	By    string `query:"by" enum:"day,flow,user,key" default:"day" doc:"What to add up for; key is the token that started the runs"`
 	Days  int    `query:"days" minimum:"1" maximum:"366" default:"30" doc:"Runs created in this many days"`
-	User  string `query:"user" doc:"Only runs of this user; without the scope admin, your own"`
+	User  string `query:"user" doc:"Only runs of this user; of another user only with the scope admin"`
 	Flow  string `query:"flow" doc:"Only runs of the flow with this name"`
 	Limit int    `query:"limit" minimum:"1" maximum:"100000" default:"10000" doc:"Add up at most this many runs, newest first"`
 }
@@ -39,9 +39,13 @@ func (s *Server) registerUsage() {
 }
 
 func getUsage(c *call, in *usageInput) (*body[usageList], error) {
+	user, err := c.filterUser(in.User)
+	if err != nil {
+		return nil, err
+	}
 	since := time.Now().AddDate(0, 0, -in.Days)
 	sums, counts := make(map[string]*engine.Usage), make(map[string]int)
-	f := store.Filter{User: c.userOr(in.User), Flow: in.Flow, Roots: true}
+	f := store.Filter{User: user, Flow: in.Flow, Roots: true}
 	complete, left := true, in.Limit
 	for done := false; !done; {
 		f.Limit = min(usagePage, left+1)

@@ -105,7 +105,7 @@ func tokenRowOf(t *store.Token, now time.Time) TokenRow {
 }
 
 type listTokensInput struct {
-	User string `query:"user" maxLength:"200" doc:"Only tokens of this user; without the scope admin, your own"`
+	User string `query:"user" maxLength:"200" doc:"Only tokens of this user; of another user only with the scope admin"`
 }
 
 type tokenList struct {
@@ -143,8 +143,12 @@ func (s *Server) registerTokens() {
 }
 
 func listTokens(c *call, in *listTokensInput) (*body[tokenList], error) {
+	user, err := c.filterUser(in.User)
+	if err != nil {
+		return nil, err
+	}
 	out := tokenList{Tokens: []TokenRow{}}
-	list, err := c.app.Store.Tokens(c, c.userOr(in.User))
+	list, err := c.app.Store.Tokens(c, user)
 	now := time.Now()
 	for i := range list {
 		out.Tokens = append(out.Tokens, tokenRowOf(&list[i], now))
@@ -180,7 +184,7 @@ func createToken(c *call, in *createTokenInput) (*created[createdToken], error) 
 }
 
 func revokeToken(c *call, in *tokenPath) (*struct{}, error) {
-	list, err := c.app.Store.Tokens(c, c.userOr(""))
+	list, err := c.app.Store.Tokens(c, c.reachableUser())
 	if err != nil {
 		return nil, err
 	}

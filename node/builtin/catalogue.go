@@ -8,14 +8,18 @@ package builtin
 import (
 	"fmt"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/internal/breaker"
 	"github.com/weir-run/weir/node"
 )
 
+// toolTypeName is the name of the type whose nodes call a tool themselves.
+const toolTypeName = "tool"
+
 // Types lists the types of this package, for a catalogue that adds its own.
 func Types() []node.Type {
 	breakers := breaker.NewSet()
-	return []node.Type{
+	list := []node.Type{
 		startType(),
 		userInputType(),
 		manualInputType(),
@@ -59,6 +63,13 @@ func Types() []node.Type {
 		outputType(),
 		failType(),
 	}
+	for _, t := range list {
+		// Tools may be flows of the configuration, whose codes are not known when a flow is loaded.
+		if sp := t.Spec(); sp.Codes == nil && sp.Name != toolTypeName {
+			sp.Codes = func(map[string]any) []string { return engine.NodeCodes() }
+		}
+	}
+	return list
 }
 
 // Catalogue returns the catalogue of the types of this package. It panics where two

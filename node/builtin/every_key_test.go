@@ -128,7 +128,7 @@ func keyProbes() map[string]keyProbe {
 			s.timed = true
 			return withIsolation(s.withFailingNode(1), typ)
 		}},
-		"retry.on":      {value: "{attempts: 2, on: other}", base: "{attempts: 2}", on: func(s probeFlow, typ string) probeFlow { return withIsolation(s.withFailingNode(1), typ) }},
+		"retry.on":      {value: "{attempts: 2, on: node_timeout}", base: "{attempts: 2}", on: func(s probeFlow, typ string) probeFlow { return withIsolation(s.withFailingNode(1), typ) }},
 		"timeout.total": {value: "{total: 20ms}", base: "{total: 30ms}", on: func(s probeFlow, _ string) probeFlow { return s.withHangingNode() }},
 		"timeout.idle": {
 			value: "{idle: 20ms}", base: "{total: 30ms}", on: func(s probeFlow, _ string) probeFlow { return s.withHangingNode() },

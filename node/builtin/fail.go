@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/node"
 )
@@ -28,6 +29,10 @@ or ` + "`onError`" + ` can handle it, and otherwise the run fails.
 | ` + "`hint`" + ` | what to do about it, a template |`,
 		Ports:     flow.Ports{AnyIn: true},
 		OnlyFails: true,
+		Codes: func(with map[string]any) []string {
+			code, _ := with["code"].(string)
+			return append(engine.NodeCodes(), code)
+		},
 		Settings: objectSchema(map[string]any{
 			"code": map[string]any{
 				"type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$",

@@ -21,7 +21,7 @@ type toolNode struct {
 func toolType() node.Type {
 	return toolCaller{
 		Type: define[toolNode](&flow.TypeSpec{
-			Name:     "tool",
+			Name:     toolTypeName,
 			Category: "io",
 			Summary:  "Calls one tool without a model.",
 			Doc:      toolDoc,
