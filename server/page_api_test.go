@@ -58,7 +58,7 @@ func TestRunsAreFoundByLabel(t *testing.T) {
 	if got := list("n3"); !slices.Equal(got, runs[1:2]) {
 		t.Errorf("%v", got)
 	}
-	for query, want := range map[string]int{"al": 0, "all&flow=ask": 5, "all&flow=talk": 0, "all&status=paused": 5, "all&status=failed": 0, "all&user=bob": 5} {
+	for query, want := range map[string]int{"al": 0, "all&flow=ask": 5, "all&flow=talk": 0, "all&status=paused": 5, "all&status=failed": 0, "all&user=ada": 5} {
 		if got := list(query); len(got) != want {
 			t.Errorf("%s: %v", query, got)
 		}
