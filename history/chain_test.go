@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/internal/weirkit"
+	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 )
 
@@ -152,7 +153,7 @@ func (s *randomWrites) flow() string {
 func viewRows(t *testing.T, db *sql.DB, run string) (rows []weirkit.WorkRow, steps int) {
 	t.Helper()
 	found, err := db.QueryContext(t.Context(), `SELECT node_id, coalesce(node_type, ''), status, coalesce(code_executed, ''), attempt,
-		input_context, coalesce(output_result, '') FROM chain_of_work WHERE execution_id = ? ORDER BY seq`, run)
+		CAST(input_context AS TEXT), coalesce(CAST(output_result AS TEXT), '') FROM chain_of_work WHERE execution_id = $1 ORDER BY seq`, run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +173,7 @@ func viewRows(t *testing.T, db *sql.DB, run string) (rows []weirkit.WorkRow, ste
 	if err := found.Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM chain_of_work_step WHERE execution_id = ?", run).Scan(&steps); err != nil {
+	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM chain_of_work_step WHERE execution_id = $1", run).Scan(&steps); err != nil {
 		t.Fatal(err)
 	}
 	return rows, steps
@@ -199,12 +200,18 @@ func TestSQLViewsMatchChainOfWorkAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := weirkit.Open(t, weir.Options{Store: s, Types: []weir.Type{stateWriterType()}})
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
+	testSQLViews(t, s, db)
+}
+
+// testSQLViews compares the views of a database with the chains of random runs and of their forks.
+func testSQLViews(t *testing.T, s store.Store, db *sql.DB) {
+	t.Helper()
+	w := weirkit.Open(t, weir.Options{Store: s, Types: []weir.Type{stateWriterType()}})
 	seeds := uint64(25)
 	if testing.Short() {
 		seeds = 5

@@ -71,8 +71,9 @@ func auditQueries() []auditQuery {
 //go:embed schema.txt
 var expectedSchema string
 
-// schemaQuery lists what decides how the tables behave: columns, keys, indexes, triggers, rules, row security, and the
-// functions of Weir. Each line begins with the table, or with "()" for a function.
+// schemaQuery lists what decides how the tables and views behave: columns, keys, indexes, triggers, rules, row security,
+// the queries of views, and the functions of Weir. Each line begins with the table, or with "()" for a function. Versions
+// of PostgreSQL print the query of a view of one table differently: those of Weir have at least two.
 const schemaQuery = `SELECT c.relname || ' column ' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 		WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
@@ -86,6 +87,8 @@ const schemaQuery = `SELECT c.relname || ' column ' || a.attname || ' ' || forma
 		WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal
 	UNION ALL SELECT c.relname || ' rule ' || w.rulename FROM pg_rewrite w JOIN pg_class c ON c.oid = w.ev_class
 		WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
+	UNION ALL SELECT c.relname || ' query ' || pg_get_viewdef(c.oid)
+		FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'v'
 	UNION ALL SELECT '() ' || p.proname || ' ' || btrim(p.prosrc) FROM pg_proc p
 		WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'weir\_%'`
 

@@ -43,6 +43,11 @@ func TestTheExpectedSchemaIsThatOfTheMigrations(t *testing.T) {
 			"CREATE OR REPLACE FUNCTION s1.weir_now() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'",
 			"CREATE OR REPLACE FUNCTION s1.weir_now() RETURNS bigint LANGUAGE sql AS 'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint'",
 		},
+		{
+			"ALTER VIEW s1.remembered RENAME TO kept; CREATE VIEW s1.remembered AS SELECT * FROM s1.kept WHERE version > 1",
+			"DROP VIEW s1.remembered; ALTER VIEW s1.kept RENAME TO remembered",
+		},
+		{"CREATE FUNCTION s1.weir_more() RETURNS int LANGUAGE sql AS 'SELECT 1'", "DROP FUNCTION s1.weir_more"},
 	} {
 		server.SQL(t, c.change)
 		found, err := s.AuditSchema(t.Context(), true)
