@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 )
 
@@ -158,8 +159,8 @@ func differs(pos flow.Pos, where string, want, got any) Failure {
 		return f
 	}
 	f.Message = fmt.Sprintf("expected %s, got %s", brief(want), brief(got))
-	if kindOf(want) != kindOf(got) {
-		f.Message = fmt.Sprintf("expected %s (%s), got %s (%s)", brief(want), kindOf(want), brief(got), kindOf(got))
+	if engine.KindOf(want) != engine.KindOf(got) {
+		f.Message = fmt.Sprintf("expected %s (%s), got %s (%s)", brief(want), engine.KindOf(want), brief(got), engine.KindOf(got))
 	}
 	return f
 }
@@ -197,24 +198,6 @@ func number(v any) (float64, bool) {
 		return n, true
 	}
 	return 0, false
-}
-
-func kindOf(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "a bool"
-	case int64, float64:
-		return "a number"
-	case string:
-		return "a text"
-	case []any:
-		return "a list"
-	case map[string]any:
-		return "an object"
-	}
-	return "a context"
 }
 
 func join(where, key string) string {

@@ -278,5 +278,5 @@ func TestInvalidInputsFailTheTest(t *testing.T) {
 	t.Parallel()
 	passes(t, two, "tests: [{name: x, inputs: {n: x, m: 1}, expect: {error: {code: input_invalid, message: {$contains: 'no input \"m\"'}}, outputs: {}}}]")
 	fails(t, flowtest.Failed, two, "tests: [{name: x, inputs: {n: x, m: 1}}]",
-		"expected completed, got failed: input \"n\": expected number, got text\n    the flow has no input \"m\"")
+		"expected completed, got failed: input \"n\": expected number, got a text\n    the flow has no input \"m\"")
 }

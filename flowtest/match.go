@@ -131,7 +131,7 @@ func matchOne(where string, want *flow.FileValue, e flow.Entry, got any) []Failu
 	case "$contains", "$matches", "$startsWith", "$endsWith":
 		return matchText(where, e, got)
 	case "$any":
-		if s, _ := d.Value().(string); s != "" && !strings.HasSuffix(kindOf(got), " "+s) {
+		if s, _ := d.Value().(string); s != "" && !strings.HasSuffix(engine.KindOf(got), " "+s) {
 			return fail(d, where, "expected a value of kind %s, got %s", s, brief(got))
 		}
 	case "$equals":
@@ -169,7 +169,7 @@ func matchOne(where string, want *flow.FileValue, e flow.Entry, got any) []Failu
 func parseJSON(v any) (any, error) {
 	s, ok := v.(string)
 	if !ok {
-		return nil, fmt.Errorf("it is %s", kindOf(v))
+		return nil, fmt.Errorf("it is %s", engine.KindOf(v))
 	}
 	if !json.Valid([]byte(s)) {
 		return nil, fmt.Errorf("it is a text that is not JSON")
@@ -244,7 +244,7 @@ func matchText(where string, e flow.Entry, got any) []Failure {
 	want, _ := e.Value.Text()
 	s, ok := got.(string)
 	if !ok {
-		return fail(e.Value, where, "expected a text that %s %q, got %s (%s)", e.Key[1:], want, brief(got), kindOf(got))
+		return fail(e.Value, where, "expected a text that %s %q, got %s (%s)", e.Key[1:], want, brief(got), engine.KindOf(got))
 	}
 	verb := "contains"
 	switch e.Key {

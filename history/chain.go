@@ -2,7 +2,6 @@ package history
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine"
@@ -75,28 +74,11 @@ func (c *chainBuilder) startAttempt(e *engine.NodeStarted, number int64, at time
 	c.seq++
 	w := &Work{Seq: c.seq, Node: e.Path, Attempt: max(1, e.Attempt), Status: "running", Started: at, First: number}
 	w.Before, _ = c.run.StateOf(e.Path)
-	if d := nodeAtPath(c.run.Plan().Flow, e.Path); d != nil {
+	if d, _ := c.run.Plan().Flow.NodeAt(e.Path); d != nil {
 		w.Type = d.Type
 		w.Code, _ = d.With["code"].(string)
 	}
 	c.running[e.Path] = w
-}
-
-// nodeAtPath returns the node of a flow at a path.
-func nodeAtPath(f *flow.Flow, path string) *flow.Node {
-	g := &f.Graph
-	for {
-		id, rest, inner := strings.Cut(path, "/")
-		id, _, _ = strings.Cut(id, "#")
-		n := g.Node(id)
-		if n == nil || !inner {
-			return n
-		}
-		if g = n.Body; g == nil {
-			return nil
-		}
-		path = rest
-	}
 }
 
 // applyEvent adds an event to the attempt that it belongs to.
@@ -130,7 +112,7 @@ const executionStep = 5
 
 // codeInFlow returns the code of a node in the flow, "" if it has none.
 func codeInFlow(f *flow.Flow, path string) string {
-	d := nodeAtPath(f, path)
+	d, _ := f.NodeAt(path)
 	if d == nil {
 		return ""
 	}

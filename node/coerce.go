@@ -33,7 +33,7 @@ func Coerce(t flow.PortType, v engine.Value) (engine.Value, error) {
 		}
 	default:
 	}
-	return nil, fmt.Errorf("expected %s, got %s", t, kindOf(v))
+	return nil, fmt.Errorf("expected %s, got %s", t, engine.KindOf(v))
 }
 
 // isMessage reports whether an object is a message.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
@@ -18,7 +17,7 @@ func CheckInput(in flow.Input, v any) (engine.Value, error) {
 		return nil, err
 	}
 	if !fitsType(in.Type, n) {
-		return nil, fmt.Errorf("expected %s, got %s", in.Type, kindOf(n))
+		return nil, fmt.Errorf("expected %s, got %s", in.Type, engine.KindOf(n))
 	}
 	if in.Schema != nil {
 		s, err := CompileSchema(in.Schema)
@@ -69,7 +68,7 @@ func fitsType(t flow.PortType, v engine.Value) bool {
 		_, ok := v.(string)
 		return ok
 	case flow.TypeNumber:
-		return kindOf(v) == "a number"
+		return engine.KindOf(v) == "a number"
 	case flow.TypeBool:
 		_, ok := v.(bool)
 		return ok
@@ -85,22 +84,4 @@ func fitsType(t flow.PortType, v engine.Value) bool {
 	case flow.TypeAny:
 	}
 	return true
-}
-
-func kindOf(v engine.Value) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "a bool"
-	case int64, float64:
-		return "a number"
-	case string:
-		return "text"
-	case []any:
-		return "a list"
-	case map[string]any:
-		return "an object"
-	}
-	return strings.TrimPrefix(fmt.Sprintf("%T", v), "engine.")
 }

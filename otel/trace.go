@@ -193,7 +193,7 @@ func (b *builder) nodeStarted(path string, attempt int) {
 	b.endNode(path, "cancelled", nil) // a fork starts what was executing again
 	op := nodeOperation()
 	s := Span{
-		Trace: b.trace, ID: spanOf(b.run, nodeKey(path, attempt)), Parent: b.above(path), Name: op.verb + " " + withoutIterations(path), Kind: op.kind, Start: b.at,
+		Trace: b.trace, ID: spanOf(b.run, nodeKey(path, attempt)), Parent: b.above(path), Name: op.verb + " " + flow.WithoutIterations(path), Kind: op.kind, Start: b.at,
 		Attributes: []Attribute{{attrRun, b.run}, {attrNode, path}, {attrAttempt, int64(attempt)}},
 	}
 	if d := b.node(path); d != nil {
@@ -218,38 +218,13 @@ func (b *builder) above(path string) SpanID {
 	return spanOf(b.run, "")
 }
 
-// withoutIterations returns the path without the numbers of iterations, of which there may
-// be many: names of spans are for grouping.
-func withoutIterations(path string) string {
-	var out strings.Builder
-	for i, part := range strings.Split(path, "/") {
-		if i > 0 {
-			out.WriteByte('/')
-		}
-		id, _, _ := strings.Cut(part, "#")
-		out.WriteString(id)
-	}
-	return out.String()
-}
-
 // node returns the node of the flow at a path, nil if it is not known.
 func (b *builder) node(path string) *flow.Node {
 	if b.flow == nil {
 		return nil
 	}
-	g := &b.flow.Graph
-	for {
-		id, rest, inner := strings.Cut(path, "/")
-		id, _, _ = strings.Cut(id, "#")
-		n := g.Node(id)
-		if n == nil || !inner {
-			return n
-		}
-		if g = n.Body; g == nil {
-			return nil
-		}
-		path = rest
-	}
+	n, _ := b.flow.NodeAt(path)
+	return n
 }
 
 // nodeWaiting adds an event for each new interrupt. A wait does not end a span, and is no

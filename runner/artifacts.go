@@ -262,21 +262,10 @@ func (p *artifact) columnsOf(vars artifactVars) ([]string, error) {
 
 // describeValue describes a value in a message.
 func describeValue(v engine.Value) string {
-	switch t := v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "a bool"
-	case string:
+	if t, ok := v.(string); ok {
 		return fmt.Sprintf("a text of %d bytes", len(t))
-	case int64, float64:
-		return "a number"
-	case []any:
-		return "a list"
-	case map[string]any:
-		return "an object"
 	}
-	return "a handle of a context"
+	return engine.KindOf(v)
 }
 
 // artifactVars are the names that templates of artifacts may read.

@@ -97,7 +97,7 @@ func (x *Execution) attachToParent() {
 // here.
 func (x *Execution) applyAnswer(a childrun.Answer, err error, below func()) (engine.Event, error) {
 	b := &x.parentLink
-	action := b.link.Answered(a, x.closing.Load() || x.m.run.CancelRequested())
+	action := b.link.Answered(a, x.draining() || x.m.run.CancelRequested())
 	if action == childrun.NoPermission {
 		return nil, nil
 	}
@@ -107,7 +107,7 @@ func (x *Execution) applyAnswer(a childrun.Answer, err error, below func()) (eng
 		return &engine.CancelRequested{Reason: notAwaitedReason}, nil
 	case action == childrun.Abort:
 		x.err = fmt.Errorf("run %s, whose parent is %s: %w", x.ID, x.m.run.Start.Parent, err)
-	case action == childrun.LaunchBelow && !x.closing.Load():
+	case action == childrun.LaunchBelow && !x.draining():
 		below()
 	}
 	return nil, nil
@@ -267,10 +267,10 @@ func (x *Execution) notifyParent() {
 	b.parent.command(reportCommand(report))
 }
 
-// endOf describes how the execution ended.
+// endOf describes how the execution ends, if it does.
 func (x *Execution) endOf() childrun.End {
 	switch {
-	case x.closing.Load():
+	case x.draining():
 		return childrun.Closing
 	case x.err == nil:
 		return childrun.Rests
@@ -282,13 +282,13 @@ func (x *Execution) endOf() childrun.End {
 
 // handOver ends the execution for all callers that wait for it. The parent gets the report first, so that reports of
 // the run's next execution follow it.
-func (x *Execution) handOver() {
+func (x *Execution) handOver(end childrun.End) {
 	s := x.m.run.Start
 	if s == nil {
 		x.afterRelease()
 		return
 	}
-	action := x.parentLink.link.Ended(originOf(s), x.endOf())
+	action := x.parentLink.link.Ended(originOf(s), end)
 	if action == childrun.NoHandover {
 		x.afterRelease()
 		return

@@ -14,7 +14,7 @@ import (
 
 // superviseChildren starts what is due for the open children in the journal. Everything that it acts on is durable.
 func (x *Execution) superviseChildren() {
-	if !x.m.checkChildren || x.closing.Load() || x.err != nil {
+	if !x.m.checkChildren || x.draining() || x.err != nil {
 		return
 	}
 	x.m.checkChildren = false

@@ -42,7 +42,7 @@ type describer struct {
 // describeData starts descriptions of data without one. Data of runs for which others wait is not described, because
 // they would wait longer.
 func (x *Execution) describeData() {
-	if !x.describesData() || x.closing.Load() {
+	if !x.describesData() || x.draining() {
 		return
 	}
 	how := x.local.o.Trajectories.Descriptions
@@ -108,7 +108,7 @@ func (x *Execution) describeDatum(h *descriptionHost, how *DescriptionOptions, d
 	}
 	ack := x.command(func(r *engine.Run) (engine.Event, error) {
 		x.describer.running--
-		if r.CancelRequested() || x.closing.Load() {
+		if r.CancelRequested() || x.draining() {
 			return nil, nil
 		}
 		v, err := engine.Normalize(p)

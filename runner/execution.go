@@ -16,8 +16,9 @@ import (
 
 // Execution is a run held in memory by a Local. It ends when the run ends, when only people or outside events can
 // continue it, when its lease is lost, or when the Local closes. At most one goroutine at a time, the driver, applies
-// messages to it; see driverQueue. Fields belong to the driver unless their comment says otherwise; ID, local and
-// startedAt are constant, and result, err and stopped may be read once done is closed.
+// messages to it; see driverQueue. When the messages are handled, the driver changes the state of the execution; see
+// executionState. Fields belong to the driver unless their comment says otherwise; ID, local and startedAt are constant,
+// and result, err and stopped may be read once done is closed.
 type Execution struct {
 	ID string
 
@@ -25,16 +26,15 @@ type Execution struct {
 	m                *machine
 	lease            store.Lease  // written by the driver, with local.mu locked
 	leaseState       leaseState   // written by the driver, with local.mu locked
-	creation         *creation    // the next commit makes the run; nil once it is made
+	creation         *creation    // what the next commit makes of the run; nil once it is made
 	messages         *driverQueue // any goroutine
 	hub              hub          // any goroutine
 	ack              chan error
 	appendBuf        [1]store.Append // what is being committed
 	done             chan struct{}   // any goroutine; closed when the execution has ended
 	startedAt        time.Time
-	restedAfter      int64       // constant; see Options.Rested
-	closing          atomic.Bool // any goroutine: the Local closes, and nothing more starts
-	releasing        bool        // guarded by local.mu: the lease is being released
+	restedAfter      int64     // constant; see Options.Rested
+	state            stateCell // any goroutine reads it
 	timer            *time.Timer
 	savingCheckpoint atomic.Bool // any goroutine: a checkpoint is being written
 	checkpointAfter  int64       // no checkpoint before this many events
@@ -117,12 +117,7 @@ func (x *Execution) drive() *attempt {
 	for {
 		x.nextAttempt = nil
 		x.handleMessages()
-		if x.err != nil && x.creation != nil {
-			x.discard()
-			return nil
-		}
-		if x.err != nil || x.isDone() {
-			x.finish()
+		if x.changeState() >= releasing {
 			return nil // no other goroutine becomes the driver again
 		}
 		if x.m.run.Status() != engine.Paused { // otherwise it supervises its children
@@ -138,6 +133,21 @@ func (x *Execution) drive() *attempt {
 			x.local.workers.run(job{x, next})
 		}
 	}
+}
+
+// changeState changes the state as far as the run has come, and ends the execution if it is over.
+func (x *Execution) changeState() executionState {
+	p := x.progress()
+	end := x.endOf()
+	state := x.state.become(p.next())
+	switch state {
+	case ended:
+		x.discard()
+	case releasing:
+		x.finish(end)
+	case acquiring, running, waiting, cancelling, draining:
+	}
+	return state
 }
 
 // handleMessages handles the queued messages and their consequences.
@@ -192,7 +202,7 @@ func (x *Execution) runDirect() error {
 	for len(x.m.direct) > 0 && len(x.m.staged) < maxStaged {
 		a := x.m.direct[0]
 		x.m.direct = x.m.direct[1:]
-		if x.closing.Load() {
+		if x.draining() {
 			delete(x.m.active, a.Path)
 			continue
 		}
@@ -241,7 +251,7 @@ func (x *Execution) launch() error {
 	}
 	for _, a := range starts {
 		switch {
-		case x.closing.Load():
+		case x.draining():
 			delete(x.m.active, a.Path)
 		case a.host.inline:
 			x.m.direct = append(x.m.direct, a)
@@ -352,7 +362,7 @@ func (x *Execution) handleCommand(m *driverMessage) error {
 func (x *Execution) handleAttemptEnd(m *driverMessage) error {
 	a := m.attempt
 	a.cancel(nil)
-	if x.closing.Load() && m.err != nil && len(a.interrupts) == 0 && a.pullPort == "" && a.expand == nil {
+	if x.draining() && m.err != nil && len(a.interrupts) == 0 && a.pullPort == "" && a.expand == nil {
 		delete(x.m.active, a.Path)
 		for _, e := range a.pending {
 			if err := x.m.step(x.local.clock.now(), e); err != nil {
@@ -400,6 +410,9 @@ func (x *Execution) commit() error {
 	} else {
 		x.setLeaseState(leaseHeld)
 	}
+	if x.state.load() == acquiring {
+		x.state.become(running)
+	}
 	x.markCreated()
 	x.publish(func(h *hub) { h.publishCommit(x.ID, &c) })
 	x.local.saveLiveCheckpoint(x)
@@ -435,21 +448,11 @@ func head(r *engine.Run) store.Head {
 	return h
 }
 
-// isDone reports whether the execution has nothing to wait for.
-func (x *Execution) isDone() bool {
-	s := x.m.run.Status()
-	if x.closing.Load() {
-		return len(x.m.active) == 0
-	}
-	rests := s.Ended() || s == engine.Paused && !x.children.Joining() || x.m.program.recorded && x.onlyCancelsChildren()
-	return rests && !x.toolRuns.cancelling() && x.describer.running == 0
-}
-
 // setTimer sets the system timer for the next timer of the run.
 func (x *Execution) setTimer() {
 	_, at, ok := x.m.run.NextTimer()
 	switch {
-	case !ok || x.closing.Load() || x.m.program.recorded:
+	case !ok || x.draining() || x.m.program.recorded:
 		if x.timer != nil {
 			x.timer.Stop()
 		}
@@ -462,7 +465,7 @@ func (x *Execution) setTimer() {
 
 // fireTimers fires the timers that are due.
 func (x *Execution) fireTimers() error {
-	for !x.closing.Load() && !x.m.program.recorded {
+	for !x.draining() && !x.m.program.recorded {
 		id, at, ok := x.m.run.NextTimer()
 		if !ok || at > x.local.clock.now() {
 			return nil
@@ -475,7 +478,7 @@ func (x *Execution) fireTimers() error {
 }
 
 // finish ends the execution; the run stays as its journal has it.
-func (x *Execution) finish() {
+func (x *Execution) finish(end childrun.End) {
 	x.local.clock.markBusy(x)
 	ctx := context.WithoutCancel(x.local.ctx)
 	for _, a := range x.m.active {
@@ -497,7 +500,7 @@ func (x *Execution) finish() {
 		Usage: r.Usage(), Error: r.Failure(),
 	}
 	if x.err == nil {
-		if x.wasStopped() {
+		if end == childrun.Closing && x.wasStopped() {
 			x.stopped = &Stopped{x.ID}
 		}
 		x.local.saveCheckpoint(ctx, x)
@@ -507,7 +510,7 @@ func (x *Execution) finish() {
 		if x.m.sessionPast != nil {
 			x.sessionLength = x.m.contexts[engine.MainContext].History.Len()
 		}
-		if !x.closing.Load() { // otherwise attempts that were not launched are missing
+		if end != childrun.Closing { // otherwise attempts that were not launched are missing
 			x.local.paused.add(x.m)
 		}
 		x.local.sessions.put(x.m)
@@ -520,7 +523,7 @@ func (x *Execution) finish() {
 	x.refuseMessages()
 	x.hub.close()
 	x.publishEnd()
-	x.handOver()
+	x.handOver(end)
 	x.local.loops.Done()
 }
 

@@ -16,14 +16,10 @@ import (
 // otherwise it reads the journals after each commit that the store reports, and at the interval Options.Poll.
 func (l *Local) Follow(ctx context.Context, run, cursor string) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		r := &reader{ctx: ctx, l: l, yield: yield, at: position{runs: []runPosition{{run: run}}}}
-		if cursor != "" {
-			p, err := parseCursor(run, cursor)
-			if err != nil {
-				yield(Item{}, err)
-				return
-			}
-			r.at, r.liveBefore = *p, p.sawLive
+		r, err := l.newReader(ctx, run, cursor, yield)
+		if err != nil {
+			yield(Item{}, err)
+			return
 		}
 		if _, err := l.store.Run(ctx, run); err != nil {
 			yield(Item{}, fmt.Errorf("run %s: %w", run, err))
@@ -34,6 +30,20 @@ func (l *Local) Follow(ctx context.Context, run, cursor string) iter.Seq2[Item, 
 		for r.readOnce(run) && !r.at.runs[0].ended && r.pause(&w) {
 		}
 	}
+}
+
+// newReader returns a reader that begins after the item with the cursor, at the beginning of the run for "".
+func (l *Local) newReader(ctx context.Context, run, cursor string, yield func(Item, error) bool) (*reader, error) {
+	r := &reader{ctx: ctx, l: l, yield: yield, at: position{runs: []runPosition{{run: run}}}}
+	if cursor == "" {
+		return r, nil
+	}
+	p, err := parseCursor(run, cursor)
+	if err != nil {
+		return nil, err
+	}
+	r.at, r.liveBefore = *p, p.sawLive
+	return r, nil
 }
 
 // journalWatch watches the journals of a tree of runs.
@@ -89,15 +99,12 @@ func (r *reader) pause(w *journalWatch) bool {
 // that is "", after the run's event number `after`.
 func (l *Local) ReadJournals(ctx context.Context, run, cursor string, after int64) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		r := &reader{ctx: ctx, l: l, yield: yield, at: position{runs: []runPosition{{run: run}}}}
-		if cursor != "" {
-			p, err := parseCursor(run, cursor)
-			if err != nil {
-				yield(Item{}, err)
-				return
-			}
-			r.at, r.liveBefore = *p, p.sawLive
-		} else if after > 0 {
+		r, err := l.newReader(ctx, run, cursor, yield)
+		if err != nil {
+			yield(Item{}, err)
+			return
+		}
+		if cursor == "" && after > 0 {
 			r.skipping = true
 			if !r.yieldJournal(run, after, false) || !r.replay(&subscription{lastEvents: map[string]int64{run: after}}) {
 				return

@@ -22,8 +22,7 @@ func (l *Local) acquireWithCommit(ctx context.Context, p *Program, id string, fi
 	}
 	x := l.newExecution(id, m, store.Lease{
 		Run: id, Owner: l.owner, Fence: fence + 1, TTL: l.o.Lease,
-	})
-	x.leaseState = leasePending
+	}, leasePending)
 	if err := m.relaunch(l.clock.now()); err != nil {
 		return nil, nil //nolint:nilerr // another process may have changed the run; the command is repeated after loading
 	}
@@ -35,7 +34,7 @@ func (l *Local) acquireWithCommit(ctx context.Context, p *Program, id string, fi
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case x.leaseState == leasePending: // the command had no effect
+	case x.state.load() == acquiring: // the command had no effect
 		l.paused.add(m)
 		return nil, nil
 	}

@@ -69,7 +69,7 @@ func (l *Local) claim(ctx context.Context, id string) (*Execution, chan struct{}
 		case l.closed:
 			l.mu.Unlock()
 			return nil, nil, ErrClosed
-		case x != nil && !x.releasing:
+		case x != nil && x.state.load() < releasing:
 			l.mu.Unlock()
 			return x, nil, nil
 		case x != nil:
@@ -104,8 +104,7 @@ func (l *Local) loadEnded(ctx context.Context, p *Program, id string, first func
 	if m.pendingFork != nil || !m.run.Status().Ended() { // another process has reopened it
 		return nil, nil
 	}
-	x := l.newExecution(id, m, store.Lease{Run: id, Owner: l.owner, Fence: row.Fence - 1})
-	x.leaseState = leaseReleased
+	x := l.newExecution(id, m, store.Lease{Run: id, Owner: l.owner, Fence: row.Fence - 1}, leaseReleased)
 	if err := l.prepare(x, first); err != nil {
 		return nil, err
 	}
@@ -119,7 +118,7 @@ func (l *Local) acquireAndLoad(ctx context.Context, p *Program, id string, first
 		return nil, l.ownedError(ctx, id, err)
 	}
 	m, err := l.load(ctx, p, id)
-	x := l.newExecution(id, m, lease)
+	x := l.newExecution(id, m, lease, leaseHeld)
 	if err == nil {
 		err = l.prepare(x, first)
 	}

@@ -206,13 +206,15 @@ func (l *Local) Resume(ctx context.Context, p *Program, id string) (*Execution, 
 	return x, err
 }
 
-// newExecution returns an execution of an existing run, which the caller drives.
-func (l *Local) newExecution(id string, m *machine, lease store.Lease) *Execution {
-	x := &Execution{ID: id, local: l, m: m, lease: lease, messages: newDriverQueue(), startedAt: time.Now(), ack: make(chan error, 1), done: make(chan struct{}), parentLink: parentLink{ready: make(chan struct{})}}
+// newExecution returns an execution, which the caller drives.
+func (l *Local) newExecution(id string, m *machine, lease store.Lease, is leaseState) *Execution {
+	x := &Execution{ID: id, local: l, m: m, lease: lease, leaseState: is, messages: newDriverQueue(), startedAt: time.Now(), ack: make(chan error, 1), done: make(chan struct{}), parentLink: parentLink{ready: make(chan struct{})}}
+	if is != leasePending {
+		x.state.become(running)
+	}
 	if m != nil {
 		x.restedAfter = restedAt(m)
 		m.users = l.store
-		x.closing.Store(l.o.RecordOnly)
 		x.hub.initialize(id, m.first-1, m.run.OpenChildren())
 	}
 	if m != nil && m.sessionPast != nil { // a caller that sent a command is about to subscribe
@@ -275,11 +277,8 @@ func (b *StartOptions) messagePrefix() string {
 // ErrDependenciesChanged: the program differs from the one with which the run was started.
 var ErrDependenciesChanged = errors.New("what the run runs under has changed since it was started")
 
-// release releases an execution's lease; callers that need the run wait until the execution is done.
+// release releases an execution's lease.
 func (l *Local) release(ctx context.Context, x *Execution) {
-	l.mu.Lock()
-	x.releasing = true
-	l.mu.Unlock()
 	if x.leaseState == leaseReleased {
 		return
 	}
@@ -297,6 +296,7 @@ func (l *Local) removeExecution(x *Execution) {
 	l.mu.Unlock()
 	l.clock.recheck()
 	l.recheckTree(x.ID)
+	x.state.become(ended)
 	close(x.done)
 }
 
@@ -325,7 +325,7 @@ func (l *Local) Close(ctx context.Context) error {
 	held := make([]*Execution, 0, len(l.held))
 	for _, x := range l.held {
 		held = append(held, x)
-		x.closing.Store(true)
+		x.state.drain()
 		x.command(func(*engine.Run) (engine.Event, error) {
 			x.stopAttempts(l.draining() > 0)
 			return nil, nil

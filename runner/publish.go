@@ -41,12 +41,7 @@ func (x *Execution) publishTo(parent *Execution, from int64) {
 
 // hasEnded reports whether the execution has ended.
 func (x *Execution) hasEnded() bool {
-	select {
-	case <-x.done:
-		return true
-	default:
-		return false
-	}
+	return x.state.load() == ended
 }
 
 // durableEvents returns the number of the run's last durable event.

@@ -35,7 +35,7 @@ func (x *Execution) RestsUntil() (at time.Time, ok bool) {
 // rest ends the executions of the tree of x if all of them only wait, none for a timer that fires soon. The caller drives
 // x, which is idle as r says.
 func (x *Execution) rest(r idleState) {
-	if x.m.run.Status() != engine.Running || x.m.run.Activity() == engine.Executing || x.isBusyBeside() {
+	if !x.onlyWaits() {
 		return
 	}
 	l := x.local
@@ -47,7 +47,7 @@ func (x *Execution) rest(r idleState) {
 		c.idle = make(map[*Execution]idleState)
 	}
 	c.idle[x] = r
-	if loading || x.closing.Load() {
+	if loading || x.draining() {
 		return
 	}
 	rests := &resting{runs: make(map[*Execution]int64, len(held))}
@@ -72,14 +72,15 @@ func (x *Execution) rest(r idleState) {
 	}
 	for y := range rests.runs {
 		y.resting.Store(rests)
-		y.closing.Store(true)
+		y.state.drain()
 		go y.send(driverMessage{}) // which locks the clock
 	}
 }
 
-// isBusyBeside reports whether the execution does something that is no attempt.
-func (x *Execution) isBusyBeside() bool {
-	return len(x.m.starts)+len(x.m.direct) > 0 || x.children.Joining() || x.toolRuns.cancelling() || x.describer.running > 0 || len(x.cancelAcks) > 0
+// onlyWaits reports whether the run waits, and nothing of this process is in progress for it.
+func (x *Execution) onlyWaits() bool {
+	p := x.progress()
+	return x.m.run.Status() == engine.Running && x.m.run.Activity() != engine.Executing && !p.busy()
 }
 
 // treeOf returns the executions of the tree of a run, by id, and whether another one of it is being loaded.
@@ -137,10 +138,10 @@ func (x *Execution) reportRest() {
 	}
 }
 
-// wasStopped reports whether the execution ended before its run had ended, paused or come to rest.
+// wasStopped reports whether an execution that this process drained ends before its run has ended, paused or come to rest.
 func (x *Execution) wasStopped() bool {
 	s := x.m.run.Status()
-	return x.closing.Load() && !x.local.o.RecordOnly && x.resting.Load() == nil && !s.Ended() && s != engine.Paused
+	return !x.local.o.RecordOnly && x.resting.Load() == nil && !s.Ended() && s != engine.Paused
 }
 
 // Suspend stops a run and its child runs where they are, as Close does for all: no further node or effect starts, and
@@ -158,7 +159,7 @@ func (l *Local) Suspend(run string, drain time.Duration) {
 }
 
 func (x *Execution) suspend(drain bool) {
-	x.closing.Store(true)
+	x.state.drain()
 	x.command(func(*engine.Run) (engine.Event, error) {
 		x.stopAttempts(drain)
 		return nil, nil

@@ -46,8 +46,7 @@ func (l *Local) startNew(ctx context.Context, p *Program, b *StartOptions, start
 		return x, false, err
 	}
 	defer l.loops.Done()
-	x = l.newExecution(b.ID, l.emptyMachine(p, b.ID), store.Lease{Run: b.ID, Owner: l.owner, Fence: 1, TTL: l.o.Lease})
-	x.leaseState = leasePending
+	x = l.newExecution(b.ID, l.emptyMachine(p, b.ID), store.Lease{Run: b.ID, Owner: l.owner, Fence: 1, TTL: l.o.Lease}, leasePending)
 	x.creation = &creation{created: start.Created, done: make(chan error, 1), start: &store.RunStart{
 		Message: start.Message, SessionFence: start.SessionFence,
 		NewRun: store.NewRun{
@@ -84,7 +83,7 @@ func (x *Execution) markCreated() {
 	x.local.mu.Lock()
 	x.local.held[x.ID] = x
 	if x.local.closed { // meanwhile
-		x.closing.Store(true)
+		x.state.drain()
 	}
 	x.local.mu.Unlock()
 	if c.created != nil {

@@ -54,7 +54,7 @@ func (x *Execution) removeToolRun(ctx context.Context, c *toolRun) {
 // for people only has none.
 func (x *Execution) deferCancel(m *driverMessage) bool {
 	c := &x.toolRuns
-	if c.cancelled || x.leaseState == leasePending || x.m.seq == 0 || x.m.run.Status() == engine.Paused {
+	if c.cancelled || x.state.load() == acquiring || x.m.seq == 0 || x.m.run.Status() == engine.Paused {
 		return false
 	}
 	c.pendingCancels = append(c.pendingCancels, *m)

@@ -119,7 +119,7 @@ func (r *Result) applyPrinted(line map[string]any) (branch any, err error) {
 	default:
 		return nil, &Error{
 			Code: engine.CodeCodeValue, Key: "context_updates",
-			Message: "the code printed context_updates that is " + kindOf(under) + " and not an object of keys and values",
+			Message: "the code printed context_updates that is " + engine.KindOf(under) + " and not an object of keys and values",
 			Hint:    `print json.dumps({"status": "success", "context_updates": {...}})`,
 		}
 	}
@@ -215,7 +215,7 @@ func branchName(v any) (string, error) {
 	default:
 		return "", &Error{
 			Code: engine.CodeBranchMissing, Key: BranchKey,
-			Message: "branch_decision is " + kindOf(t) + " and not the name of a branch",
+			Message: "branch_decision is " + engine.KindOf(t) + " and not the name of a branch",
 			Hint:    "set it to a text, a boolean or a number",
 		}
 	}

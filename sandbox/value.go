@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/weir-run/weir/engine"
 )
 
 // MaxDepth is the maximum nesting of lists and objects in a value.
@@ -56,7 +58,7 @@ func normalizeAt(v any, path *[]string, depth int) (any, string) {
 	case map[string]any:
 		return normalizeObject(t, path, depth)
 	default:
-		return nil, "is " + kindOf(v)
+		return nil, "is " + engine.KindOf(v)
 	}
 }
 
@@ -110,25 +112,5 @@ func nonFiniteText(f float64) string {
 		return "Infinity"
 	default:
 		return "-Infinity"
-	}
-}
-
-// kindOf describes the kind of a value, as "a list".
-func kindOf(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "a boolean"
-	case int64, int, float64, json.Number:
-		return "a number"
-	case string:
-		return "a text"
-	case []any:
-		return "a list"
-	case map[string]any:
-		return "an object"
-	default:
-		return "no value of JSON"
 	}
 }

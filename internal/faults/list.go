@@ -88,7 +88,7 @@ func runFaults() []Fault {
 		},
 		{
 			"a commit may be replayed twice", "runner/machine.go",
-			"if c.Seq != m.seq+1 {", "if c.Seq < 0 {", "./runner", "",
+			"if c.Seq != m.seq+1 {", "if c.Seq < 0 {", "./runner", "Journal",
 		},
 		{
 			"a completed effect runs again after a crash", effects,

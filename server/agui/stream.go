@@ -1,7 +1,6 @@
 package agui
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -19,9 +18,6 @@ import (
 
 // protocol is the version of AG-UI.
 const protocol = "1.0"
-
-// heartbeat is how often a stream without events sends a comment.
-const heartbeat = 15 * time.Second
 
 // events writes the events of a run.
 type events struct {
@@ -79,53 +75,10 @@ func merge(a, b map[string]any) map[string]any {
 	return out
 }
 
-// itemsOf reads the stream of a round until it or the context ends. An error is there before
-// the items are closed.
-func itemsOf(ctx context.Context, reply *weir.Reply) (<-chan weir.Item, <-chan error) {
-	items, failed := make(chan weir.Item), make(chan error, 1)
-	go func() {
-		defer close(items)
-		for it, err := range reply.Items(ctx) {
-			if err != nil {
-				failed <- err
-				return
-			}
-			select {
-			case items <- it:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return items, failed
-}
-
 // follow sends what the round does while it executes.
 func (e *events) follow() error {
 	ctx := e.round.c.UntilDrain()
-	items, failed := itemsOf(ctx, e.round.reply)
-	t := time.NewTicker(heartbeat)
-	defer t.Stop()
-	for {
-		select {
-		case it, ok := <-items:
-			if !ok {
-				select {
-				case err := <-failed:
-					return err
-				default:
-					return nil
-				}
-			}
-			if err := e.item(&it); err != nil {
-				return err
-			}
-		case <-t.C:
-			if err := e.out.Send(": waiting\n\n"); err != nil {
-				return err
-			}
-		}
-	}
+	return livetext.Forward(ctx, e.round.reply.Items(ctx), e.item, func() error { return e.out.Send(": waiting\n\n") })
 }
 
 // item sends what an item says.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
@@ -143,9 +142,6 @@ func (x *exchange) completion(state *weir.ReplyState, text string) map[string]an
 	}
 }
 
-// heartbeat is how often a stream without text sends a comment.
-const heartbeat = 15 * time.Second
-
 // speak calls say with the pieces of the answer as they are made, and beat while there are
 // none. It returns the result of the round. The error livetext.ErrRetracted means that text
 // which was sent is void; the round continues.
@@ -154,31 +150,15 @@ func (x *exchange) speak(say func(text string) error, beat func() error) (*weir.
 	if x.question != "" {
 		return nil, reader, say(x.question)
 	}
-	texts := make(chan string)
-	failed := make(chan error, 1)
 	ctx := x.c.UntilDrain()
-	go func() {
-		defer close(texts)
-		for it, err := range x.reply.Items(ctx) {
-			var text string
-			if err == nil {
-				text, err = reader.Next(&it)
-			}
-			if err != nil {
-				failed <- err
-				return
-			}
-			if text == "" {
-				continue
-			}
-			select {
-			case texts <- text:
-			case <-ctx.Done():
-				return
-			}
+	err := livetext.Forward(ctx, x.reply.Items(ctx), func(it *weir.Item) error {
+		text, err := reader.Next(it)
+		if err == nil && text != "" {
+			err = say(text)
 		}
-	}()
-	if err := forward(texts, failed, say, beat); err != nil {
+		return err
+	}, beat)
+	if err != nil {
 		return nil, reader, err
 	}
 	state, err := x.wait()
@@ -190,32 +170,6 @@ func (x *exchange) speak(say func(text string) error, beat func() error) (*weir.
 		err = say(rest)
 	}
 	return state, reader, err
-}
-
-// forward passes texts on until there are no more.
-func forward(texts <-chan string, failed <-chan error, say func(string) error, beat func() error) error {
-	t := time.NewTicker(heartbeat)
-	defer t.Stop()
-	for {
-		select {
-		case text, ok := <-texts:
-			if !ok {
-				select {
-				case err := <-failed:
-					return err
-				default:
-					return nil
-				}
-			}
-			if err := say(text); err != nil {
-				return err
-			}
-		case <-t.C:
-			if err := beat(); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 // retracted turns the error of a stream whose text is void into a problem that says where

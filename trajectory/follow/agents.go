@@ -91,39 +91,6 @@ func (w *agentCollector) graph(above string, g *flow.Graph, iterated bool) {
 // childSeparator separates the path of a node and a path in its child run.
 const childSeparator = ">"
 
-// withoutIterations returns a path without iteration numbers.
-func withoutIterations(path string) string {
-	if !strings.Contains(path, "#") {
-		return path
-	}
-	var b strings.Builder
-	for i, part := range strings.Split(path, "/") {
-		if i > 0 {
-			b.WriteByte('/')
-		}
-		id, _, _ := strings.Cut(part, "#")
-		b.WriteString(id)
-	}
-	return b.String()
-}
-
-// findNode returns the node of a flow at a path, and its graph; nil if there is none.
-func findNode(f *flow.Flow, path string) (*flow.Node, *flow.Graph) {
-	g := &f.Graph
-	for {
-		id, rest, inner := strings.Cut(path, "/")
-		id, _, _ = strings.Cut(id, "#")
-		n := g.Node(id)
-		if n == nil || !inner {
-			return n, g
-		}
-		if g = n.Body; g == nil {
-			return nil, nil
-		}
-		path = rest
-	}
-}
-
 // splitIteration returns the iteration of a path, with the "/" at its end, "" at the root; composite is the path of
 // the node that iterates.
 func splitIteration(path string) (prefix, composite string) {

@@ -27,7 +27,7 @@ func (f *Follower) recordCompleted(ctx context.Context, at time.Time, e *engine.
 	if w == nil {
 		w = &nodeWork{path: e.Path}
 	}
-	def, _ := findNode(f.options.Flow, e.Path)
+	def, _ := f.options.Flow.NodeAt(e.Path)
 	if l := f.composites[e.Path]; l != nil {
 		if w.ends = l.ends(); len(w.ends) == 0 {
 			w.ends = f.predecessorsOf(e.Path)
@@ -309,7 +309,7 @@ func (f *Follower) recordUnfinished(ctx context.Context, at time.Time, w *nodeWo
 	if mark == AttrUnfinished {
 		w.attributes = map[string]any{mark: true}
 	}
-	def, _ := findNode(f.options.Flow, w.path)
+	def, _ := f.options.Flow.NodeAt(w.path)
 	if err := f.recordChild(at, w, mark); err != nil {
 		return err
 	}
@@ -336,7 +336,7 @@ func (f *Follower) recordUnfinished(ctx context.Context, at time.Time, w *nodeWo
 
 // recordChild records the child run of a node that has no result of it: the node failed, or has not ended.
 func (f *Follower) recordChild(at time.Time, w *nodeWork, mark string) error {
-	if def, _ := findNode(f.options.Flow, w.path); def == nil || def.Uses == nil || w.child == "" {
+	if def, _ := f.options.Flow.NodeAt(w.path); def == nil || def.Uses == nil || w.child == "" {
 		return nil
 	}
 	return f.addAction(at, w, map[string]any{
@@ -367,7 +367,7 @@ func (w *nodeWork) messages() []convo.Message {
 func (f *Follower) recordScripts(at time.Time, w *nodeWork, def *flow.Node) error {
 	if def != nil {
 		if code, ok := def.With["code"].(string); ok {
-			w.scripts = []script{{withoutIterations(w.path), code, trajectory.HasScript}}
+			w.scripts = []script{{flow.WithoutIterations(w.path), code, trajectory.HasScript}}
 		}
 	}
 	for _, c := range w.scripts {
@@ -404,9 +404,9 @@ func (f *Follower) declareArtifact(at time.Time, w *nodeWork, s *agentRecorder, 
 // agentRootPath returns the path of an agent's node from the root of the tree of runs.
 func (f *Follower) agentRootPath(path string) string {
 	if f.options.RootPath == "" {
-		return withoutIterations(path)
+		return flow.WithoutIterations(path)
 	}
-	return f.options.RootPath + childSeparator + withoutIterations(path)
+	return f.options.RootPath + childSeparator + flow.WithoutIterations(path)
 }
 
 // messagesOf returns the messages that changes add to contexts.

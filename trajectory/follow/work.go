@@ -136,7 +136,7 @@ func (f *Follower) stepRecorded(e *engine.StepRecorded) {
 	if w == nil || e.Code == "" || e.Status == engine.StepFailed {
 		return
 	}
-	c := script{withoutIterations(w.path), e.Code, trajectory.Generates}
+	c := script{flow.WithoutIterations(w.path), e.Code, trajectory.Generates}
 	switch {
 	case e.Status == engine.StepSkipped:
 		c.relation = trajectory.HasScript // it was not generated now
@@ -345,7 +345,7 @@ func (f *Follower) predecessorsOf(path string) []trajectory.ID {
 
 // edgesInto returns the edges to a node of the flow.
 func (f *Follower) edgesInto(path string) []*flow.Edge {
-	_, g := findNode(f.options.Flow, path)
+	_, g := f.options.Flow.NodeAt(path)
 	if g == nil {
 		return nil
 	}
