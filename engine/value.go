@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/weir-run/weir/internal/jsonkey"
 )
 
 // Value is a value of a port, state key or effect: nil, bool, int64, float64, string,
@@ -98,9 +100,17 @@ func DecodeValue(data []byte) (Value, error) {
 }
 
 // ParseValue reads JSON from outside: nothing in it becomes a Handle. Data after the value
-// is an error, and so is a whole number of which neither int64 nor float64 keeps all digits.
+// is an error, and so are a key that occurs twice in one object, and a whole number of which
+// neither int64 nor float64 keeps all digits.
 func ParseValue(data []byte) (Value, error) {
-	return parse(data, normalizer{depth: MaxDepth, bytesLeft: MaxSize})
+	v, err := parse(data, normalizer{depth: MaxDepth, bytesLeft: MaxSize})
+	if err != nil {
+		return nil, err
+	}
+	if err := jsonkey.Check(data); err != nil {
+		return nil, err
+	}
+	return v, nil
 }
 
 func parse(data []byte, n normalizer) (Value, error) {

@@ -35,6 +35,9 @@ func TestExternalJSONNeverDecodesToAHandle(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(back, v) {
 		t.Fatalf("%s came back as %#v, %v", stored, back, err)
 	}
+	if _, err := engine.ParseValue([]byte(`[{"a":1,"b":{"a":1,"\u0061":2}}]`)); err == nil || !strings.Contains(err.Error(), `"a" occurs twice`) {
+		t.Errorf("a key that occurs twice: %v", err)
+	}
 	if _, err := engine.ParseValue([]byte(`1 2`)); err == nil {
 		t.Fatal("two values were taken for one")
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+
+	"github.com/weir-run/weir/internal/jsonkey"
 )
 
 // maxDepth is the maximum nesting of arguments that are sent unchanged. Vendors' parsers
@@ -27,10 +29,9 @@ func NormalizeArguments(arguments string) json.RawMessage {
 		return json.RawMessage("{}")
 	}
 	if text[0] == '{' && json.Valid([]byte(text)) {
-		twice, err := hasDuplicateKey([]byte(text))
 		switch {
-		case err != nil:
-		case twice || !UnambiguousJSON([]byte(text)):
+		case checkBounds([]byte(text)) != nil:
+		case jsonkey.Check([]byte(text)) != nil || !UnambiguousJSON([]byte(text)):
 			return reencodeObject(text)
 		case text != arguments:
 			return json.RawMessage(text)
@@ -70,66 +71,26 @@ func reencodeObject(text string) json.RawMessage {
 // errAmbiguousJSON means that not every parser accepts an object.
 var errAmbiguousJSON = errors.New("too deep, or a number too large")
 
-// hasDuplicateKey reports whether an object in a valid JSON text has a duplicate key. It
-// fails if some parsers would reject the text.
-func hasDuplicateKey(text []byte) (twice bool, err error) {
+// checkBounds returns an error for a valid JSON text that some parsers would reject.
+func checkBounds(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	var open []*jsonLevel
-	for {
+	for depth := 0; ; {
 		t, end := d.Token()
 		if end != nil {
-			return twice, nil //nolint:nilerr // the text is valid: this is its end
+			return nil //nolint:nilerr // the text is valid: this is its end
 		}
-		if v, is := t.(json.Number); is {
+		switch v := t.(type) {
+		case json.Number:
 			if _, err := strconv.ParseFloat(v.String(), 64); err != nil {
-				return twice, errAmbiguousJSON
+				return errAmbiguousJSON
+			}
+		case json.Delim:
+			if v == '}' || v == ']' {
+				depth--
+			} else if depth++; depth > maxDepth {
+				return errAmbiguousJSON
 			}
 		}
-		var in *jsonLevel
-		if len(open) > 0 {
-			in = open[len(open)-1]
-		}
-		switch t {
-		case json.Delim('{'), json.Delim('['):
-			in.value()
-			open = append(open, &jsonLevel{object: t == json.Delim('{')})
-			if len(open) > maxDepth {
-				return twice, errAmbiguousJSON
-			}
-		case json.Delim('}'), json.Delim(']'):
-			open = open[:len(open)-1]
-		default:
-			twice = in.token(t) || twice
-		}
 	}
-}
-
-// jsonLevel is an open object or list.
-type jsonLevel struct {
-	object       bool
-	expectsValue bool // a value is next
-	seen         map[string]bool
-}
-
-// value consumes a value.
-func (l *jsonLevel) value() {
-	if l != nil {
-		l.expectsValue = false
-	}
-}
-
-// token consumes a key or a scalar, and reports whether it is a duplicate key.
-func (l *jsonLevel) token(t json.Token) (twice bool) {
-	if !l.object || l.expectsValue {
-		l.value()
-		return false
-	}
-	key, _ := t.(string)
-	twice = l.seen[key]
-	if l.seen == nil {
-		l.seen = make(map[string]bool)
-	}
-	l.seen[key], l.expectsValue = true, true
-	return twice
 }

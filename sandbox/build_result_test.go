@@ -71,6 +71,7 @@ func TestImpossibleUpdateNamesItsKey(t *testing.T) {
 		{"a whole number past 64 bits", `{"a":9223372036854775808}`, engine.CodeCodeValue, "a", "does not fit 64 bits"},
 		{"too deep", `{"a":` + deep + `}`, engine.CodeCodeValue, "a", "nested deeper"},
 		{"too deep to be read", `{"a":` + strings.Repeat("[{\"b\":", 6000) + "1" + strings.Repeat("}]", 6000) + "}\nlast", engine.CodeCodeValue, "", "nested deeper"},
+		{"a key twice", `{"context_updates":{"a":{"1":1,"1":2}}}`, engine.CodeCodeValue, "", `the key "1" occurs twice`},
 		{"updates that are a list", `{"context_updates":[1]}`, engine.CodeCodeValue, "context_updates", "a list"},
 		{"an error of its own", `{"status":"error","message":"no total"}`, engine.CodeCodeFailed, "", "no total"},
 	} {

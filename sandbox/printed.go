@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/jsonkey"
 )
 
 // notJSONMark is the prefix of a text that replaces a word that Python prints and JSON does
@@ -26,6 +27,13 @@ func lastObject(stdout string) (object map[string]any, rest string, found bool, 
 		object, ok := parseObject(stdout[begin:stop])
 		switch {
 		case ok:
+			if err := jsonkey.Check([]byte(stdout[begin:stop])); err != nil {
+				return nil, stdout, false, &Error{
+					Code:    engine.CodeCodeValue,
+					Message: "the code printed an object in which " + err.Error(),
+					Hint:    "write the object with json.dumps, and give it keys that differ as texts",
+				}
+			}
 			return object, stdout[:begin] + stdout[end:], true, nil
 		case isTooDeep(stdout[begin:stop]):
 			return nil, stdout, false, &Error{

@@ -40,6 +40,8 @@ func TestForeignHostsOriginsAndBodiesAreRefused(t *testing.T) {
 		{"a large body", "POST", "/v1/runs", `{"flow":"` + strings.Repeat("a", 3000) + `"}`, nil, 413},
 		{"a large body of unknown length", "POST", "/v1/runs", `{"flow":"` + strings.Repeat("a", 3000) + `"}`, func(r *http.Request) { r.ContentLength = -1 }, 413},
 		{"no JSON", "POST", "/v1/runs", "{", nil, 400},
+		{"a member twice", "POST", "/v1/runs", `{"flow":"ask","flow":"ask"}`, nil, 400},
+		{"an input twice", "POST", "/v1/runs", `{"flow":"ask","inputs":{"a":1,"\u0061":2}}`, nil, 400},
 		{"an unknown member", "POST", "/v1/runs", `{"flow":"ask","input":{}}`, nil, 422},
 		{"an unknown parameter", "GET", "/v1/runs?stat=failed", "", nil, 422},
 		{"a status that does not exist", "GET", "/v1/runs?status=done", "", nil, 422},

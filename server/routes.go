@@ -6,6 +6,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/weir-run/weir/internal/jsonkey"
 )
 
 // Scope is what a token must allow for a route.
@@ -76,7 +78,12 @@ func newAPI(r *routes, base string) huma.API {
 	installErrors()
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	aliasSchemas(registry)
-	format := huma.DefaultJSONFormat
+	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: func(data []byte, v any) error {
+		if err := jsonkey.Check(data); err != nil {
+			return err
+		}
+		return huma.DefaultJSONFormat.Unmarshal(data, v)
+	}}
 	c := huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",

@@ -13,6 +13,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 
 	"github.com/weir-run/weir/internal/excerpt"
+	"github.com/weir-run/weir/internal/jsonkey"
 )
 
 // parsers redefines json.parse and yaml.parse to return the value: the library's return an
@@ -86,6 +87,9 @@ func parseJSON(text string) (any, error) {
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("the text has more than one JSON value; the second starts at byte %d", d.InputOffset())
+	}
+	if err := jsonkey.Check([]byte(text)); err != nil {
+		return nil, err
 	}
 	return numbers(v)
 }

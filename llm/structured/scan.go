@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/weir-run/weir/internal/jsonkey"
 )
 
 // maxTries limits the number of places in a text at which a value is searched.
@@ -71,7 +73,7 @@ func (s *scanned) value(text string) (length int) {
 		s.values = append(s.values, v)
 		return n
 	}
-	if errors.Is(err, errDuplicateKey) {
+	if _, ok := errors.AsType[*jsonkey.DuplicateError](err); ok {
 		s.broken = append(s.broken, err.Error())
 		return n
 	}
@@ -95,9 +97,6 @@ func (s *scanned) value(text string) (length int) {
 	return len(text)
 }
 
-// errDuplicateKey means that an object has a duplicate key, so that its meaning depends on the parser.
-var errDuplicateKey = errors.New("a member occurs twice")
-
 // decode reads the JSON value at the start of a text and returns its length.
 func decode(text string) (v any, n int, err error) {
 	d := json.NewDecoder(strings.NewReader(text))
@@ -106,45 +105,10 @@ func decode(text string) (v any, n int, err error) {
 		return nil, 0, err
 	}
 	n = int(d.InputOffset())
-	if name, twice := repeated(text[:n]); twice {
-		return nil, n, fmt.Errorf("%w: %q", errDuplicateKey, name)
+	if err := jsonkey.Check([]byte(text[:n])); err != nil {
+		return nil, n, err
 	}
 	return v, n, nil
-}
-
-// repeated returns the duplicate key of an object in a JSON text.
-func repeated(text string) (name string, twice bool) {
-	d := json.NewDecoder(strings.NewReader(text))
-	var open []map[string]bool // the keys so far of each open bracket; nil for a list
-	key := false               // the next token may be a key
-	for {
-		t, err := d.Token()
-		if err != nil {
-			return "", false
-		}
-		switch t := t.(type) {
-		case json.Delim:
-			switch t {
-			case '{':
-				open, key = append(open, map[string]bool{}), true
-				continue
-			case '[':
-				open = append(open, nil)
-			default:
-				open = open[:len(open)-1]
-			}
-		case string:
-			if key {
-				of := open[len(open)-1]
-				if of[t] {
-					return t, true
-				}
-				of[t], key = true, false
-				continue
-			}
-		}
-		key = len(open) > 0 && open[len(open)-1] != nil
-	}
 }
 
 // object and list match the start of JSON, and of the almost-JSON that models write; a bracket in prose is followed

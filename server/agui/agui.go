@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/jsonkey"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/server"
 	"github.com/weir-run/weir/session"
@@ -70,7 +72,14 @@ func serve(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 }
 
 func (x *round) read(r *http.Request) (err error) {
-	if err := json.NewDecoder(r.Body).Decode(&x.in); err != nil {
+	data, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = jsonkey.Check(data)
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &x.in)
+	}
+	if err != nil {
 		return server.InvalidRequest("body", "the body is no RunAgentInput: "+err.Error())
 	}
 	if x.in == nil {

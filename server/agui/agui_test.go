@@ -141,3 +141,12 @@ func TestThreadsBelongToTheirUserAndRunsAreSentOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestAMemberThatOccursTwiceIsRefused(t *testing.T) {
+	t.Parallel()
+	p := open(t)
+	status, text := post(t, p, p.Token("ada", server.Read, server.Start), "talk", `{"threadId":"t","runId":"r","runId":"s","messages":[]}`)
+	if status != http.StatusUnprocessableEntity || !strings.Contains(text, "occurs twice") {
+		t.Errorf("%d %s", status, text)
+	}
+}

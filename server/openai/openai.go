@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/jsonkey"
 	"github.com/weir-run/weir/server"
 )
 
@@ -96,9 +98,15 @@ func handle(w http.ResponseWriter, c *server.Caller, err error) {
 // decode reads the body of a request into v. A member that v lacks is refused: it would have
 // no effect.
 func decode(r *http.Request, v any) error {
-	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	err := d.Decode(v)
+	data, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = jsonkey.Check(data)
+	}
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.DisallowUnknownFields()
+		err = d.Decode(v)
+	}
 	if err == nil {
 		return nil
 	}

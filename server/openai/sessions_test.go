@@ -373,3 +373,26 @@ func TestResponsesAndConversationsBelongToTheirUser(t *testing.T) {
 	}
 	id("/v1/responses", ui, ask(map[string]any{"user": "eve", "previous_response_id": eves}))
 }
+
+func TestAMemberThatOccursTwiceIsRefused(t *testing.T) {
+	t.Parallel()
+	p := open(t, servertest.Options{})
+	token := p.Token("ada", server.Read, server.Start)
+	conversation := createdConversation(t, p, token)
+	for _, path := range []string{"/v1/chat/completions", "/v1/responses", "/v1/conversations", "/v1/conversations/" + conversation, "/v1/conversations/" + conversation + "/items"} {
+		status, _, text := post(t, p.URL+path, token, json.RawMessage(`{"model":"talk","metadata":{"a":"1","\u0061":"2"}}`), nil)
+		if status != http.StatusBadRequest || !strings.Contains(text, "occurs twice") {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+}
+
+func createdConversation(t *testing.T, p *servertest.Process, token string) string {
+	t.Helper()
+	_, _, text := post(t, p.URL+"/v1/conversations", token, struct{}{}, nil)
+	var c struct{ ID string }
+	if err := json.Unmarshal([]byte(text), &c); err != nil || c.ID == "" {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return c.ID
+}
