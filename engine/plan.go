@@ -67,27 +67,6 @@ func (n *NodePlan) Requires(port string) bool { return slices.Contains(n.require
 // body: `context: "{{ inputs.room }}"`.
 type contextInput struct{ port, input string }
 
-// scopeInput returns NAME of a template that is exactly `{{ inputs.NAME }}`, and "" for any
-// other.
-func scopeInput(v any) string {
-	s, _ := v.(string)
-	s, ok := strings.CutPrefix(strings.TrimSpace(s), "{{")
-	if !ok {
-		return ""
-	}
-	s, ok = strings.CutSuffix(s, "}}")
-	if !ok {
-		return ""
-	}
-	name, ok := strings.CutPrefix(strings.TrimSpace(s), "inputs.")
-	if !ok || strings.ContainsFunc(name, func(r rune) bool {
-		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	}) {
-		return ""
-	}
-	return name
-}
-
 // boundPort is a port with a literal or template, and the edges that it reads.
 type boundPort struct {
 	name  string
@@ -213,7 +192,7 @@ func (p *GraphPlan) compilePorts(n *NodePlan) {
 	for _, b := range n.Def.In {
 		n.bound = append(n.bound, boundPort{name: b.Name})
 		if slices.Contains(n.contextPort, b.Name) {
-			if name := scopeInput(b.Value); name != "" {
+			if name := flow.BodyInput(b.Value); name != "" {
 				n.contextInputs = append(n.contextInputs, contextInput{b.Name, name})
 			}
 		}

@@ -254,7 +254,7 @@ func (s *scope) artifactRef(it *nodeDraft, v *value, r expr.Ref, inEach, each bo
 		hint := ""
 		switch {
 		case r.Root == it.node.ID && len(r.Path) > 0:
-			hint = fmt.Sprintf("the node's own output is outputs.%s", r.Path[0])
+			hint = "the node's own output is " + expr.Join("outputs", r.Path[0])
 		case s.byID[r.Root] != nil:
 			hint = fmt.Sprintf("bind it: in: {value: \"{{ %s }}\"}, then read inputs.value", r)
 		default:

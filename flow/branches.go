@@ -58,7 +58,7 @@ func (s *scope) readBranches(it *nodeDraft, v *value) {
 	it.body = &scope{l: s.l, parent: s, owner: it, depth: s.depth + 1, byID: map[string]*nodeDraft{}, edgePorts: map[string][]string{}}
 	for i := range sorted {
 		m := &sorted[i]
-		s.l.identifier(m, "a branch")
+		s.l.portName(m, "a branch")
 		f, ok := s.l.object(m.val, "a branch")
 		if !ok {
 			continue

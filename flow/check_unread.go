@@ -43,7 +43,7 @@ func (s *scope) checkUnread(it *nodeDraft) {
 			candidates = append(candidates, n)
 		}
 		slices.Sort(candidates)
-		hint := fmt.Sprintf("read it as inputs.%s, or remove it; to order nodes use after:", name)
+		hint := fmt.Sprintf("read it as %s, or remove it; to order nodes use after:", expr.Join("inputs", name))
 		if best := NearestName(name, candidates); best != "" {
 			hint = "did you mean " + best + "?"
 		}

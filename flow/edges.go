@@ -114,8 +114,8 @@ func (s *scope) connectEntry(e edgeEntry) *edgeDraft {
 			s.l.reportAt(e.to, CodeUnknownPort, s.unknownInputHint(to, toPort), s.l.suggest(toPort, to.inNames))
 			return nil
 		}
-		if to.ports.AnyIn && !isIdentifier(toPort) {
-			s.l.reportAt(e.to, CodeBadID, fmt.Sprintf("%s is not a valid port name", quote(toPort)), "")
+		if to.ports.AnyIn && !IsPortName(toPort) {
+			s.l.reportAt(e.to, CodeBadID, fmt.Sprintf("%s is not a valid name for a port: %s", quote(toPort), portNameRule), "")
 			return nil
 		}
 	}

@@ -29,8 +29,12 @@ const (
 	MaxBackoff = 5 * time.Minute
 	// MaxName is the maximum length of a flow's name, in bytes.
 	MaxName = 128
-	// MaxEdgeID is the maximum length of an edge's id, in bytes.
-	MaxEdgeID = 512
+	// MaxPortName is the maximum length of the name of an input, output, port or branch, in
+	// characters.
+	MaxPortName = 128
+	// MaxEdgeID is the maximum length of an edge's id, in bytes. The default id of an edge
+	// between ports with the longest names fits.
+	MaxEdgeID = 1280
 	// The maximum values of budget and view settings.
 	maxSpendTokens = 1_000_000_000_000
 	maxSpendCalls  = 1_000_000_000

@@ -26,8 +26,7 @@ func (s *scope) bindInputs(it *nodeDraft) {
 			s.l.reportAtKey(m, CodeUnknownPort, s.unknownInputHint(it, m.key), s.l.suggest(m.key, it.inNames))
 			continue
 		}
-		if it.ports.AnyIn && !isIdentifier(m.key) {
-			s.l.reportAtKey(m, CodeBadID, fmt.Sprintf("%s is not a valid port name: letters, digits and _, not a digit first, at most %d", quote(m.key), maxID), "")
+		if it.ports.AnyIn && !s.l.portName(m, "a port") {
 			continue
 		}
 		s.bindPort(it, m, p)
@@ -46,7 +45,7 @@ func (s *scope) unknownInputHint(it *nodeDraft, name string) string {
 // bindPort binds one port: references become edges, everything else a binding.
 func (s *scope) bindPort(it *nodeDraft, m *member, p Port) {
 	v := m.val
-	if r, ok := s.wholeReference(v); ok {
+	if r, ok := s.edgeReference(v); ok {
 		s.addEdge(it, v, r, m.key)
 		return
 	}
@@ -63,6 +62,13 @@ func (s *scope) bindPort(it *nodeDraft, m *member, p Port) {
 	s.addPartialEdges(it, v, m.key, found)
 	it.node.In = append(it.node.In, Binding{Name: m.key, Value: v.any(), Pos: s.l.posOf(v)})
 	s.checkLiteral(it, v, p)
+}
+
+// edgeReference returns the reference that a bound text is an edge of. A normal form has such
+// texts only if an earlier version wrote it, for which quoted ports were no edges.
+func (s *scope) edgeReference(v *value) (expr.Ref, bool) {
+	r, ok := s.wholeReference(v)
+	return r, ok && (!s.l.AlreadyValid || !strings.Contains(v.text, "["))
 }
 
 // wholeReference returns the reference of a text that is exactly one {{ node.port }}.
@@ -95,7 +101,7 @@ func (s *scope) addEdge(it *nodeDraft, v *value, r expr.Ref, port string) {
 func (s *scope) addEdges(it *nodeDraft, m *member) bool {
 	refs := make([]expr.Ref, len(m.val.items))
 	for i, e := range m.val.items {
-		r, ok := s.wholeReference(e)
+		r, ok := s.edgeReference(e)
 		if !ok {
 			return false
 		}
@@ -270,7 +276,7 @@ func (s *scope) portalName(it *nodeDraft) *value {
 func (s *scope) outputNames(f fields) []Binding {
 	var out []Binding
 	for _, m := range f.entries("outputs", "values") {
-		if s.l.identifier(&m, "an output") {
+		if s.l.portName(&m, "an output") {
 			out = append(out, Binding{Name: m.key, Value: m.val.any(), Pos: s.l.posOf(m.val)})
 		}
 	}

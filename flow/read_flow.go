@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/weir-run/weir/flow/expr"
 )
 
 // readFlow reads the whole document into l.flow.
@@ -213,7 +211,7 @@ func (l *loader) temperature(v *value) *float64 {
 }
 
 func (l *loader) input(m *member) {
-	if !l.identifier(m, "an input") {
+	if !l.portName(m, "an input") {
 		return
 	}
 	l.inputs[m.key] = true
@@ -274,43 +272,4 @@ func (l *loader) reducer(v *value) Reducer {
 		return ReduceNone
 	}
 	return Reducer(s)
-}
-
-// maxID is the maximum length of a node's id.
-const maxID = 64
-
-// identifier checks a key that expressions may refer to.
-func (l *loader) identifier(m *member, what string) bool {
-	if !isIdentifier(m.key) {
-		l.reportAtKey(m, CodeBadID, fmt.Sprintf("%s is not a valid name for %s: letters, digits and _, not a digit first, at most %d", quote(m.key), what, maxID), "")
-		return false
-	}
-	return true
-}
-
-func isIdentifier(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9' || i == 0) {
-			return false
-		}
-	}
-	return s != "" && len(s) <= maxID
-}
-
-// nodeID checks a node's id.
-func (l *loader) nodeID(m *member) bool {
-	if !l.identifier(m, "a node") {
-		return false
-	}
-	switch m.key {
-	case "run", "state", "inputs", "secrets", "context":
-		l.reportAtKey(m, CodeReservedID, fmt.Sprintf("%s has another meaning in expressions", m.key), "choose another id, for example "+m.key+"_node")
-		return false
-	}
-	if expr.Reserved(m.key) {
-		l.reportAtKey(m, CodeReservedID, fmt.Sprintf("%s is a keyword of the expression language", m.key), "choose another id, for example "+m.key+"_node")
-		return false
-	}
-	return true
 }

@@ -102,7 +102,7 @@ func (s *scope) nodeInput(it *nodeDraft, v *value, r expr.Ref) {
 	}
 	hint := fmt.Sprintf("bind it under in: of %s", it.node.ID)
 	if s.l.inputs[name] {
-		hint = fmt.Sprintf("an input of the flow is run.inputs.%s", name)
+		hint = "an input of the flow is " + expr.Join("run", "inputs", name)
 	}
 	s.l.reportInText(v, r.Offset, CodeUnknownInput, fmt.Sprintf("the node %s has no input %s", it.node.ID, quote(name)), hint)
 }
@@ -176,7 +176,7 @@ func (s *scope) bodyRef(v *value, r expr.Ref) {
 			name = r.Path[0]
 		}
 		l.reportInText(v, r.Offset, CodeUnknownReference, "inputs.* are the inputs of a node or body, not those of the flow",
-			fmt.Sprintf("an input of the flow is run.inputs.%s", name))
+			"an input of the flow is "+expr.Join("run", "inputs", name))
 		return
 	}
 	s.owner.recordRead(r)

@@ -86,7 +86,7 @@ func bodySchema(sp *TypeSpec) obj {
 	if !sp.Branches {
 		return graph
 	}
-	return obj{"type": "object", "minProperties": minBranches, "propertyNames": nameSchema(), "additionalProperties": graph}
+	return obj{"type": "object", "minProperties": minBranches, "propertyNames": portNameSchema(), "additionalProperties": graph}
 }
 
 // anchored returns a copy of a schema with references to its root rewritten for its new
@@ -139,7 +139,7 @@ func flowProperties() obj {
 	props["session"] = sessionsSchema()
 	props["budget"] = spendSchema()
 	props["timeout"] = obj{"$ref": "#/$defs/duration", "description": "Limits the time of a run, from its start to its end."}
-	props["inputs"] = obj{"type": []any{"object", "null"}, "propertyNames": nameSchema(), "additionalProperties": closed(obj{
+	props["inputs"] = obj{"type": []any{"object", "null"}, "propertyNames": portNameSchema(), "additionalProperties": closed(obj{
 		"type": obj{"enum": portTypes()}, "required": obj{"type": "boolean"}, "default": true, "description": text, "schema": obj{"type": "object"},
 	})}
 	props["uses"] = obj{
@@ -230,7 +230,7 @@ func graphSchema() obj {
 	s := closed(obj{
 		"nodes":   obj{"type": "object", "minProperties": 1, "propertyNames": nameSchema(), "additionalProperties": obj{"$ref": "#/$defs/node"}},
 		"edges":   obj{"type": []any{"array", "null"}, "items": obj{"$ref": "#/$defs/edge"}},
-		"outputs": obj{"type": []any{"object", "null"}, "propertyNames": nameSchema()},
+		"outputs": obj{"type": []any{"object", "null"}, "propertyNames": portNameSchema()},
 	})
 	s["required"] = []any{"nodes"}
 	return s
@@ -239,8 +239,8 @@ func graphSchema() obj {
 func edgeSchema() obj {
 	s := closed(obj{
 		"id":   obj{"type": "string", "maxLength": MaxEdgeID},
-		"from": obj{"type": "string", "description": "node.port, or a node for a control edge"},
-		"to":   obj{"type": "string", "description": "node.port, or a node for a control edge"}, "metadata": obj{"type": "object"},
+		"from": obj{"type": "string", "description": "node.port, or a node for a control edge; all after the first dot is the name of the port"},
+		"to":   obj{"type": "string", "description": "node.port, or a node for a control edge; all after the first dot is the name of the port"}, "metadata": obj{"type": "object"},
 	})
 	s["required"] = []any{"from", "to"}
 	return s

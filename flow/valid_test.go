@@ -63,6 +63,10 @@ func graphWithoutPositions(g flow.Graph) flow.Graph {
 			b := graphWithoutPositions(*n.Body)
 			c.Body = &b
 		}
+		c.Branches = slices.Clone(n.Branches)
+		for i := range c.Branches {
+			c.Branches[i].Graph = graphWithoutPositions(n.Branches[i].Graph)
+		}
 		out.Nodes = append(out.Nodes, &c)
 	}
 	for _, e := range g.Edges {

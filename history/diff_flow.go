@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weir-run/weir/flow"
@@ -116,6 +117,9 @@ func flatten(out map[string]any, key string, v any) {
 		return
 	}
 	for k, x := range m {
+		if key != "edges" && strings.ContainsAny(k, ".\"") { // the name of a port or output may be any text
+			k = strconv.Quote(k)
+		}
 		if key != "" {
 			k = key + "." + k
 		}

@@ -17,6 +17,8 @@ type NameRules struct {
 	// digits it must match.
 	ID     *regexp.Regexp
 	Prefix string
+	// Argument matches valid names of the arguments of a tool; nil if the API accepts any.
+	Argument *regexp.Regexp
 }
 
 // Names translates the tool names and call ids of one request to ones that its API accepts,
@@ -39,11 +41,13 @@ type Names struct {
 	// message that have no result yet, or the last if all have one.
 	sent map[string][]string
 	used map[string]bool // ids
+	// argumentsOf has the translated arguments of a tool, by its recorded name.
+	argumentsOf map[string]argumentNames
 }
 
 // Rename returns a request in the form that its API accepts: it translates the names of the
-// tools, of the calls and of the tool choice, the ids of calls and results, and the
-// arguments (see NormalizeArguments). It does not change req. The calls of the first Held
+// tools and their arguments, of the calls and of the tool choice, the ids of calls and results,
+// and the arguments (see NormalizeArguments). It does not change req. The calls of the first Held
 // messages keep the ids that the vendor gave.
 func (b NameRules) Rename(req *Request, held int) (*Request, *Names) {
 	n := &Names{
@@ -60,6 +64,7 @@ func (b NameRules) Rename(req *Request, held int) (*Request, *Names) {
 	for i, t := range req.Tools {
 		out.Tools[i] = t
 		out.Tools[i].Name = n.tool(t.Name)
+		out.Tools[i].Parameters = n.arguments(t.Name, t.Parameters)
 	}
 	if _, is := n.tools[req.ToolChoice]; is {
 		out.ToolChoice = n.tool(req.ToolChoice)
@@ -91,7 +96,8 @@ func (n *Names) message(m *convo.Message, held bool) convo.Message {
 			n.markHeld(c.ID)
 			continue
 		}
-		out.Calls[i].ID, out.Calls[i].Arguments = n.call(c.ID), string(NormalizeArguments(c.Arguments))
+		arguments := string(NormalizeArguments(c.Arguments))
+		out.Calls[i].ID, out.Calls[i].Arguments = n.call(c.ID), renameMembers(arguments, n.argumentsOf[c.Name].sent)
 	}
 	return out
 }
@@ -126,6 +132,7 @@ func (n *Names) Answer(r *Response) *Response {
 		}
 		n.used[c.ID] = true
 		c.Name = n.recorded(c.Name)
+		c.Arguments = renameMembers(c.Arguments, n.argumentsOf[c.Name].declared)
 	}
 	return r
 }

@@ -167,5 +167,5 @@ func (v *scopeVars) explainError(err error) error {
 	if _, _, node := v.scope.Outputs(id); !node {
 		return err
 	}
-	return fmt.Errorf("%w: %s; has(%s.%s) tests for it", err, v.absenceReason(id, port), id, port)
+	return fmt.Errorf("%w: %s; has(%s) tests for it", err, v.absenceReason(id, port), expr.Join(id, port))
 }

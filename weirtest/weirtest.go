@@ -16,6 +16,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/flow/expr"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/node/builtin"
@@ -131,7 +132,7 @@ func Node(tb testing.TB, typ weir.Type, c Case) Result {
 	n := weir.NodeSpec{Type: spec.Name, With: c.With, In: map[string]any{}}
 	for port := range c.In {
 		d.Inputs[port] = map[string]any{"type": "any"}
-		n.In[port] = "{{ run.inputs." + port + " }}"
+		n.In[port] = "{{ " + expr.Join("run", "inputs", port) + " }}"
 	}
 	d.Nodes[nodeID] = n
 	if len(c.Messages) > 0 {

@@ -111,21 +111,23 @@ func (p *cli) outputValues(n *engine.NodePlan, flags []string) (map[string]any, 
 	}
 	ports := n.Spec.PortsOf(n.Def)
 	out := make(map[string]any, len(flags))
+	declared := make([]string, len(ports.Out))
+	for i, port := range ports.Out {
+		declared[i] = port.Name
+	}
 	for _, arg := range flags {
-		name, text, ok := strings.Cut(arg, "=")
+		name, text, ok := cutAssignment(arg, declared)
 		if !ok || name == "" {
 			return nil, usagef("-o %s: expected PORT=VALUE", arg)
 		}
 		t, known := flow.TypeAny, ports.AnyOut
-		var names []string
 		for _, port := range ports.Out {
-			names = append(names, port.Name)
 			if port.Name == name {
 				t, known = port.Type, true
 			}
 		}
 		if !known {
-			return nil, usagef("node %s (%s) has no output %q; it has %s", n.Def.ID, n.Def.Type, name, strings.Join(names, ", "))
+			return nil, usagef("node %s (%s) has no output %q; it has %s", n.Def.ID, n.Def.Type, name, strings.Join(declared, ", "))
 		}
 		v, err := p.inputValue(t, text)
 		if err != nil {

@@ -50,7 +50,7 @@ func (p *cli) inputs(f *weir.Flow, file string, flags []string) (map[string]any,
 		}
 	}
 	for _, arg := range flags {
-		name, text, ok := strings.Cut(arg, "=")
+		name, text, ok := cutAssignment(arg, inputNames(f))
 		if !ok || name == "" {
 			return nil, usagef("-i %s: expected NAME=VALUE", arg)
 		}
@@ -61,6 +61,25 @@ func (p *cli) inputs(f *weir.Flow, file string, flags []string) (map[string]any,
 		out[name] = v
 	}
 	return out, checkNames(f, out)
+}
+
+func inputNames(f *weir.Flow) []string {
+	names := make([]string, len(f.Inputs))
+	for i, in := range f.Inputs {
+		names[i] = in.Name
+	}
+	return names
+}
+
+// cutAssignment cuts NAME=VALUE. A name with = in it must be one of those that are declared.
+func cutAssignment(arg string, declared []string) (name, value string, ok bool) {
+	name, value, ok = strings.Cut(arg, "=")
+	for _, d := range declared {
+		if v, is := strings.CutPrefix(arg, d+"="); is && len(d) > len(name) {
+			name, value = d, v
+		}
+	}
+	return name, value, ok
 }
 
 // inputsFrom reads a YAML or JSON object of inputs.

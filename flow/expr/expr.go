@@ -10,7 +10,8 @@
 // encoders, sets, regex, bindings, optional values and comprehensions with two variables, and
 // functions of its own: Functions lists all of them. Every name is dynamically typed;
 // integers stay integers; an int and a double compare by value, and arithmetic on both
-// gives a double. has(a.b) tests whether a member exists; a.?b, also written a?.b, is an
+// gives a double. a["b c"] reads a member whose name is any text. has(a.b) and has(a["b c"])
+// test whether a member exists; a.?b, also written a?.b, is an
 // optional value. An operand that is an optional value stands for the value. A negative
 // position counts from the end of a list. Macros read the keys of an object in sorted order.
 // Messages and asynchronous calls are not supported.
@@ -25,7 +26,6 @@ package expr
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/weir-run/weir/internal/excerpt"
 )
@@ -86,11 +86,6 @@ type Ref struct {
 	// Conditional marks a reference that an evaluation may not read: in a branch of ?:, on
 	// a side of || or &&, inside a macro, or in has().
 	Conditional bool
-}
-
-// String returns the reference as written: a.b.c.
-func (r Ref) String() string {
-	return strings.Join(append([]string{r.Root}, r.Path...), ".")
 }
 
 // SyntaxError means that an expression or template is invalid.

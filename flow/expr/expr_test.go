@@ -359,7 +359,7 @@ func TestRefsListEveryRootReference(t *testing.T) {
 		"a":                                  "a@0+1",
 		" a.b . c ":                          "a.b.c@1+3",
 		" a.b.c":                             "a.b.c@1+5",
-		"a.b + c['d'].e + f[g.h].i":          "a.b@0+3 c.d.e@6+1 f@17+1 g.h@19+3",
+		"a.b + c['d'].e + f[g.h].i":          "a.b@0+3 c.d.e@6+8 f@17+1 g.h@19+3",
 		"has(a.b.c)":                         "a.b.c@4+5?",
 		"has(a.b) ? a.b : 'x'":               "a.b@4+3? a.b@11+3",
 		"l.map(x, x + y.z)":                  "l@0+1 y.z@13+3",

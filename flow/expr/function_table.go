@@ -3,8 +3,8 @@ package expr
 func optionalFunctions() []Function {
 	g := groupOptional
 	return []Function{
-		fn(g, "has", "has(a.b)", "Whether a member exists. A member with the value null exists.",
-			"has({'a': 1}.a)", "true", "has({'a': 1}.b)", "false"),
+		fn(g, "has", `has(a.b), has(a["b c"])`, "Whether a member exists. A member with the value null exists.",
+			"has({'a': 1}.a)", "true", "has({'a': 1}['b c'])", "false"),
 		fn(g, "or", "OPTIONAL.or(OPTIONAL)", "The first of two optional values that has a value.",
 			"{'a': 1}.?b.or({'a': 1}.?a)", "1"),
 		fn(g, "orValue", "OPTIONAL.orValue(DEFAULT)", "The value, or a default if there is none.",

@@ -5,6 +5,7 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
@@ -59,7 +60,24 @@ func internalLibrary() []cel.EnvOption {
 		cel.Macros(cel.GlobalMacro("uuid", 1, func(f cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
 			return f.NewCall(fnUUID, f.NewIdent(UUIDSeed), args[0]), nil
 		})),
+		cel.Macros(cel.GlobalMacro("has", 1, hasMacro)),
 	}
+}
+
+// hasMacro replaces has of the library, which does not accept members with quoted names.
+func hasMacro(f cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+	switch e := args[0]; e.Kind() {
+	case ast.SelectKind:
+		return f.NewPresenceTest(e.AsSelect().Operand(), e.AsSelect().FieldName()), nil
+	case ast.CallKind:
+		if c := e.AsCall(); c.FunctionName() == operators.Index {
+			if name, ok := constantKey(c.Args()[1]); ok {
+				return f.NewPresenceTest(c.Args()[0], name), nil
+			}
+		}
+	default:
+	}
+	return nil, f.NewError(args[0].ID(), `has takes a member, such as a.b or a["b c"]`)
 }
 
 // orderedMap is a map whose keys are read in order, so that an evaluation repeats itself.

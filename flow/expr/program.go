@@ -19,8 +19,8 @@ import (
 type Program struct {
 	src  string
 	refs []Ref
-	// path is set if the expression is a plain reference a.b.c, which is resolved without
-	// CEL; prog otherwise.
+	// path is set if the expression is a plain reference such as a.b["c d"], which is resolved
+	// without CEL; prog otherwise.
 	path []string
 	prog cel.Program
 	// compileOnce guards the compilation of a program from Defer; failed is its error.
@@ -250,7 +250,7 @@ func (p *Program) resolvePath(v Vars) (any, error) {
 	for i, name := range p.path[1:] {
 		next, err := member(cur, name)
 		if err != "" {
-			return nil, p.missing(p.refs[0], i+1, strings.Join(p.path[:i+1], ".")+err)
+			return nil, p.missing(p.refs[0], i+1, Join(p.path[0], p.path[1:i+1]...)+err)
 		}
 		cur = next
 	}

@@ -12,33 +12,6 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// plainPath parses src as a plain reference a.b.c, with white space around it.
-func plainPath(src string) (Ref, bool) {
-	start := len(src) - len(strings.TrimLeft(src, " \t\r\n"))
-	s := strings.TrimRight(src[start:], " \t\r\n")
-	names := strings.Split(s, ".")
-	for i, n := range names {
-		if !isName(n) || isLiteral(n) || (i == 0 && Reserved(n)) {
-			return Ref{}, false
-		}
-	}
-	return Ref{Root: names[0], Path: names[1:len(names):len(names)], Offset: start, Len: len(s)}, true
-}
-
-// isName reports whether s is an identifier.
-func isName(s string) bool {
-	for i := range len(s) {
-		if !nameByte(s[i]) || (i == 0 && s[i] >= '0' && s[i] <= '9') {
-			return false
-		}
-	}
-	return s != ""
-}
-
-func nameByte(c byte) bool {
-	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-}
-
 func isLiteral(s string) bool {
 	return s == "true" || s == "false" || s == "null" || s == "in"
 }
@@ -335,8 +308,8 @@ func (w *refCollector) add(root ast.Expr, names []string, test bool, ids []int64
 	w.refs = append(w.refs, Ref{Root: name, Path: names, Offset: off, Len: end - off, IsHas: test, Conditional: test || w.conditionalDepth > 0})
 }
 
-// end returns the end of a reference in the source, as far as it is written with plain
-// dots. It is used only for messages.
+// end returns the end of a reference in the source, as far as it is written with dots
+// and quoted names. It is used only for messages.
 func (w *refCollector) end(off int, root string, names []string) int {
 	at := off + len(root)
 	if !strings.HasPrefix(w.src[min(off, len(w.src)):], root) {
@@ -348,8 +321,8 @@ func (w *refCollector) end(off int, root string, names []string) int {
 			rest = rest[1:]
 			rest = "." + rest[1:]
 		}
-		next, ok := strings.CutPrefix(rest, "."+n)
-		if !ok {
+		name, next, ok := cutMember(rest)
+		if !ok || name != n {
 			break
 		}
 		at = len(w.src) - len(next)

@@ -102,7 +102,7 @@ func Mermaid(f *flow.Flow) []byte {
 }
 
 func mermaidScope(b *strings.Builder, g *flow.Graph, prefix, indent string) {
-	quote := strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;", "\n", " ").Replace
+	quote := strings.NewReplacer("#", "#35;", "`", "#96;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "\n", " ").Replace
 	for i, n := range g.Nodes {
 		id := drawingName(prefix, i)
 		switch {

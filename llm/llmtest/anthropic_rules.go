@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -227,6 +228,12 @@ func (r *anthropicRules) choice() {
 	var tools []llm.Tool
 	for _, t := range r.body.Tools {
 		tools = append(tools, llm.Tool{Name: t.Name, Parameters: t.Schema})
+		properties, _ := t.Schema["properties"].(map[string]any)
+		for name := range properties {
+			if !regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`).MatchString(name) {
+				r.broken("tools: input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'; got %q", name)
+			}
+		}
 	}
 	r.tools(tools, make([]bool, len(tools)), nil)
 	c := r.body.Choice

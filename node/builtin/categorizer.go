@@ -125,7 +125,7 @@ func categorizerPorts(with map[string]any) flow.Ports {
 	p := singleCallPorts(flow.Port{Name: "message", Type: flow.TypeMessage, Description: "What to sort."})
 	p.Out = append(p.Out, flow.Port{Name: "category", Type: flow.TypeText, Description: "The name of the category."})
 	for _, name := range categoryNames(with) {
-		if !slices.ContainsFunc(p.Out, func(o flow.Port) bool { return o.Name == name }) && name != "" && name != "error" {
+		if !slices.ContainsFunc(p.Out, func(o flow.Port) bool { return o.Name == name }) && flow.IsPortName(name) && name != "error" {
 			p.Out = append(p.Out, flow.Port{
 				Name: name, Type: flow.TypeMessage, Branch: true, Description: "The message, where it belongs to this category.",
 			})
@@ -159,8 +159,10 @@ func checkCategories(with map[string]any) []flow.Problem {
 	names := categoryNames(with)
 	for i, name := range names {
 		switch {
-		case slices.Contains([]string{"", "category", "usage", "limit", contextPort, "error"}, name) || strings.ContainsAny(name, ". {}"):
+		case slices.Contains([]string{"category", "usage", "limit", contextPort, "error"}, name):
 			problems = append(problems, settingProblem("categories", "%q cannot be the name of a category: it is a port's", name))
+		case !flow.IsPortName(name):
+			problems = append(problems, settingProblem("categories", "%q cannot be the name of a category: it is empty, longer than %d characters or has control characters", name, flow.MaxPortName))
 		case slices.Contains(names[:i], name):
 			problems = append(problems, settingProblem("categories", "the category %q is there twice", name))
 		}

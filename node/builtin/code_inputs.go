@@ -13,7 +13,7 @@ func codeReadsInputs(with map[string]any) (names []string, all bool) {
 	uses := inputsWord().FindAllStringIndex(code, -1)
 	literal := inputsLiteral().FindAllStringSubmatch(code, -1)
 	for _, m := range literal {
-		names = append(names, m[1])
+		names = append(names, m[1]+m[2])
 	}
 	return names, len(uses) != len(literal)
 }
@@ -21,5 +21,5 @@ func codeReadsInputs(with map[string]any) (names []string, all bool) {
 func inputsWord() *regexp.Regexp { return regexp.MustCompile(`\binputs\b`) }
 
 func inputsLiteral() *regexp.Regexp {
-	return regexp.MustCompile(`\binputs(?:\[|\.get\()\s*["']([A-Za-z_]\w*)["']`)
+	return regexp.MustCompile(`\binputs(?:\[|\.get\()\s*(?:"([^"\\\n]+)"|'([^'\\\n]+)')`)
 }

@@ -223,7 +223,7 @@ func branchPorts(names []string) []flow.Port {
 func checkBranches(names []string) []flow.Problem {
 	var problems []flow.Problem
 	for _, name := range names {
-		if name == "result" || name == "error" || name == "" || strings.ContainsAny(name, ". {}") {
+		if name == "result" || name == "error" || !flow.IsPortName(name) {
 			problems = append(problems, settingProblem("", "%q cannot be the name of a branch", name))
 		}
 	}

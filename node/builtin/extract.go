@@ -3,7 +3,6 @@ package builtin
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
@@ -113,7 +112,7 @@ func extractPorts(with map[string]any) flow.Ports {
 
 // isExtracted reports whether a property of the data has a port of its own.
 func isExtracted(name string) bool {
-	return !slices.Contains([]string{"", "value", "usage", "limit", contextPort, "error"}, name) && !strings.ContainsAny(name, ". {}")
+	return !slices.Contains([]string{"value", "usage", "limit", contextPort, "error"}, name) && flow.IsPortName(name)
 }
 
 // portTypeOf returns the type of a port for values of a schema.

@@ -53,7 +53,7 @@ func TestSettingsThatTheSchemaCannotJudgeAreReported(t *testing.T) {
 		{"transform", map[string]any{"expr": "1", "fields": map[string]any{}}, "both given"},
 		{"transform", map[string]any{"fields": map[string]any{"error": "1"}}, "cannot be called error"},
 		{"decision", map[string]any{"expr": "1", "branches": []any{"result"}}, `"result" cannot be the name of a branch`},
-		{"switch", map[string]any{"cases": []any{}, "default": "a.b"}, `"a.b" cannot be the name of a branch`},
+		{"switch", map[string]any{"cases": []any{}, "default": "a\tb"}, `"a\tb" cannot be the name of a branch`},
 		{"template", map[string]any{"text": map[string]any{}}, "needs format: json"},
 		{"httpRequest", map[string]any{"url": "x", "body": "y"}, "a GET request cannot have a body"},
 		{"output", map[string]any{"schema": map[string]any{"minLength": "x"}}, "not a JSON Schema"},

@@ -213,7 +213,8 @@ func TestInvalidCategoryNamesAreRejectedAtLoad(t *testing.T) {
 		"categories: [a, a]":                "twice",
 		"categories: [category]":            `"category" cannot be`,
 		"categories: [{name: context}]":     `"context" cannot be`,
-		`categories: ["two words"]`:         `"two words" cannot be`,
+		`categories: ["two\nlines"]`:        `"two\nlines" cannot be`,
+		`categories: [""]`:                  `"" cannot be`,
 		"categories: [a], default: b":       `"b" is none of`,
 		"categories: []":                    "categories",
 		"categories: {a: [b]}":              "categories",
@@ -231,7 +232,7 @@ func TestExtractHasAPortForEachPropertyThatCanHaveOne(t *testing.T) {
 	schema := map[string]any{"type": "object", "properties": map[string]any{
 		"name": map[string]any{"type": "string"}, "age": map[string]any{"type": "integer"}, "tags": map[string]any{"type": "array"},
 		"rich": map[string]any{"type": "boolean"}, "home": map[string]any{"type": "object"}, "odd": map[string]any{"type": []any{"string", "null"}},
-		"usage": map[string]any{"type": "string"}, "a.b": map[string]any{},
+		"usage": map[string]any{"type": "string"}, "a.b": map[string]any{}, "a\nb": map[string]any{},
 	}}
 	with := map[string]any{"schema": schema}
 	types := map[string]flow.PortType{}
@@ -241,6 +242,7 @@ func TestExtractHasAPortForEachPropertyThatCanHaveOne(t *testing.T) {
 	want := map[string]flow.PortType{
 		"name": flow.TypeText, "age": flow.TypeNumber, "tags": flow.TypeList, "rich": flow.TypeBool, "home": flow.TypeObject,
 		"odd": flow.TypeAny, "usage": flow.TypeObject, "value": flow.TypeAny, "limit": flow.TypeObject, "context": flow.TypeContext,
+		"a.b": flow.TypeAny,
 	}
 	if !reflect.DeepEqual(types, want) {
 		t.Errorf("the ports are %v, expected %v", types, want)
@@ -249,7 +251,7 @@ func TestExtractHasAPortForEachPropertyThatCanHaveOne(t *testing.T) {
 		With: with, In: map[string]any{"message": "Ann is 7."},
 		Script: weirtest.Says(`{"name": "Ann", "age": 7, "odd": null, "usage": "none", "a.b": 1, "more": true}`),
 	})
-	for port, want := range map[string]any{"name": "Ann", "age": int64(7), "tags": nil, "more": nil} {
+	for port, want := range map[string]any{"name": "Ann", "age": int64(7), "tags": nil, "more": nil, "a.b": int64(1)} {
 		if got := r.Outputs[port]; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is %v, expected %v (%v)", port, got, want, r.Error)
 		}

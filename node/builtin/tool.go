@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/flow/expr"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/tool"
 )
@@ -63,7 +64,7 @@ func boundPorts(g *flow.Graph, n *flow.Node) map[string]any {
 	out := make(map[string]any, len(n.In))
 	for _, e := range g.Edges {
 		if e.To == n.ID && e.ToPort != "" {
-			out[e.ToPort] = "{{ " + e.From + "." + e.FromPort + " }}"
+			out[e.ToPort] = "{{ " + expr.Join(e.From, e.FromPort) + " }}"
 		}
 	}
 	for _, b := range n.In {

@@ -120,6 +120,9 @@ func checkTransform(with map[string]any) []flow.Problem {
 		problems = append(problems, settingProblem("", "nothing to compute; expected expr, fields or state"))
 	}
 	for _, name := range namesOf(with["fields"]) {
+		if !flow.IsPortName(name) {
+			problems = append(problems, settingProblem("fields", "%q cannot be the name of a field: it is empty, longer than %d characters or has control characters", name, flow.MaxPortName))
+		}
 		if name == "value" || name == "error" {
 			problems = append(problems, settingProblem("fields."+name, "a field cannot be called %s: the node has a port of that name", name))
 		}
