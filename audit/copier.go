@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"time"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/memory"
@@ -162,6 +161,11 @@ func (c *copier) copyMemory() error {
 	if err != nil {
 		return err
 	}
+	there, err := c.to.Memories(c.ctx, memory.Filter{})
+	if err != nil {
+		return err
+	}
+	c.surplus("remembered items", idsOf(items, itemID), idsOf(there, itemID))
 	for _, item := range slices.Backward(items) { // the oldest first
 		versions, err := c.from.MemoryVersions(c.ctx, item.ID)
 		if err != nil {
@@ -185,105 +189,6 @@ func (c *copier) copyMemory() error {
 			}
 		}
 		c.out.Memories++
-	}
-	return nil
-}
-
-// copyUserState sets the values that the copy lacks. Their versions begin at 1.
-func (c *copier) copyUserState() error {
-	values, err := c.from.UserStates(c.ctx, "")
-	if err != nil {
-		return err
-	}
-	type key struct{ user, flow, key string }
-	have := map[key]bool{}
-	list, err := c.to.UserStates(c.ctx, "")
-	if err != nil {
-		return err
-	}
-	for _, v := range list {
-		have[key{v.User, v.Flow, v.Key}] = true
-	}
-	for _, v := range values {
-		if have[key{v.User, v.Flow, v.Key}] {
-			continue
-		}
-		change := engine.UserChange{Key: v.Key, Value: v.Value, Replace: true, Reducer: v.Reducer}
-		err := c.to.EditUserState(c.ctx, store.UserStateEdit{
-			Write: engine.UserStateWrite{User: v.User, Flow: v.Flow, Changes: []engine.UserChange{change}}, By: v.By, At: v.At,
-		})
-		if err != nil {
-			return err
-		}
-		c.out.Values++
-	}
-	return nil
-}
-
-// copyDocuments copies the documents that the copy lacks. Their versions begin at 1.
-func (c *copier) copyDocuments() error {
-	const page = 500
-	for _, kind := range store.CopiedKinds() {
-		for f := (store.DocumentFilter{Kind: kind, Limit: page}); ; {
-			docs, err := c.from.Documents(c.ctx, f)
-			if err != nil {
-				return err
-			}
-			for _, d := range docs {
-				d.Version = 0
-				if _, err := c.to.PutDocument(c.ctx, d); errors.Is(err, store.ErrExists) {
-					continue
-				} else if err != nil {
-					return err
-				}
-				c.out.Documents++
-			}
-			if len(docs) < page {
-				break
-			}
-			f.After = docs[len(docs)-1].ID
-		}
-	}
-	return nil
-}
-
-// copyTokens copies the access tokens that the copy lacks.
-func (c *copier) copyTokens() error {
-	tokens, err := c.from.Tokens(c.ctx, "")
-	if err != nil {
-		return err
-	}
-	for _, k := range tokens {
-		err := c.to.PutToken(c.ctx, k)
-		if errors.Is(err, store.ErrExists) {
-			continue
-		}
-		if err == nil && !k.Revoked.IsZero() {
-			err = c.to.RevokeToken(c.ctx, k.ID, k.Revoked)
-		}
-		if err != nil {
-			return err
-		}
-		c.out.Tokens++
-	}
-	return nil
-}
-
-// copyLearned copies learned code, which never expires.
-func (c *copier) copyLearned() error {
-	list, err := c.from.CacheList(c.ctx, store.LearnedCodePrefix, time.Now())
-	if err != nil {
-		return err
-	}
-	for _, x := range list {
-		_, there, err := c.to.CacheGet(c.ctx, x.Key, time.Now())
-		if err == nil && !there {
-			err = c.to.CachePut(c.ctx, x.Key, x.Value, time.Time{})
-			c.out.Learned++
-		}
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -29,6 +29,9 @@ type CopyResult struct {
 	Documents int `json:"documents"`
 	// Left says what the source has beside that; it is not copied.
 	Left []string `json:"left"`
+	// Surplus says what the copy has and the source lacks, which stays: things that were made in the copy, or deleted at
+	// the source after an earlier copy.
+	Surplus []string `json:"surplus"`
 }
 
 // ErrNotIdle: a store cannot be copied because runs of it execute or messages wait in it.
@@ -43,7 +46,7 @@ var ErrDiverged = errors.New("the copy differs from the source; copy into an emp
 // again. It refuses a source that is in use, ErrNotIdle, because messages that wait are not
 // copied.
 func Copy(ctx context.Context, from, to store.Store, progress func(done, all int)) (CopyResult, error) {
-	out := CopyResult{Left: []string{}}
+	out := CopyResult{Left: []string{}, Surplus: []string{}}
 	source := store.Complete(from)
 	if err := checkIdle(ctx, source); err != nil {
 		return out, err
@@ -66,11 +69,15 @@ func Copy(ctx context.Context, from, to store.Store, progress func(done, all int
 	if err := c.copyBeside(); err != nil {
 		return out, err
 	}
+	if err := c.checkSessionStates(); err != nil {
+		return out, err
+	}
 	after, err := Verify(ctx, to, Options{Heads: heads})
 	if err == nil && !after.OK {
 		err = fmt.Errorf("%w: run %s: %s", ErrDiverged, after.Findings[0].Run, after.Findings[0].Message)
 	}
 	if err == nil {
+		c.surplusRuns(before, after)
 		out.Left, err = leftOut(ctx, source, before)
 	}
 	return out, err

@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"compress/gzip"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -210,5 +211,20 @@ func TestErasedSessionVerifies(t *testing.T) {
 		if r.Head != before.Runs[i].Head || r.At != r.Commits {
 			t.Errorf("run number %d has another head", r.Number)
 		}
+	}
+}
+
+// A connection of the pool remembers the structure of the text index of memory.
+func TestAVerificationRepeatedByOneProcessSeesWhatWasRememberedBetween(t *testing.T) {
+	t.Parallel()
+	k := keptBeside{t, weirkit.OpenSQLite(t, filepath.Join(t.TempDir(), "weir.db"))}
+	for i := range 4 {
+		for range 8 { // each connection of the pool
+			r, err := audit.Verify(t.Context(), k.s, audit.Options{})
+			if err != nil || !r.OK {
+				t.Fatalf("after %d changes: %+v %v", i, r, err)
+			}
+		}
+		k.remember(fmt.Sprint("tea ", i), time.UnixMilli(1_800_000_000_000+int64(i)))
 	}
 }

@@ -35,6 +35,8 @@ in the copy.
 
 The command verifies FROM first and TO afterwards: each run must have the same head in both.
 FROM does not change. A copy that was interrupted continues when the command is repeated.
+What changed in FROM since an earlier copy is copied; of two changes of a record of a server or
+a value of a user, the later one stays. What only TO has is listed.
 FROM must be idle: no process executes its runs, and no message waits. What is not copied
 (cached results, documents of a server, sessions without a round, erased runs) is listed.`,
 		Example: `  weir store copy .weir/weir.db postgres://weir@db.example/weir
@@ -90,6 +92,9 @@ func (p *cli) copyStore(ctx context.Context, from, to string) error {
 		if x.n > 0 {
 			fmt.Fprintf(p.out, "copied beside runs: %d × %s\n", x.n, x.what)
 		}
+	}
+	if len(got.Surplus) > 0 {
+		p.notef("only in the copy: %s", strings.Join(got.Surplus, ", "))
 	}
 	if len(got.Left) > 0 {
 		p.notef("not copied: %s", strings.Join(got.Left, ", "))

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 
@@ -196,16 +197,53 @@ func (a *databaseAudit) checkDigests() error {
 		WHERE (v.digest IS NULL) <> (length(CAST(j.body AS BLOB)) < %d)`, largeValue))
 }
 
-// checkIntegrity has SQLite compare its indexes with its tables.
+// checkIntegrity has SQLite compare its indexes with its tables. A connection remembers the
+// structure of a text index, and the check does not notice that another connection has changed
+// it since: opening the index in the same transaction does.
 func (a *databaseAudit) checkIntegrity() error {
-	return a.query(func(row scanner) error {
-		var verdict string
-		err := row.Scan(&verdict)
-		if err == nil && verdict != "ok" {
-			a.addFinding(store.FoundUnreadable, "SQLite's integrity check: %s", verdict)
-		}
+	conn, err := a.s.reader.Conn(a.ctx)
+	if err != nil {
 		return err
-	}, "PRAGMA integrity_check(20)")
+	}
+	defer conn.Close() //nolint:errcheck // it only read
+	if _, err := conn.ExecContext(a.ctx, "BEGIN"); err != nil {
+		return err
+	}
+	defer conn.ExecContext(context.WithoutCancel(a.ctx), "ROLLBACK") //nolint:errcheck // it only read
+	indexes, err := texts(a.ctx, conn, "SELECT name FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL TABLE % USING fts5%'")
+	for i := 0; err == nil && i < len(indexes); i++ {
+		_, err = texts(a.ctx, conn, "SELECT rowid FROM "+quoteName(indexes[i])+" LIMIT 1")
+	}
+	if err != nil {
+		a.addFinding(store.FoundUnreadable, "a text index cannot be read: %v", err)
+	}
+	verdicts, err := texts(a.ctx, conn, "PRAGMA integrity_check(20)")
+	for _, v := range verdicts {
+		if v != "ok" {
+			a.addFinding(store.FoundUnreadable, "SQLite's integrity check: %s", v)
+		}
+	}
+	return err
+}
+
+// quoteName quotes the name of a table.
+func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// texts reads the first column of the rows of a query.
+func texts(ctx context.Context, conn *sql.Conn, query string) (out []string, err error) {
+	rows, err := conn.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, rows.Err()
 }
 
 // RowHash identifies what the row of a run, and that of its session, say besides the
