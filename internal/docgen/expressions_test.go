@@ -3,6 +3,7 @@ package docgen_test
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -56,4 +57,41 @@ func TestExpressionsOfTheDocumentationHaveTheirValues(t *testing.T) {
 	if count < 20 {
 		t.Errorf("the page has %d rows; want 20 and more", count)
 	}
+}
+
+func TestExpressionsOfThePagesCompile(t *testing.T) {
+	template := regexp.MustCompile(`\{\{([^{}\n]|\{[^{}\n]*\})+\}\}`)
+	found := 0
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/nodes/*.md", "docs/adr/*.md"} {
+		pages, err := filepath.Glob(filepath.Join("../..", pattern))
+		if err != nil || len(pages) == 0 {
+			t.Fatalf("%s: %d pages, %v", pattern, len(pages), err)
+		}
+		for _, page := range pages {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found += compileAll(t, page, template.FindAllString(string(text), -1))
+		}
+	}
+	if found < 300 {
+		t.Errorf("%d expressions were found", found)
+	}
+}
+
+// compileAll compiles the expressions of a page and returns how many there were.
+func compileAll(t *testing.T, page string, templates []string) (found int) {
+	t.Helper()
+	for _, m := range templates {
+		source := strings.TrimSuffix(strings.TrimPrefix(m, "{{"), "}}")
+		if s := strings.TrimSpace(source); s == "" || s == "..." || s == "'" {
+			continue // it stands for any expression, or for braces in an expression
+		}
+		found++
+		if _, err := expr.Compile(source); err != nil {
+			t.Errorf("%s: %s: %v", page, m, err)
+		}
+	}
+	return found
 }
