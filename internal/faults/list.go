@@ -96,11 +96,11 @@ func runFaults() []Fault {
 		},
 		{
 			"an effect that must not be repeated is not announced", effects,
-			"if e.Unknown != node.UnknownRetry || e.Reserve != nil || before", "if e.Reserve != nil || before", "./runner", "(?i)Simulation|Effect|Unknown",
+			"if e.Unknown != node.UnknownRetry || e.Reserve != nil || before", "if e.Reserve != nil || before", "./runner", "StartOfAnEffect",
 		},
 		{
 			"a recorded result is returned for another request", effects,
-			"if known.Digest != digest {", "if known.Digest == \"\" {", "./runner ./session", "(?i)Digest|Differ|Deviat|Conform|Effect",
+			"if known.Digest != digest {", "if known.Digest == \"\" {", ". ./node/builtin", "DifferentRequest|ApprovalIsBound",
 		},
 		{
 			"calls in flight hold nothing of a budget", ledger,
@@ -112,15 +112,15 @@ func runFaults() []Fault {
 		},
 		{
 			"the cost that others have reserved is not counted", ledger,
-			"free.CostMicros -= u.CostMicros", "_ = u", "./runner ./session", "(?i)Budget|Purse|Reserv|Flight",
+			"free.CostMicros -= u.CostMicros", "_ = u", "./runner", "Reserv",
 		},
 		{
 			"messages of a child run have the ids of its parent's", "runner/local.go",
-			"return b.ID + \"/\"", "return \"\"", "./runner ./session", "(?i)Child|Prefix|Message|Share|Isolat",
+			"return b.ID + \"/\"", "return \"\"", "./runner", "MessagesOfAChild",
 		},
 		{
 			"a run whose lease was lost continues", "runner/lease.go",
-			"for _, id := range lost {", "for _, id := range lost[:0] {", "./runner ./session", "(?i)Lease|Lost|Fenc",
+			"for _, id := range lost {", "for _, id := range lost[:0] {", "./runner", "LeaseIsLost",
 		},
 		{
 			"the owner of a run on another machine is taken for dead", "runner/owner_dead.go",
@@ -159,7 +159,7 @@ func outsideFaults() []Fault {
 		},
 		{
 			"code may run longer than its timeout", "sandbox/starlark/process.go",
-			"context.WithTimeoutCause(ctx, limits.Time, errTime)", "context.WithTimeoutCause(ctx, 1000*limits.Time, errTime)", "./sandbox/starlark", "(?i)Time|Limit|Suite|Bound",
+			"context.WithTimeoutCause(ctx, limits.Time, errTime)", "context.WithTimeoutCause(ctx, 1000*limits.Time, errTime)", "./sandbox/starlark", "StarlarkExecutor",
 		},
 		{
 			"a changed MCP tool is offered without being accepted", "tool/mcp/client.go",
