@@ -25,6 +25,7 @@ func (s *Server) workInBackground() (wait func()) {
 	all.Go(func() { s.hooks.Run(ctx) })
 	all.Go(func() { s.triggers.Run(ctx) })
 	all.Go(func() { s.deleteExpired(ctx) })
+	all.Go(func() { s.trimAudit(ctx) })
 	return all.Wait
 }
 

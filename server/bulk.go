@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
@@ -59,6 +60,9 @@ func bulkRuns(c *call, in *bulkInput) (*body[bulkResult], error) {
 	out.Confirmation = hex.EncodeToString(c.digest("bulk "+in.Body.Action, c.who.user, string(text))[:16])
 	if !hmac.Equal([]byte(out.Confirmation), []byte(in.Body.Confirm)) {
 		return bodyOf(out), nil
+	}
+	if err := errors.Join(c.about("bulk", in.Body.Action), c.about("runs", itoa(int64(len(selected.Runs))))); err != nil {
+		return nil, err
 	}
 	out.Confirmation, out.Done, out.Runs = "", true, []string{}
 	ctx := context.WithoutCancel(c)

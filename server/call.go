@@ -41,6 +41,7 @@ func handlerOf[I, O any](s *Server, handler func(c *call, in *I) (*O, error)) fu
 			return out, nil
 		}
 		p := problemOf(err)
+		who.action.Failed(p.Code)
 		if p.Status == http.StatusInternalServerError {
 			s.logger.ErrorContext(ctx, "request failed", "code", p.Code, "error", err)
 		}
@@ -111,6 +112,14 @@ const requestTime = 24 * time.Hour
 // id for what it makes and returns the id of what was made. A request with the same
 // Idempotency-Key, route and user returns that again instead.
 func (c *call) once(route, key string, body any, do func(id string) (string, error)) (string, error) {
+	made, err := c.onceKeyed(route, key, body, do)
+	if err == nil {
+		err = c.about("made", made)
+	}
+	return made, err
+}
+
+func (c *call) onceKeyed(route, key string, body any, do func(id string) (string, error)) (string, error) {
 	if key == "" {
 		return do(runner.NewID())
 	}

@@ -44,6 +44,7 @@ func (s *Server) registerRoutes() {
 	s.registerFlowTests()
 	s.registerPlayground()
 	s.registerQuotas()
+	s.registerAudit()
 	if s.options.Page != nil {
 		s.routes.handle("GET /{$}", Public, s.options.Page.ServeHTTP)
 		s.routes.handle("GET /assets/{file}", Public, s.options.Page.ServeHTTP)

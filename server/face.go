@@ -47,6 +47,7 @@ func (s *Server) fail(w http.ResponseWriter, pattern string, p *Problem) {
 // causes are logged.
 func (c *Caller) ProblemOf(err error) *Problem {
 	p := problemOf(err)
+	c.call.who.action.Failed(p.Code)
 	if p.Status == http.StatusInternalServerError {
 		c.call.logger.ErrorContext(c.call, "request failed", "code", p.Code, "error", err)
 	}
@@ -127,6 +128,9 @@ func (c *Caller) As(user string) (*Caller, error) {
 	}
 	if disabled || !role.allows(Start) {
 		return nil, newProblem(http.StatusForbidden, engine.CodeForbidden, "the user "+quoted(user)+" is deactivated, or may not start runs")
+	}
+	if err := c.call.about("for", user); err != nil {
+		return nil, err
 	}
 	x := c.call
 	x.who.user, x.who.all = user, false

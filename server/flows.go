@@ -65,7 +65,7 @@ func (s *Server) registerFlows() {
 	register(s, operation{id: "listFlows", method: http.MethodGet, path: "/v1/flows", scope: Read, summary: "List flows", tags: tags}, listFlows)
 	register(s, operation{id: "getFlow", method: http.MethodGet, path: "/v1/flows/{flow}", scope: Read, summary: "Get a flow with its definition", tags: tags}, getFlow)
 	register(s, operation{
-		id: "validateFlow", method: http.MethodPost, path: "/v1/flows/validate", scope: Read, tags: tags, summary: "Validate a flow",
+		id: "validateFlow", method: http.MethodPost, path: "/v1/flows/validate", scope: Read, reads: true, tags: tags, summary: "Validate a flow",
 		description: "Reports all problems with their positions. Nothing is executed or kept.",
 	}, validateFlow)
 	s.registerDeployed(tags)

@@ -31,7 +31,7 @@ type forkedNode struct {
 func (s *Server) registerForkPlan() {
 	register(s, operation{
 		id: "planFork", method: http.MethodPost, path: "/v1/runs/{run}/fork/plan", scope: Read, tags: []string{"runs"},
-		summary: "Get what a fork would reuse and what would run again", description: "Nothing is started or kept.",
+		reads: true, summary: "Get what a fork would reuse and what would run again", description: "Nothing is started or kept.",
 	}, planFork)
 }
 

@@ -72,6 +72,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (pattern string, 
 		if p != nil {
 			if p.Status == http.StatusUnauthorized {
 				h.Set("WWW-Authenticate", "Bearer")
+			} else {
+				s.recordAudit(r, pattern, &who, "api", p.Status, p.Code)
 			}
 			s.fail(out, pattern, p)
 			return pattern, out
@@ -86,8 +88,27 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (pattern string, 
 		s.fail(out, pattern, p)
 		return pattern, out
 	}
-	s.routes.mux.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), principalKey{}, who)))
+	s.handle(out, r, pattern, who)
 	return pattern, out
+}
+
+// handle calls the handler of a route, and records the request in the audit log. What needs no token is recorded
+// once it was accepted: the log would otherwise grow with each request that anybody sends.
+func (s *Server) handle(out *statusWriter, r *http.Request, pattern string, who principal) {
+	if s.routes.scopes[pattern] != Public {
+		var err error
+		if who.action, err = s.auditOf(r, pattern, &who); err != nil {
+			p := problemOf(err)
+			s.logger.ErrorContext(r.Context(), "request refused", "error", err)
+			s.fail(out, pattern, p)
+			return
+		}
+		defer s.endAudit(who.action, r, out)
+	}
+	s.routes.mux.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), principalKey{}, who)))
+	if s.routes.scopes[pattern] == Public && out.status < http.StatusBadRequest {
+		s.recordAudit(r, pattern, &principal{}, "public", out.status, "")
+	}
 }
 
 // tokenWait counts a request of a token, or of a user whom a proxy names, and returns how long to wait before the next one is

@@ -50,6 +50,9 @@ func stopModels(c *call, in *stopModelsInput) (*body[modelStopList], error) {
 	if err := stops.Check(in.Body.Models); err != nil {
 		return nil, newProblem(http.StatusUnprocessableEntity, engine.CodeRequest, err.Error())
 	}
+	if err := c.about("models", in.Body.Models); err != nil {
+		return nil, err
+	}
 	if err := stops.New(c.app.Store).Stop(c, in.Body.Models, c.by(), in.Body.Reason); err != nil {
 		return nil, err
 	}
@@ -57,6 +60,9 @@ func stopModels(c *call, in *stopModelsInput) (*body[modelStopList], error) {
 }
 
 func allowModels(c *call, in *allowModelsInput) (*body[modelStopList], error) {
+	if err := c.about("models", in.Models); err != nil {
+		return nil, err
+	}
 	err := stops.New(c.app.Store).Allow(c, in.Models)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, notFound("stop of the models", in.Models)

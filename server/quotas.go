@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math"
 	"net/http"
@@ -143,6 +144,9 @@ func setQuota(c *call, in *setQuotaInput) (*body[quotaRow], error) {
 			return nil, notFound("token", b.Token)
 		}
 		x.Account, x.User = app.TokenAccount(b.Token), list[i].User
+	}
+	if err := errors.Join(c.about("user", x.User), c.about("token", b.Token)); err != nil {
+		return nil, err
 	}
 	if err := c.app.Quotas.Set(context.WithoutCancel(c), x); err != nil {
 		return nil, err

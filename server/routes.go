@@ -36,12 +36,15 @@ type routes struct {
 	fail map[string]func(w http.ResponseWriter, p *Problem)
 	// forms are the patterns that take HTML forms instead of JSON.
 	forms map[string]bool
+	// reads are patterns of requests that change nothing although their method is not GET; audited are those of GET
+	// requests that are recorded in the audit log all the same.
+	reads, audited map[string]bool
 }
 
 func newRoutes() *routes {
 	return &routes{
 		mux: http.NewServeMux(), scopes: make(map[string]Scope), fail: make(map[string]func(w http.ResponseWriter, p *Problem)),
-		forms: make(map[string]bool),
+		forms: make(map[string]bool), reads: make(map[string]bool), audited: make(map[string]bool),
 	}
 }
 
@@ -111,6 +114,9 @@ type operation struct {
 	// status is that of success; 0 is 200.
 	status int
 	tags   []string
+	// reads says that it changes nothing although its method is not GET, audited that it is recorded in the audit log
+	// although it is.
+	reads, audited bool
 }
 
 // register adds an operation to the API. Errors of the handler become problems.
@@ -123,6 +129,7 @@ func register[I, O any](s *Server, o operation, handler func(call *call, in *I) 
 	if o.scope != Public {
 		op.Security = []map[string][]string{{"token": {string(o.scope)}}}
 	}
-	s.routes.scopes[o.method+" "+o.path] = o.scope
+	pattern := o.method + " " + o.path
+	s.routes.scopes[pattern], s.routes.reads[pattern], s.routes.audited[pattern] = o.scope, o.reads, o.audited
 	huma.Register(s.api, op, handlerOf(s, handler))
 }

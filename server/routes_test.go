@@ -130,6 +130,7 @@ func attacksOnDocuments(victim, own objects) map[string]attack {
 		"DELETE /v1/runs/{run}":                   on("runs/"+victim.run, "", ""),
 		"DELETE /v1/users/{user}":                 {},
 		"GET /v1/filters":                         {}, "PUT /v1/filters/{filter}": {body: `{"of":"runs","query":{}}`}, "DELETE /v1/filters/{filter}": {},
+		"GET /v1/audit": {}, "GET /v1/audit/verify": {},
 		"GET /v1/quotas": {}, "PUT /v1/quotas": {body: `{"user":"ada","calls":1}`},
 		"GET /v1/labels": {}, "GET /v1/ratings": {}, "GET /v1/search": {paths: []string{"/v1/search?text=ada&cursor=" + victim.run}},
 		"DELETE /v1/memory/{item}":                                 {paths: []string{"/v1/memory/" + victim.memory}},

@@ -91,6 +91,9 @@ func startRun(c *call, in *startInput) (*created[app.RunReport], error) {
 	if start.Model, err = c.modelOr(in.Body.Model, f.Model); err != nil {
 		return nil, err
 	}
+	if err := c.about("flow", f.Name); err != nil {
+		return nil, err
+	}
 	id, err := c.once("startRun", in.Key, in.Body, func(id string) (string, error) {
 		start.ID = id
 		_, err := c.app.Start(context.WithoutCancel(c), f.Flow, start)

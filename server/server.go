@@ -18,6 +18,7 @@ import (
 	"github.com/weir-run/weir/flow/graph"
 	"github.com/weir-run/weir/flowtest"
 	"github.com/weir-run/weir/internal/lru"
+	"github.com/weir-run/weir/server/auditlog"
 	"github.com/weir-run/weir/server/trigger"
 	"github.com/weir-run/weir/server/webhook"
 )
@@ -66,6 +67,8 @@ type Options struct {
 	// Tests are the options of tests of flows that clients run. Tests of nodes with code need
 	// its Executors.
 	Tests flowtest.Options
+	// Audit bounds the audit log.
+	Audit auditlog.Options
 	// Logger is where failures of the server go; nil is slog.Default.
 	Logger *slog.Logger
 }
@@ -90,7 +93,8 @@ type Server struct {
 	tokenRate *rateLimit // nil for none
 	hooks     *webhook.Sender
 	triggers  *trigger.Runner
-	testing   sync.Mutex // held while a client runs tests
+	audit     *auditlog.Log // nil where the store has no documents
+	testing   sync.Mutex    // held while a client runs tests
 }
 
 const (
@@ -163,6 +167,9 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	for i := range o.Flows {
 		s.flows[o.Flows[i].Name] = &o.Flows[i]
 		s.names = append(s.names, o.Flows[i].Name)
+	}
+	if o.App.Store.Capabilities().Documents != nil {
+		s.audit = auditlog.New(o.App.Store, o.Audit)
 	}
 	s.api = newAPI(s.routes, o.BasePath)
 	s.registerRoutes()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/server/auditlog"
 	"github.com/weir-run/weir/store"
 )
 
@@ -69,6 +70,8 @@ type principal struct {
 	role Role
 	// all reaches the objects of all users.
 	all bool
+	// action is the entry of the request in the audit log; nil for one that is not recorded.
+	action *auditlog.Action
 }
 
 type principalKey struct{}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine"
@@ -72,6 +74,9 @@ func putUser(c *call, in *putUserInput) (*body[User], error) {
 		p := newProblem(http.StatusConflict, engine.CodeStatusConflict, "you cannot take the role owner from yourself, or deactivate yourself")
 		p.Hint = "ask another owner, or use `weir users` on the machine of the server"
 		return nil, p
+	}
+	if err := errors.Join(c.about("role", string(in.Body.Role)), c.about("disabled", strconv.FormatBool(in.Body.Disabled))); err != nil {
+		return nil, err
 	}
 	u, err := ChangeUser(context.WithoutCancel(c), c.app.Store, in.User, func(u *User) {
 		u.Role, u.Disabled, u.Note = in.Body.Role, in.Body.Disabled, in.Body.Note
@@ -165,9 +170,15 @@ func createToken(c *call, in *createTokenInput) (*created[createdToken], error) 
 		user = in.Body.User
 	}
 	for _, name := range in.Body.Scopes {
-		if scope := Scope(name); slices.Contains(Scopes(), scope) && !c.who.may(scope) {
+		if !slices.Contains(Scopes(), Scope(name)) {
+			return nil, invalidRequest("body.scopes", "there is no scope "+quoted(name)+"; there are "+scopeNames())
+		}
+		if scope := Scope(name); !c.who.may(scope) {
 			return nil, newProblem(http.StatusForbidden, engine.CodeForbidden, "the token of the request lacks the scope "+quoted(name)+", so that it cannot give it")
 		}
+	}
+	if err := errors.Join(c.about("user", user), c.about("scopes", strings.Join(in.Body.Scopes, ","))); err != nil {
+		return nil, err
 	}
 	lifetime := time.Duration(in.Body.Expires) * time.Second
 	if !c.who.expires.IsZero() {

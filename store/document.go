@@ -64,10 +64,19 @@ const (
 	FilterKind      = "saved_filter"
 )
 
+// AuditKind are entries of the audit log of a server, and AuditNameKind the users whom its pseudonyms stand for.
+const (
+	AuditKind     = "audit"
+	AuditNameKind = "audit_name"
+)
+
+// MaxTrimmed is how many documents a call of TrimDocuments deletes at most.
+const MaxTrimmed = 1000
+
 // CopiedKinds lists the kinds of documents that a copy of a store contains. The others act by
 // themselves or are secrets of one address: webhooks, deliveries, triggers and answer links.
 func CopiedKinds() []string {
-	return []string{UserKind, QuotaKind, QuotaDayKind, FlowTextKind, FlowVersionKind, FlowKind, LabelKind, RatingKind, FilterKind}
+	return []string{UserKind, QuotaKind, QuotaDayKind, FlowTextKind, FlowVersionKind, FlowKind, LabelKind, RatingKind, FilterKind, AuditNameKind, AuditKind}
 }
 
 // Notice says that a commit has ended a run, or has changed the questions that it waits for.
@@ -95,6 +104,10 @@ type DocumentStore interface {
 	Documents(ctx context.Context, f DocumentFilter) ([]Document, error)
 	// DeleteDocument deletes a document of that version; 0 is any. ErrNotFound, ErrChanged.
 	DeleteDocument(ctx context.Context, kind, id string, version int64) error
+	// TrimDocuments deletes documents of a kind from the end of the order of their ids, at most 1,000: those
+	// behind the first keep, and those with an id greater than after. It returns how many it has deleted; call
+	// it again as long as that is 1,000.
+	TrimDocuments(ctx context.Context, kind string, keep int, after string) (int, error)
 	// ClaimDocuments returns at most limit documents of a kind that are due, the earliest first,
 	// and makes them due again in ttl. Of several callers, one gets each document. PutDocument
 	// with the returned version records what was done, unless the claim has ended.

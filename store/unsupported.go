@@ -293,6 +293,10 @@ func (x noDocuments) Documents(context.Context, DocumentFilter) ([]Document, err
 
 func (x noDocuments) DeleteDocument(context.Context, string, string, int64) error { return x.err() }
 
+func (x noDocuments) TrimDocuments(context.Context, string, int, string) (int, error) {
+	return 0, x.err()
+}
+
 func (x noDocuments) ClaimDocuments(context.Context, string, time.Duration, int) ([]Document, error) {
 	return nil, x.err()
 }

@@ -37,6 +37,8 @@ type Config struct {
 	Trajectory Trajectory `json:"trajectory"`
 	// OTel says where traces are sent.
 	OTel OTel `json:"otel"`
+	// Server is for the command serve alone.
+	Server Server `json:"server"`
 	// Runner is who schedules runs: Temporal, or "local" or "" for the processes of Weir.
 	Runner string `json:"runner"`
 	// Temporal says how to reach the cluster of that runner.

@@ -36,6 +36,8 @@ func TestSchemaMatchesTypes(t *testing.T) {
 		{config.HTTP{}, []string{"properties", "http"}},
 		{config.TemporalCluster{}, []string{"properties", "temporal"}},
 		{config.TemporalTLS{}, []string{"properties", "temporal", "properties", "tls"}},
+		{config.Server{}, []string{"properties", "server"}},
+		{config.Audit{}, []string{"properties", "server", "properties", "audit"}},
 		{config.OTel{}, []string{"properties", "otel"}},
 		{config.Tools{}, []string{"properties", "tools"}},
 		{config.Provider{}, []string{"$defs", "provider"}},

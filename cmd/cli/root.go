@@ -71,7 +71,7 @@ WEIR_CONFIG; see "weir doctor".`,
 	group("runs", p.chatCommand(), p.sendCommand(), p.sessionsCommand(), p.memoryCommand(), p.usersCommand(), p.codeCommand(), p.modelsCommand(), p.trajectoryCommand())
 	group("runs", p.verifyCommand(), p.exportCommand(), p.importCommand(), p.storeCommand())
 	group("runs", p.forceCommands()...)
-	root.AddCommand(p.serveCommand(), p.workerCommand(), p.mcpCommand(), p.tokensCommand(), p.toolsCommand(), p.doctorCommand(), p.versionCommand(), p.licensesCommand())
+	root.AddCommand(p.serveCommand(), p.workerCommand(), p.mcpCommand(), p.tokensCommand(), p.auditCommand(), p.toolsCommand(), p.doctorCommand(), p.versionCommand(), p.licensesCommand())
 	root.InitDefaultCompletionCmd("completion")
 	if c, _, err := root.Find([]string{"completion"}); err == nil && c != root {
 		c.Args = exactArgs()

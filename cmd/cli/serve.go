@@ -16,6 +16,7 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/server"
 	"github.com/weir-run/weir/server/agui"
+	"github.com/weir-run/weir/server/auditlog"
 	"github.com/weir-run/weir/server/mcp"
 	"github.com/weir-run/weir/server/openai"
 	"github.com/weir-run/weir/server/ui"
@@ -146,6 +147,7 @@ func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows
 	}
 	s, err := server.New(ctx, server.Options{
 		App: a.App, Flows: flows, Tests: p.testsOf(cfg, a.HTTP), RequireToken: tokens, Hosts: o.hosts, Origins: o.origins, MaxBody: o.maxBody, PublicURL: o.public, BasePath: o.base, TrustedProxies: proxies, UserHeader: o.header, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
+		Audit: auditlog.Options{Keep: cfg.Server.Audit.Keep, Entries: cfg.Server.Audit.Entries},
 	})
 	if err != nil {
 		return err

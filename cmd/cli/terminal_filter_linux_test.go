@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/server/auditlog"
+	"github.com/weir-run/weir/store/sqlite"
 )
 
 const askFirst = `
@@ -136,12 +139,28 @@ func newHostileDatabase(t *testing.T) (dir, session string) {
 	} {
 		runQuietly(t, dir, "", args...)
 	}
+	recordHostileAction(t, dir)
 	runQuietly(t, dir, hostileText+"\n", "chat", "talk.yaml", "--user", "ada")
 	var sessions []app.SessionRow
 	if err := json.Unmarshal(runQuietly(t, dir, "", "sessions", "--json"), &sessions); err != nil || len(sessions) != 1 {
 		t.Fatal(sessions, err)
 	}
 	return dir, sessions[0].Session
+}
+
+// recordHostileAction adds an entry to the audit log.
+func recordHostileAction(t *testing.T, dir string) {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), filepath.Join(dir, ".weir", "weir.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = auditlog.New(s, auditlog.Options{}).Record(t.Context(), auditlog.Entry{
+		Via: hostileText, User: hostileText, Token: hostileText, Action: hostileText, Objects: map[string]string{hostileText: hostileText}, Status: 400, Code: hostileText,
+	})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // runQuietly runs a command outside of a terminal and returns its output; it may fail,
@@ -193,6 +212,7 @@ func printingCommands(session string) map[string][][]string {
 		"runs cancel":          {{"--all", "--dry-run"}},
 		"runs retry":           {{"--all", "--dry-run"}},
 		"runs delete":          {{"--all", "--dry-run"}, {"--flow", hostileText, "--dry-run"}},
+		"audit":                {{}, {"--json"}},
 		"models stop":          {{"none", "--reason", hostileText}, {hostileText}},
 		"models stopped":       {{}},
 		"models allow":         {{"none"}, {hostileText}},

@@ -72,9 +72,12 @@ func (p *cli) createTokenCommand() *cobra.Command {
 			if user == "" || len(scopes) == 0 || lifetime < 0 {
 				return usagef("expected --user NAME, --scope SCOPE and, with --for, a positive duration; see `weir tokens create --help`")
 			}
-			return p.withTokens(c.Context(), app.DatabaseOptions{}, func(ctx context.Context, s store.AccessStore) error {
+			return p.withDatabase(c.Context(), app.DatabaseOptions{}, func(ctx context.Context, s *store.Full) error {
 				secret, t, err := server.NewToken(ctx, s, user, name, scopes, lifetime)
 				if err != nil {
+					return err
+				}
+				if err := p.recordCommand(ctx, s, "weir tokens create", map[string]string{"token": t.ID, "user": user, "scopes": strings.Join(scopes, ",")}); err != nil {
 					return err
 				}
 				if p.json {
@@ -106,7 +109,7 @@ func (p *cli) listTokensCommand() *cobra.Command {
 		Short: "List tokens, oldest first",
 		Args:  exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withTokens(c.Context(), app.DatabaseOptions{ReadOnly: true}, func(ctx context.Context, s store.AccessStore) error {
+			return p.withDatabase(c.Context(), app.DatabaseOptions{ReadOnly: true}, func(ctx context.Context, s *store.Full) error {
 				list, err := s.Tokens(ctx, user)
 				if err != nil {
 					return err
@@ -153,13 +156,16 @@ func (p *cli) revokeTokenCommand() *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withTokens(c.Context(), app.DatabaseOptions{}, func(ctx context.Context, s store.AccessStore) error {
+			return p.withDatabase(c.Context(), app.DatabaseOptions{}, func(ctx context.Context, s *store.Full) error {
 				for _, id := range args {
 					err := s.RevokeToken(ctx, id, time.Now())
 					if errors.Is(err, store.ErrNotFound) {
 						return usagef("there is no token with the id %q; `weir tokens list` lists the ids", id)
 					}
 					if err != nil {
+						return err
+					}
+					if err := p.recordCommand(ctx, s, "weir tokens revoke", map[string]string{"token": id}); err != nil {
 						return err
 					}
 					p.notef("revoked token %s", id)
@@ -169,11 +175,6 @@ func (p *cli) revokeTokenCommand() *cobra.Command {
 		},
 	}
 	return c
-}
-
-// withTokens opens the database alone, for what concerns tokens.
-func (p *cli) withTokens(ctx context.Context, o app.DatabaseOptions, do func(ctx context.Context, s store.AccessStore) error) error {
-	return p.withDatabase(ctx, o, func(ctx context.Context, s *store.Full) error { return do(ctx, s) })
 }
 
 // withDatabase opens the database alone: no provider, tool or configuration is needed.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -120,6 +121,10 @@ func (p *cli) changeUser(ctx context.Context, name string, change func(u *server
 	return p.withDatabase(ctx, app.DatabaseOptions{}, func(ctx context.Context, s *store.Full) error {
 		u, err := server.ChangeUser(ctx, s, name, change)
 		if err != nil {
+			return err
+		}
+		objects := map[string]string{"user": u.Name, "role": string(u.Role), "disabled": strconv.FormatBool(u.Disabled)}
+		if err := p.recordCommand(ctx, s, "weir users", objects); err != nil {
 			return err
 		}
 		state := []string{string(u.Role)}

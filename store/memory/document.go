@@ -121,6 +121,31 @@ func (s *Store) DeleteDocument(ctx context.Context, kind, id string, version int
 	return nil
 }
 
+// TrimDocuments implements store.DocumentStore.
+func (s *Store) TrimDocuments(ctx context.Context, kind string, keep int, after string) (int, error) {
+	if err := s.checkOpen(ctx); err != nil {
+		return 0, err
+	}
+	s.documents.mu.Lock()
+	defer s.documents.mu.Unlock()
+	var ids []string
+	for k := range s.documents.byKey { // order: sorted below
+		if k.kind == kind {
+			ids = append(ids, k.id)
+		}
+	}
+	slices.Sort(ids)
+	n := 0
+	for i := len(ids) - 1; i >= 0 && n < store.MaxTrimmed && (i >= keep || ids[i] > after); i-- {
+		delete(s.documents.byKey, documentKey{kind, ids[i]})
+		n++
+	}
+	if kind == store.NoticeKind {
+		s.documents.wanted.Add(-int64(n))
+	}
+	return n, nil
+}
+
 // ClaimDocuments implements store.DocumentStore.
 func (s *Store) ClaimDocuments(ctx context.Context, kind string, ttl time.Duration, limit int) ([]store.Document, error) {
 	if err := s.checkOpen(ctx); err != nil {

@@ -98,6 +98,14 @@ func (s *Store) DeleteDocument(ctx context.Context, kind, id string, version int
 	})
 }
 
+// TrimDocuments implements store.DocumentStore.
+func (s *Store) TrimDocuments(ctx context.Context, kind string, keep int, after string) (int, error) {
+	n, err := s.exec(ctx, "trim "+kind, `DELETE FROM document WHERE kind = ?1 AND id IN (SELECT id FROM document WHERE kind = ?1
+		AND (id > ?2 OR id >= (SELECT id FROM document WHERE kind = ?1 ORDER BY id LIMIT 1 OFFSET ?3)) ORDER BY id DESC LIMIT ?4)`,
+		kind, after, keep, store.MaxTrimmed)
+	return int(n), err
+}
+
 // ClaimDocuments implements store.DocumentStore.
 func (s *Store) ClaimDocuments(ctx context.Context, kind string, ttl time.Duration, limit int) ([]store.Document, error) {
 	// Most calls find nothing: those do not write.

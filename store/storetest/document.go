@@ -16,6 +16,7 @@ func documentCases() []testCase {
 	return []testCase{
 		{"a document changes only from the version that was read", documentVersions},
 		{"documents are listed by id, user, run and prefix", documentListing},
+		{"documents are trimmed from the end of their order", documentTrimming},
 		{"each due document is claimed by one caller", documentClaims},
 		{"documents are deleted with their user and their run", documentDeletion},
 		{"documents of a session are deleted with it, its forks and its user", documentSessionDeletion},
@@ -85,6 +86,33 @@ func documentListing(t *testing.T, s Store) {
 		}
 		equal(t, fmt.Sprintf("%+v", c.filter), ids, c.want)
 	}
+}
+
+func documentTrimming(t *testing.T, s Store) {
+	for i := range 8 {
+		putDocument(t, s, store.Document{Kind: "log", ID: fmt.Sprint(i)})
+	}
+	putDocument(t, s, store.Document{Kind: "other", ID: "9"})
+	for _, c := range []struct {
+		keep, deleted, left int
+		after               string
+	}{
+		{keep: 100, after: "z", deleted: 0, left: 8},
+		{keep: 8, after: "7", deleted: 0, left: 8},
+		{keep: 7, after: "z", deleted: 1, left: 7},
+		{keep: 100, after: "4", deleted: 2, left: 5},
+		{keep: 2, after: "3", deleted: 3, left: 2},
+		{keep: 0, after: "z", deleted: 2, left: 0},
+	} {
+		n, err := s.TrimDocuments(t.Context(), "log", c.keep, c.after)
+		must(t, err)
+		equal(t, fmt.Sprintf("deleted by %+v", c), n, c.deleted)
+		list, err := s.Documents(t.Context(), store.DocumentFilter{Kind: "log"})
+		must(t, err)
+		equal(t, fmt.Sprintf("left by %+v", c), len(list), c.left)
+	}
+	_, err := s.Document(t.Context(), "other", "9")
+	must(t, err)
 }
 
 func documentClaims(t *testing.T, s Store) {
