@@ -15,6 +15,9 @@ import (
 func (s *Server) registerRoutes() {
 	s.registerFlows()
 	s.registerRuns()
+	s.registerRunList()
+	s.registerListStream()
+	s.registerAnswers()
 	s.registerCommands()
 	s.registerHistory()
 	s.registerStream()

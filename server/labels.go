@@ -160,8 +160,8 @@ func listLabels(c *call, _ *struct{}) (*body[labelList], error) {
 	return bodyOf(out), nil
 }
 
-// labelledRuns is a page of the runs with a label that a filter selects, newest first.
-func (c *call) labelledRuns(label string, f *store.Filter, limit int) (*runList, error) {
+// labelledRuns is a page of the runs with a label that are selected, newest first.
+func (c *call) labelledRuns(label string, s *runSelection, limit int) (*runList, error) {
 	type entry struct {
 		run string
 		at  time.Time
@@ -184,14 +184,14 @@ func (c *call) labelledRuns(label string, f *store.Filter, limit int) (*runList,
 		}
 		return strings.Compare(b.run, a.run)
 	})
-	if f.Before != "" {
-		i := slices.IndexFunc(entries, func(e entry) bool { return e.run == f.Before })
+	if s.f.Before != "" {
+		i := slices.IndexFunc(entries, func(e entry) bool { return e.run == s.f.Before })
 		entries = entries[i+1:]
 	}
 	out := &runList{Runs: []app.RunRow{}}
 	for _, e := range entries {
 		row, err := c.app.Store.Run(c, e.run)
-		if errors.Is(err, store.ErrNotFound) || err == nil && !selects(f, &row) {
+		if errors.Is(err, store.ErrNotFound) || err == nil && !s.selects(&row) {
 			continue
 		}
 		if err != nil {
@@ -204,10 +204,4 @@ func (c *call) labelledRuns(label string, f *store.Filter, limit int) (*runList,
 		out.Runs = append(out.Runs, app.RunRowOf(&row))
 	}
 	return out, nil
-}
-
-// selects reports whether a filter of a list of runs selects one.
-func selects(f *store.Filter, r *store.Run) bool {
-	return (f.Flow == "" || f.Flow == r.Flow) && (f.User == "" || f.User == r.User) && (f.Parent == "" || f.Parent == r.Parent) &&
-		(f.Session == "" || f.Session == r.Session) && (!f.Roots || r.Parent == "") && (len(f.Status) == 0 || slices.Contains(f.Status, r.Head.Status))
 }

@@ -19,6 +19,8 @@ type attack struct {
 	// have no wildcards any more. Empty means that the route names no object.
 	paths []string
 	body  string
+	// query makes a request of whom the route lets in invalid, where the answer would not end.
+	query string
 }
 
 // attacks lists every route. victim are the objects of another user, own those of the
@@ -146,6 +148,8 @@ func attacksOnDocuments(victim, own objects) map[string]attack {
 		"PUT /v1/runs/{run}/ratings":                               on("runs/"+victim.run, "/ratings", `{"rating":"up"}`),
 		"POST /v1/runs/{run}/budget":                               on("runs/"+victim.run, "/budget", `{"node":"ask","calls":1}`),
 		"POST /v1/runs/{run}/playground":                           on("runs/"+victim.run, "/playground", `{"node":"greet"}`),
+		"GET /v1/answers":                                          {paths: []string{"/v1/answers?cursor=" + victim.run}},
+		"GET /v1/stream":                                           {query: "?limit=0"},
 		"GET /v1/users":                                            {},
 		"GET /v1/users/{user}":                                     {},
 		"PUT /v1/users/{user}":                                     {body: `{"role":"viewer"}`},
@@ -256,7 +260,7 @@ func checkPublic(t *testing.T, p *process, pattern string) {
 func checkTokens(t *testing.T, p *process, pattern string, scope server.Scope, a attack) {
 	t.Helper()
 	method, path, _ := strings.Cut(pattern, " ")
-	path = wildcards.ReplaceAllString(path, "unknown")
+	path = wildcards.ReplaceAllString(path, "unknown") + a.query
 	for _, token := range []string{"", "weir_unknown", "x", strings.Repeat("a", 5000)} {
 		got := p.send(method, path, a.body, withToken(token))
 		if got.status != http.StatusUnauthorized || got.problem() != "unauthenticated" || got.header.Get("WWW-Authenticate") == "" {
@@ -275,7 +279,7 @@ func checkTokens(t *testing.T, p *process, pattern string, scope server.Scope, a
 func checkRoles(t *testing.T, p *process, pattern string, scope server.Scope, a attack) {
 	t.Helper()
 	method, path, _ := strings.Cut(pattern, " ")
-	path = wildcards.ReplaceAllString(path, "unknown")
+	path = wildcards.ReplaceAllString(path, "unknown") + a.query
 	for role, refuses := range map[server.Role]bool{server.ViewerRole: scope != server.Read, server.OperatorRole: scope == server.Admin} {
 		c := p.client("a "+string(role), server.Scopes()...)
 		p.setUser(string("a "+role), func(u *server.User) { u.Role = role })
@@ -338,7 +342,8 @@ func TestListsContainOnlyOwnObjects(t *testing.T) {
 	}
 	for _, path := range []string{
 		"/v1/runs", "/v1/runs?all=true", "/v1/runs?session=" + victim.session, "/v1/runs?parent=" + victim.run,
-		"/v1/sessions", "/v1/sessions?label=harbour", "/v1/memory", "/v1/usage?by=user",
+		"/v1/sessions", "/v1/sessions?label=harbour", "/v1/memory", "/v1/usage?by=user", "/v1/usage?by=model",
+		"/v1/answers", "/v1/runs?text=ada", "/v1/runs?minCost=0&since=2020-01-01T00:00:00Z",
 		"/v1/search?text=Ada", "/v1/search?text=berth", "/v1/labels", "/v1/runs?label=harbour", "/v1/ratings", "/v1/filters", "/v1/quotas",
 	} {
 		got := p.send(http.MethodGet, path, "", withToken(bob.Token))

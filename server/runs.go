@@ -11,7 +11,6 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/store"
 )
 
 type startInput struct {
@@ -25,23 +24,6 @@ type startInput struct {
 		Targets []string        `json:"targets,omitempty" doc:"Run only what these nodes need"`
 		Breaks  []string        `json:"breaks,omitempty" doc:"Pause before these nodes"`
 	}
-}
-
-type listRunsInput struct {
-	Flow    string   `query:"flow" doc:"Only runs of the flow with this name"`
-	Status  []string `query:"status" doc:"Only runs with one of these statuses"`
-	User    string   `query:"user" doc:"Only runs of this user; of another user only with the scope admin"`
-	Parent  string   `query:"parent" doc:"Only children of this run"`
-	Session string   `query:"session" doc:"Only rounds of this session"`
-	Label   string   `query:"label" doc:"Only runs with this label; at most the 10,000 first labelled ones are looked at"`
-	All     bool     `query:"all" doc:"Include child runs"`
-	Cursor  string   `query:"cursor" doc:"The member next of the page before"`
-	Limit   int      `query:"limit" minimum:"1" maximum:"200" default:"50"`
-}
-
-type runList struct {
-	Runs []app.RunRow `json:"runs"`
-	Next string       `json:"next" doc:"The cursor of the next page; empty on the last one"`
 }
 
 type getRunInput struct {
@@ -72,7 +54,6 @@ func (s *Server) registerRuns() {
 		id: "startRun", method: http.MethodPost, path: "/v1/runs", scope: Start, status: http.StatusCreated, tags: tags, summary: "Start a run",
 		description: "The run is durable when the answer comes. It continues if the client disconnects.",
 	}, startRun)
-	register(s, operation{id: "listRuns", method: http.MethodGet, path: "/v1/runs", scope: Read, tags: tags, summary: "List runs, newest first"}, listRuns)
 	register(s, operation{id: "getRun", method: http.MethodGet, path: "/v1/runs/{run}", scope: Read, tags: tags, summary: "Get a run, now or as it was at an event"}, getRun)
 }
 
@@ -152,49 +133,6 @@ func (s *Server) untilDrain(ctx context.Context) context.Context {
 		}
 	}()
 	return ctx
-}
-
-func listRuns(c *call, in *listRunsInput) (*body[runList], error) {
-	user, err := c.filterUser(in.User)
-	if err != nil {
-		return nil, err
-	}
-	f := store.Filter{
-		Flow: in.Flow, User: user, Parent: in.Parent, Session: in.Session, Limit: in.Limit + 1,
-		Roots: !in.All && in.Parent == "", Before: in.Cursor,
-	}
-	for _, name := range in.Status {
-		status, err := app.StatusNamed(name)
-		if err != nil {
-			return nil, invalidRequest("query.status", err.Error())
-		}
-		f.Status = append(f.Status, status)
-	}
-	if in.Cursor != "" {
-		if _, err := c.run(in.Cursor); err != nil {
-			return nil, invalidRequest("query.cursor", "the cursor is not one of a page of runs; start with the first page")
-		}
-	}
-	if in.Label != "" {
-		out, err := c.labelledRuns(in.Label, &f, in.Limit)
-		if err != nil {
-			return nil, err
-		}
-		return bodyOf(*out), nil
-	}
-	list, err := c.app.Runs(c, f)
-	if err != nil {
-		return nil, err
-	}
-	out := runList{Runs: []app.RunRow{}}
-	if len(list) > in.Limit {
-		list = list[:in.Limit]
-		out.Next = list[in.Limit-1].ID
-	}
-	for i := range list {
-		out.Runs = append(out.Runs, app.RunRowOf(&list[i]))
-	}
-	return bodyOf(out), nil
 }
 
 func getRun(c *call, in *getRunInput) (*body[runDetails], error) {

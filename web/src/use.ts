@@ -62,20 +62,28 @@ export function useNow(running: boolean): number {
   return now
 }
 
-/** A value that this browser keeps. */
-export function useKept<T>(key: string, empty: T): [T, (value: T) => void] {
-  const [value, setValue] = useState<T>(() => {
+export interface Pages<T> extends Loaded<T[]> {
+  /** Loads the page behind those that are shown, if there is one. */
+  more?: () => Promise<void>
+}
+
+/** A list in pages: the first one is loaded again every `every` milliseconds, those behind it when they are asked for. */
+export function usePages<T>(load: (cursor: string, signal?: AbortSignal) => Promise<{ list: T[]; next: string }>, key: (x: T) => string, deps: unknown[], every: number): Pages<T> {
+  const first = useLoad((signal) => load('', signal), deps, every)
+  const [rest, setRest] = useState<{ list: T[]; next: string }>()
+  const [error, setError] = useState<ApiError>()
+  useEffect(() => setRest(undefined), deps)
+  const known = new Set(first.data?.list.map(key))
+  const data = first.data && [...first.data.list, ...(rest?.list ?? []).filter((x) => !known.has(key(x)))]
+  const next = rest ? rest.next : (first.data?.next ?? '')
+  const more = async () => {
     try {
-      return (JSON.parse(localStorage.getItem(key) ?? 'null') as T) ?? empty
-    } catch {
-      return empty
+      const p = await load(next)
+      setRest((r) => ({ list: [...(r?.list ?? []), ...p.list], next: p.next }))
+      setError(undefined)
+    } catch (e) {
+      setError(e as ApiError)
     }
-  })
-  return [
-    value,
-    (next) => {
-      setValue(next)
-      localStorage.setItem(key, JSON.stringify(next))
-    },
-  ]
+  }
+  return { data, error: error ?? first.error, loading: first.loading, reload: first.reload, more: next ? more : undefined }
 }

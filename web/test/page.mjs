@@ -261,7 +261,7 @@ test('a question is answered on a phone', async () => {
   await server.api('POST', `v1/sessions/${talk.session}/messages?wait=10`, { message: 'Is there a berth?' })
   for (const [name, hash] of [
     ['runs', '#/runs'], ['run', `#/runs/${id}`], ['tree', `#/runs/${id}?view=timeline`], ['node', `#/runs/${id}?node=opinion`], ['call', `#/runs/${id}?node=opinion&tab=calls`], ['graph', `#/runs/${id}?view=graph`],
-    ['messages', `#/runs/${id}?view=messages`], ['compare', `#/runs/${id}?view=compare`], ['fork', `#/runs/${id}?fork=read`], ['usage', '#/usage'], ['flows', '#/flows'], ['flow', '#/flows/invoice-review'],
+    ['messages', `#/runs/${id}?view=messages`], ['compare', `#/runs/${id}?view=compare`], ['fork', `#/runs/${id}?fork=read`], ['usage', '#/usage'], ['answered', '#/inbox?tab=answered'], ['flows', '#/flows'], ['flow', '#/flows/invoice-review'],
     ['chat', '#/chat'], ['conversation', `#/chat/${talk.session}`], ['sessions', '#/sessions'], ['session', `#/sessions/${talk.session}?tab=trajectory`], ['memory', '#/memory'], ['codes', '#/codes'], ['start', '#/runs?start=invoice-review'],
   ]) {
     await page.goto(server.url + hash)
@@ -439,6 +439,9 @@ test('what was spent is added up, and bounded', async () => {
   await form.getByRole('button', { name: 'Set' }).click()
   await page.getByRole('article', { name: 'ada' }).getByText('of 500').waitFor()
   await inspect(page, 'usage')
+  await page.getByRole('tab', { name: 'Model' }).click()
+  await page.getByRole('row', { name: /harbour-1/ }).waitFor()
+  await inspect(page, 'usage-models')
   await page.context().close()
 })
 

@@ -1,5 +1,5 @@
 import { createParser } from 'eventsource-parser'
-import { ApiError, base, problemOf, token } from './client'
+import { ApiError, base, problemOf, token, type Schemas } from './client'
 
 /** An item of a run's stream: an event of its journal, or live output. */
 export interface Item {
@@ -16,21 +16,34 @@ export interface Item {
   [member: string]: unknown
 }
 
+/** A change of the first page of a list of runs. */
+export interface ListChange {
+  ids: string[]
+  runs: Schemas['RunRow'][]
+  next: string
+}
+
 export type Connection = 'connecting' | 'live' | 'lost' | 'ended'
 
-/**
- * Follows a run until it has ended, and connects again with the cursor of the last event, so
- * that none is missed and none comes twice. Returns a function that ends it.
- */
-export function follow(run: string, cursor: string, onItem: (item: Item) => void, onState: (c: Connection) => void): () => void {
+/** How a stream of events is read. */
+interface Source {
+  url: string
+  /** The id of the last event, sent when the stream is connected again. */
+  last: () => string
+  onEvent: (name: string, data: string, id: string) => void
+  onState: (c: Connection) => void
+  /** An answer that ends the stream for good; the error is set if the server refuses it. */
+  onEnd: (error?: ApiError) => void
+}
+
+/** Reads a stream of events, and connects again until it ends for good. Returns a function that ends it. */
+function listen(s: Source): () => void {
   const stop = new AbortController()
   let retry = 1000
-  let at = cursor
   const parser = createParser({
     onEvent(e) {
-      if (e.id) at = e.id
       if (e.event === 'server.draining') return
-      if (e.data) onItem(JSON.parse(e.data) as Item)
+      if (e.data) s.onEvent(e.event ?? '', e.data, e.id ?? '')
     },
     onRetry(ms) {
       retry = ms
@@ -39,15 +52,19 @@ export function follow(run: string, cursor: string, onItem: (item: Item) => void
   const connect = async (): Promise<boolean> => {
     const headers: Record<string, string> = { Accept: 'text/event-stream' }
     if (token()) headers.Authorization = `Bearer ${token()}`
-    if (at) headers['Last-Event-ID'] = at
-    const response = await fetch(`${base}/v1/runs/${encodeURIComponent(run)}/stream`, { headers, signal: stop.signal })
-    if (response.status === 204) return true
+    if (s.last()) headers['Last-Event-ID'] = s.last()
+    const response = await fetch(s.url, { headers, signal: stop.signal })
+    if (response.status === 204) {
+      s.onEnd()
+      return true
+    }
     if (!response.ok) {
       const failure = new ApiError(response.status, await problemOf(response))
-      if (response.status < 500 && response.status !== 429) return true
-      throw failure
+      if (response.status >= 500 || response.status === 429) throw failure
+      s.onEnd(failure)
+      return true
     }
-    onState('live')
+    s.onState('live')
     retry = 1000
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
     parser.reset()
@@ -58,17 +75,14 @@ export function follow(run: string, cursor: string, onItem: (item: Item) => void
     }
   }
   const loop = async () => {
-    onState('connecting')
+    s.onState('connecting')
     while (!stop.signal.aborted) {
       let pause = 250 // the server ends the stream of a run that has ended, and says so to the next request
       try {
-        if (await connect()) {
-          onState('ended')
-          return
-        }
+        if (await connect()) return
       } catch {
         if (stop.signal.aborted) return
-        onState('lost')
+        s.onState('lost')
         pause = retry = Math.min(retry * 2, 15000)
       }
       await new Promise((done) => setTimeout(done, pause))
@@ -76,4 +90,29 @@ export function follow(run: string, cursor: string, onItem: (item: Item) => void
   }
   void loop()
   return () => stop.abort()
+}
+
+/**
+ * Follows a run until it has ended, and connects again with the cursor of the last event, so
+ * that none is missed and none comes twice. Returns a function that ends it.
+ */
+export function follow(run: string, cursor: string, onItem: (item: Item) => void, onState: (c: Connection) => void): () => void {
+  let at = cursor
+  return listen({
+    url: `${base}/v1/runs/${encodeURIComponent(run)}/stream`, last: () => at, onState, onEnd: () => onState('ended'),
+    onEvent(_, data, id) {
+      if (id) at = id
+      onItem(JSON.parse(data) as Item)
+    },
+  })
+}
+
+/** Follows the first page of a list of runs. Each change has what differs from the one before; the first one has everything. */
+export function followList(query: string, onChange: (change: ListChange) => void, onState: (c: Connection) => void, onError: (e: ApiError) => void): () => void {
+  return listen({
+    url: `${base}/v1/stream?${query}`, last: () => '', onState, onEnd: (e) => e && onError(e),
+    onEvent(name, data) {
+      if (name === 'runs') onChange(JSON.parse(data) as ListChange)
+    },
+  })
 }

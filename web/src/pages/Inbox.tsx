@@ -1,47 +1,50 @@
 import { Button } from '@mantine/core'
-import { useState } from 'react'
-import { ago, duration } from '../format'
-import { Empty, Failure, LoadingRows } from '../parts/common'
+import { useMemo, useState } from 'react'
+import { api, take, type Schemas } from '../api/client'
+import { ago, clock, duration, plain } from '../format'
+import { useRunList } from '../list'
+import { Empty, Failure, LoadingRows, Tabs } from '../parts/common'
 import { QuestionForm } from '../parts/QuestionForm'
-import { href } from '../route'
+import { href, useQuery } from '../route'
 import { t } from '../strings'
-import { useLoad, useNow } from '../use'
-import { waitingQuestions, type Question } from './questions'
+import { useNow, usePages } from '../use'
+import { questionsOf, waitingStatuses, type Question } from './questions'
 
-/** The questions of all runs, each with the form for its answer. */
+/** The questions of all runs: those that wait, each with the form for its answer, and those that were answered. */
 export default function Inbox() {
-  const list = useLoad((signal) => waitingQuestions(signal), [], 3000)
-  const now = useNow(true)
+  const [query, set] = useQuery()
+  const past = query.get('tab') === 'answered'
+  const list = useRunList({ status: waitingStatuses }, 200)
   const [answered, setAnswered] = useState<string[]>([])
-  const open = (list.data ?? []).filter((q) => !answered.includes(keyOf(q)))
+  const open = useMemo(() => questionsOf(list.rows).filter((q) => !answered.includes(keyOf(q))), [list.rows, answered])
   const [allowed, setAllowed] = useState(typeof Notification === 'undefined' ? 'denied' : Notification.permission)
-  const done = (q: Question) => {
-    setAnswered((a) => [...a, keyOf(q)])
-    list.reload()
-  }
   return (
     <>
       <div className="head">
         <h1>{t.inbox.title}</h1>
-        {open.length > 0 && <span className="badge">{open.length}</span>}
+        <Tabs label={t.inbox.title} chosen={past ? 'answered' : ''} choose={(tab) => set({ tab })} tabs={[{ id: '', label: t.inbox.waiting, count: open.length }, { id: 'answered', label: t.run.answered }]} />
         <span className="grow" />
         {allowed === 'default' && (
           <Button variant="default" onClick={async () => setAllowed(await Notification.requestPermission())}>{t.inbox.notify}</Button>
         )}
       </div>
-      <div className="body column">
-        {list.error && !list.data && <Failure error={list.error} retry={list.reload} />}
-        {list.loading && !list.data && <LoadingRows />}
-        {list.data && open.length === 0 && <Empty art="inbox" title={t.inbox.empty} hint={t.inbox.emptyHint} />}
-        {open.length > 0 && <div className="pad narrow column gap">{open.map((q) => <Card key={keyOf(q)} q={q} now={now} done={() => done(q)} />)}</div>}
-      </div>
+      {past ? <Answers /> : (
+        <div className="body column">
+          {list.error && !(list.error.offline && list.loaded) && <Failure error={list.error} retry={list.reload} />}
+          {!list.loaded && !list.error && <LoadingRows />}
+          {list.loaded && open.length === 0 && <Empty art="inbox" title={t.inbox.empty} hint={list.more ? t.runs.moreThere : t.inbox.emptyHint} />}
+          {open.length > 0 && <div className="pad narrow column gap">{open.map((q) => <Card key={keyOf(q)} q={q} done={() => setAnswered((a) => [...a, keyOf(q)])} />)}</div>}
+          {list.more && <div className="pad center"><Button variant="default" onClick={list.more}>{t.state.more}</Button></div>}
+        </div>
+      )}
     </>
   )
 }
 
 const keyOf = (q: Question) => q.run.run + q.interrupt.id
 
-function Card({ q: { run, interrupt }, now, done }: { q: Question; now: number; done: () => void }) {
+function Card({ q: { run, interrupt }, done }: { q: Question; done: () => void }) {
+  const now = useNow(true)
   const left = interrupt.due ? interrupt.due - now : 0
   return (
     <article className="card column gap" aria-label={interrupt.prompt} style={{ flex: 'none' }}>
@@ -55,5 +58,44 @@ function Card({ q: { run, interrupt }, now, done }: { q: Question; now: number; 
       </header>
       <QuestionForm run={run.run} interrupt={interrupt} done={done} />
     </article>
+  )
+}
+
+type Answer = Schemas['GivenAnswer']
+
+/** The questions that were answered, by whom, and with what, in pages. */
+function Answers() {
+  const list = usePages<Answer>(
+    async (cursor, signal) => {
+      const p = await take(api.GET('/v1/answers', { params: { query: { cursor: cursor || undefined } }, signal }))
+      return { list: p.answers ?? [], next: p.next }
+    },
+    (a) => a.run + a.event, [], 10000,
+  )
+  const now = useNow(true)
+  const all = list.data ?? []
+  return (
+    <div className="body column" tabIndex={0} role="region" aria-label={t.run.answered}>
+      {list.error && !(list.error.offline && list.data) && <Failure error={list.error} retry={list.reload} />}
+      {!list.data && !list.error && <LoadingRows />}
+      {list.data && all.length === 0 && <Empty art="inbox" title={t.inbox.noAnswers} hint={list.more ? t.runs.moreThere : undefined} />}
+      {all.length > 0 && (
+        <div className="pad narrow column gap8">
+          {all.map((a) => (
+            <article className="card column gap4" key={a.run + a.event} aria-label={a.prompt || a.node} style={{ flex: 'none' }}>
+              <header className="metas">
+                <a className="strong" href={href(['runs', a.run], { node: a.node })}>{a.flow}</a>
+                <span className="mono cut">{a.node}</span>
+                <span className="grow" />
+                <a href={href(['runs', a.run], { node: a.node, at: a.event })} title={clock(a.at)}>{ago(a.at, now)}</a>
+              </header>
+              {a.prompt && <div className="text">{a.prompt}</div>}
+              <div className="row wrap"><b className="text">{plain(a.value.value ?? a.value.excerpt)}</b><span className="small dim">{t.node.answeredBy} {a.by || t.node.somebody}</span></div>
+            </article>
+          ))}
+        </div>
+      )}
+      {list.more && <div className="pad center"><Button variant="default" onClick={list.more}>{t.state.more}</Button></div>}
+    </div>
   )
 }

@@ -1,14 +1,15 @@
 import { ActionIcon, Button, Checkbox, Menu } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { lazy, memo, Suspense, useEffect, useMemo, useRef, useState } from 'react'
-import { api, take, type Schemas } from '../api/client'
+import { api, ApiError, take, type Schemas } from '../api/client'
 import { useMay } from '../caller'
 import { ago, cost, count, duration } from '../format'
 import { Empty, Failure, LoadingRows, Status, Tabs } from '../parts/common'
 import { Icon } from '../parts/icons'
 import { href, useQuery } from '../route'
 import { statusText, t } from '../strings'
-import { useKept, useLoad, useNow } from '../use'
+import { useLoad, useNow } from '../use'
+import { useRunList, type Filters } from '../list'
 import { StartRun } from './StartRun'
 
 const Search = lazy(() => import('./Search'))
@@ -30,8 +31,8 @@ export function Runs() {
   const may = useMay('start')
   const flows = useLoad((signal) => take(api.GET('/v1/flows', { signal })), [])
   const labels = useLoad((signal) => take(api.GET('/v1/labels', { signal })), [])
-  const list = useRuns(query)
-  const rows = useMemo(() => narrowed(list.rows, query), [list.rows, query])
+  const list = useRunList(useFilters(query))
+  const rows = list.rows
   const filtered = filterNames.some((x) => query.get(x))
   const clear = () => set(Object.fromEntries(filterNames.map((x) => [x, ''])))
   return (
@@ -79,71 +80,62 @@ function Choice({ name, value, options, choose }: { name: string; value: string;
   )
 }
 
-/** The newest runs, every two seconds, and the pages behind them that were asked for. */
-function useRuns(query: URLSearchParams) {
-  const filters = { status: query.getAll('status'), flow: query.get('flow') || undefined, user: query.get('user') || undefined, session: query.get('session') || undefined, label: query.get('label') || undefined, all: query.get('all') === '1' || undefined }
-  const key = JSON.stringify(filters)
-  const page = (cursor: string, signal?: AbortSignal) => take(api.GET('/v1/runs', { params: { query: { ...filters, cursor: cursor || undefined, limit: 100 } }, signal }))
-  const first = useLoad((signal) => page('', signal), [key], 2000)
-  const [rest, setRest] = useState<{ rows: Row[]; next: string }>()
-  useEffect(() => setRest(undefined), [key])
-  const kept = useRef(new Map<string, Row>())
-  const rows = useMemo(() => {
-    const head = (first.data?.runs ?? []).map((r) => unchanged(kept.current, r))
-    const known = new Set(head.map((r) => r.run))
-    return [...head, ...(rest?.rows ?? []).filter((r) => !known.has(r.run))]
-  }, [first.data, rest])
-  const next = rest ? rest.next : (first.data?.next ?? '')
-  const more = async () => {
-    const p = await page(next)
-    setRest((r) => ({ rows: [...(r?.rows ?? []), ...(p.runs ?? [])], next: p.next }))
+/** The filters of the address in the form of the API. */
+function useFilters(query: URLSearchParams): Filters {
+  const text = useSettled(query.get('find') ?? '')
+  const range = query.get('since')
+  const since = useMemo(() => {
+    const length = ranges.find(([v]) => v === range)?.[2]
+    return length ? new Date(Date.now() - length).toISOString() : undefined
+  }, [range])
+  const get = (name: string) => query.get(name) || undefined
+  return {
+    status: query.getAll('status').filter(Boolean), flow: get('flow'), user: get('user'), session: get('session'), label: get('label'), all: query.get('all') === '1' || undefined,
+    since, minCost: Number(query.get('cost')) || undefined, text: text || undefined,
   }
-  return { rows, more: next ? more : undefined, loaded: !!first.data, error: first.error, reload: first.reload }
 }
 
-/** The row of before if nothing of it changed, so that it is not drawn again. */
-function unchanged(kept: Map<string, Row>, r: Row): Row {
-  const old = kept.get(r.run)
-  if (old && old.updated === r.updated && old.events === r.events && old.status === r.status) return old
-  kept.set(r.run, r)
-  return r
+/** A value once it has not changed for a moment. */
+function useSettled<T>(value: T): T {
+  const [settled, setSettled] = useState(value)
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), 250)
+    return () => clearTimeout(timer)
+  }, [value])
+  return settled
 }
 
-/** What the API does not filter: a text, a time and a cost. */
-function narrowed(rows: Row[], query: URLSearchParams): Row[] {
-  const text = (query.get('find') ?? '').toLowerCase()
-  const since = ranges.find(([v]) => v === query.get('since'))?.[2]
-  const over = Number(query.get('cost') ?? 0) * 1e6
-  if (!text && !since && !over) return rows
-  const oldest = since ? Date.now() - since : 0
-  const contains = (r: Row) => [r.run, r.flow, r.user, r.origin, r.error?.code, r.error?.message, ...(r.interrupts ?? []).map((i) => i.prompt)].some((x) => x?.toLowerCase().includes(text))
-  return rows.filter((r) => (!text || contains(r)) && Date.parse(r.created) >= oldest && r.usage.cost >= over)
-}
-
-interface View {
-  name: string
-  query: string
-}
-
-/** Views are filters with a name, kept in this browser. */
+/** Views are filters with a name, which the server keeps for the user. */
 function SavedViews({ filtered }: { filtered: boolean }) {
   const [query] = useQuery()
-  const [views, setViews] = useKept<View[]>('weir.views', [])
+  const list = useLoad((signal) => take(api.GET('/v1/filters', { signal })), [])
+  const [error, setError] = useState<ApiError>()
+  const views = (list.data?.filters ?? []).filter((f) => f.of === 'runs')
+  const change = async (f: () => Promise<unknown>) => {
+    try {
+      await f()
+      setError(undefined)
+    } catch (e) {
+      setError(e as ApiError)
+    }
+    list.reload()
+  }
   const save = () => {
     const name = window.prompt(t.runs.viewName)?.trim()
-    const kept = new URLSearchParams([...query].filter(([k, v]) => v && filterNames.includes(k)))
-    if (name) setViews([...views.filter((v) => v.name !== name), { name, query: kept.toString() }])
+    const kept = new URLSearchParams([...query].filter(([k, v]) => v && filterNames.includes(k))).toString()
+    if (name) void change(() => api.PUT('/v1/filters/{filter}', { params: { path: { filter: name } }, body: { of: 'runs', query: { address: kept } } }))
   }
   if (views.length === 0 && !filtered) return null
   return (
     <Menu position="bottom-end">
       <Menu.Target><Button variant="default">{t.runs.saved}</Button></Menu.Target>
       <Menu.Dropdown>
+        {error && <div className="error-box">{error.message}</div>}
         {views.map((v) => (
           <div className="row" key={v.name}>
-            <Menu.Item component="a" href={`#/runs?${v.query}`}>{v.name}</Menu.Item>
+            <Menu.Item component="a" href={`#/runs?${(v.query as { address?: string }).address ?? ''}`}>{v.name}</Menu.Item>
             <span className="grow" />
-            <ActionIcon size={20} aria-label={`${t.runs.forget} ${v.name}`} onClick={() => setViews(views.filter((x) => x !== v))}><Icon name="close" size={12} /></ActionIcon>
+            <ActionIcon size={20} aria-label={`${t.runs.forget} ${v.name}`} onClick={() => change(() => api.DELETE('/v1/filters/{filter}', { params: { path: { filter: v.name } } }))}><Icon name="close" size={12} /></ActionIcon>
           </div>
         ))}
         {filtered && <Menu.Item onClick={save}>{t.runs.save}</Menu.Item>}

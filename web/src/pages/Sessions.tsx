@@ -1,12 +1,13 @@
+import { Button } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useRef, useState } from 'react'
-import { api, base, take, token } from '../api/client'
+import { api, base, take, token, type Schemas } from '../api/client'
 import { ago, cost, count } from '../format'
 import { Empty, Failure, Loading, Status, Tabs } from '../parts/common'
 import { JsonTree } from '../parts/JsonTree'
 import { href, useQuery, useRoute } from '../route'
 import { t } from '../strings'
-import { useLoad, useNow } from '../use'
+import { useLoad, useNow, usePages } from '../use'
 
 /** The conversations with flows. */
 export default function Sessions() {
@@ -15,8 +16,14 @@ export default function Sessions() {
 }
 
 function List() {
-  const list = useLoad((signal) => take(api.GET('/v1/sessions', { params: { query: { limit: 200 } }, signal })), [], 5000)
-  const rows = list.data?.sessions ?? []
+  const list = usePages<Schemas['SessionRow']>(
+    async (cursor, signal) => {
+      const p = await take(api.GET('/v1/sessions', { params: { query: { limit: 100, cursor: cursor || undefined } }, signal }))
+      return { list: p.sessions ?? [], next: p.next }
+    },
+    (s) => s.session, [], 5000,
+  )
+  const rows = list.data ?? []
   const box = useRef<HTMLDivElement>(null)
   const now = useNow(true)
   const v = useVirtualizer({ count: rows.length, getScrollElement: () => box.current, estimateSize: () => 36, overscan: 12 })
@@ -44,6 +51,7 @@ function List() {
             })}
           </div>
         </div>
+        {list.more && <div className="pad center"><Button variant="default" onClick={list.more}>{t.state.more}</Button></div>}
       </div>
     </>
   )

@@ -8,10 +8,10 @@ import { Quotas } from './Quotas'
 
 const columns = 'minmax(120px, 2fr) 72px 96px 104px 104px 112px 128px 88px minmax(80px, 2fr)'
 
-/** What runs have spent, by day, flow or user. */
+/** What runs have spent, by day, flow, model, user or token. */
 export default function Usage() {
   const [query, set] = useQuery()
-  const by = (query.get('by') ?? 'day') as 'day' | 'flow' | 'user' | 'key'
+  const by = (query.get('by') ?? 'day') as 'day' | 'flow' | 'model' | 'user' | 'key'
   const days = Number(query.get('days') ?? 30)
   const list = useLoad((signal) => take(api.GET('/v1/usage', { params: { query: { by, days } }, signal })), [by, days])
   const rows = list.data?.rows ?? []
@@ -20,7 +20,7 @@ export default function Usage() {
     <>
       <div className="head"><h1>{t.usage.title}</h1></div>
       <div className="bar">
-        <Tabs label={t.usage.by} chosen={by} choose={(x) => set({ by: x })} tabs={[{ id: 'day', label: t.usage.day }, { id: 'flow', label: t.usage.flow }, { id: 'user', label: t.usage.user }, { id: 'key', label: t.usage.key }]} />
+        <Tabs label={t.usage.by} chosen={by} choose={(x) => set({ by: x })} tabs={[{ id: 'day', label: t.usage.day }, { id: 'flow', label: t.usage.flow }, { id: 'model', label: t.usage.model }, { id: 'user', label: t.usage.user }, { id: 'key', label: t.usage.key }]} />
         <span className="grow" />
         <select className="select auto" aria-label={t.usage.days} value={days} onChange={(e) => set({ days: e.currentTarget.value })}>
           {[1, 7, 30, 90, 366].map((n) => <option key={n} value={n}>{n} {t.usage.days}</option>)}
@@ -37,8 +37,8 @@ export default function Usage() {
               {[t.usage.runs, t.usage.calls, t.usage.input, t.usage.cachedInput, t.usage.output, t.usage.reasoning, t.usage.cost].map((x) => <span role="columnheader" className="right" key={x}>{x}</span>)}
               <span role="columnheader"></span>
             </div>
-            {rows.map((r) => <Row key={r.name} name={r.name || (by === 'key' ? t.usage.noKey : '–')} r={r} by={by} most={most} />)}
-            <Row name={t.usage.total} r={total(rows)} by="" most={0} />
+            {rows.map((r) => <Row key={r.name} name={r.name || (by === 'key' ? t.usage.noKey : by === 'model' ? t.usage.noModel : '–')} r={r} by={by} most={most} />)}
+            {by !== 'model' && <Row name={t.usage.total} r={total(rows)} by="" most={0} />}
           </div>
         )}
         <Quotas />

@@ -9,10 +9,16 @@ export interface Question {
 
 /** The questions of all runs that the caller reaches, the newest run first. */
 export async function waitingQuestions(signal?: AbortSignal): Promise<Question[]> {
-  const list = await take(api.GET('/v1/runs', { params: { query: { status: ['paused', 'running'], limit: 200 } }, signal }))
-  const out: Question[] = []
-  for (const run of list.runs ?? []) for (const interrupt of run.interrupts ?? []) if (!isOutside(interrupt)) out.push({ run, interrupt })
-  return out
+  const list = await take(api.GET('/v1/runs', { params: { query: { status: waitingStatuses, limit: 200 } }, signal }))
+  return questionsOf(list.runs ?? [])
+}
+
+/** The statuses of runs that may wait for a person. */
+export const waitingStatuses = ['paused', 'running']
+
+/** The questions of runs that people answer. */
+export function questionsOf(runs: Schemas['RunRow'][]): Question[] {
+  return runs.flatMap((run) => (run.interrupts ?? []).filter((i) => !isOutside(i)).map((interrupt) => ({ run, interrupt })))
 }
 
 /** Timers and child runs are not answered by people. */

@@ -1,0 +1,84 @@
+import { startTransition, useCallback, useEffect, useRef, useState } from 'react'
+import { api, ApiError, take, type Schemas } from './api/client'
+import { followList } from './api/stream'
+
+type Row = Schemas['RunRow']
+
+export interface Filters {
+  flow?: string
+  status?: string[]
+  user?: string
+  session?: string
+  label?: string
+  all?: boolean
+  since?: string
+  minCost?: number
+  text?: string
+}
+
+export interface RunList {
+  rows: Row[]
+  loaded: boolean
+  error?: ApiError
+  reload: () => void
+  /** Loads the next page, if there is one. */
+  more?: () => Promise<void>
+}
+
+/** A list of runs: its first page is live while the tab is in view, those behind it are loaded when they are asked for. */
+export function useRunList(filters: Filters, limit = 100): RunList {
+  const key = JSON.stringify(filters)
+  const [head, setHead] = useState<{ rows: Row[]; next: string }>()
+  const [rest, setRest] = useState<{ rows: Row[]; next: string }>()
+  const [error, setError] = useState<ApiError>()
+  const [turn, setTurn] = useState(0)
+  const kept = useRef(new Map<string, Row>())
+  const visible = useVisible()
+  useEffect(() => {
+    setHead(undefined)
+    setRest(undefined)
+    setError(undefined)
+    kept.current = new Map()
+  }, [key])
+  useEffect(() => {
+    if (!visible) return
+    const q = new URLSearchParams({ limit: String(limit) })
+    for (const [name, value] of Object.entries(JSON.parse(key) as Record<string, unknown>)) {
+      if (Array.isArray(value)) value.forEach((x) => q.append(name, String(x)))
+      else if (value !== undefined && value !== '') q.set(name, String(value))
+    }
+    return followList(
+      q.toString(),
+      (change) => {
+        for (const r of change.runs) kept.current.set(r.run, r)
+        const rows = change.ids.flatMap((id) => kept.current.get(id) ?? [])
+        kept.current = new Map(rows.map((r) => [r.run, r]))
+        startTransition(() => setHead({ rows, next: change.next })) // drawn in slices, so that input is answered meanwhile
+      },
+      (state) => {
+        if (state === 'live') setError(undefined)
+        if (state === 'lost') setError(new ApiError(0, { code: 'offline' }))
+      },
+      setError,
+    )
+  }, [key, limit, visible, turn])
+  const known = new Set(head?.rows.map((r) => r.run))
+  const rows = rest && head ? [...head.rows, ...rest.rows.filter((r) => !known.has(r.run))] : (head?.rows ?? [])
+  const next = rest ? rest.next : (head?.next ?? '')
+  const more = async () => {
+    const p = await take(api.GET('/v1/runs', { params: { query: { ...(JSON.parse(key) as Filters), cursor: next, limit } } }))
+    setRest((r) => ({ rows: [...(r?.rows ?? []), ...(p.runs ?? [])], next: p.next }))
+  }
+  return { rows, loaded: !!head, error, reload: useCallback(() => setTurn((n) => n + 1), []), more: next ? more : undefined }
+}
+
+/** Whether the tab is in view: a browser has few connections for the streams of all its tabs. */
+function useVisible(): boolean {
+  const [visible, setVisible] = useState(!document.hidden)
+  useEffect(() => {
+    const f = () => setVisible(!document.hidden)
+    document.addEventListener('visibilitychange', f)
+    return () => document.removeEventListener('visibilitychange', f)
+  }, [])
+  return visible
+}
