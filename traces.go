@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// openTraces starts the exporter of traces, and has the runner tell it of runs that rest.
+// openTraces starts the exporter of traces, and passes it the runs that end or pause.
 func (w *Weir) openTraces(c *otel.Config, ro *runner.Options) (err error) {
 	if c == nil {
 		return nil

@@ -72,7 +72,7 @@ func (n *nodeState) verdict() verdict {
 	return verdictRun
 }
 
-// hasSecondValue reports whether a later edge than i brings a second value to a port
+// hasSecondValue reports whether a later edge than i passes a second value to a port
 // that takes one.
 func (n *nodeState) hasSecondValue(port string, i int32) bool {
 	if slices.Contains(n.plan.many, port) {

@@ -142,7 +142,7 @@ type IterationCancelled struct {
 	Error *Error `json:"error,omitempty"`
 }
 
-// NodeCompleted commits a leaf's transaction, or ends a composite.
+// NodeCompleted commits the transaction of a node without a body, or ends a composite.
 type NodeCompleted struct {
 	Path string `json:"node"`
 	// Outputs by port. An edge from a port that is missing here is skipped.

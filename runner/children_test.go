@@ -307,7 +307,7 @@ func TestResumingTheRootFindsAChildAnsweredBeforeACrash(t *testing.T) {
 	}
 }
 
-// eventually waits for what another goroutine brings about.
+// eventually waits for a condition that another goroutine makes true.
 func eventually(tb testing.TB, f func() bool) {
 	tb.Helper()
 	late, tick := time.After(20*time.Second), time.NewTicker(2*time.Millisecond)

@@ -124,7 +124,7 @@ func (x *Execution) describeDatum(h *descriptionHost, how *DescriptionOptions, d
 	select {
 	case err := <-ack:
 		if err != nil {
-			x.local.o.Logger.Warn("a portrait is not kept", "run", x.ID, "of", d.ID, "error", err)
+			x.local.o.Logger.Warn("a data description is not kept", "run", x.ID, "of", d.ID, "error", err)
 		}
 	case <-x.done:
 	}
@@ -221,7 +221,7 @@ func (h *descriptionHost) ModelCall(
 
 // ToolCall is not called: the model has no tools.
 func (h *descriptionHost) ToolCall(int, *tool.Tool, convo.Call) (llm.ToolResult, error) {
-	return llm.ToolResult{}, errors.New("a portrait calls no tools")
+	return llm.ToolResult{}, errors.New("a data description calls no tools")
 }
 
 // Emit drops the model's stream.

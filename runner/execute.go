@@ -20,8 +20,7 @@ type Rest struct {
 	Due time.Time
 }
 
-// ExecuteOptions are options of Execute; the zero value is for a run that nobody asked to
-// continue.
+// ExecuteOptions are options of Execute; the zero value is for a run that no person has asked to continue.
 type ExecuteOptions struct {
 	// Resume executes a run also if several workers died while they executed it, see
 	// ErrPoisoned: a person has asked for it.
@@ -35,7 +34,7 @@ type ExecuteOptions struct {
 }
 
 // ErrJournalBehind: the journal of a run is shorter than it has been, as after the store was
-// restored from a copy. Effects may have happened that it does not knol.
+// restored from a copy. Effects may have happened that it does not record.
 var ErrJournalBehind = errors.New("the journal is shorter than what was recorded before")
 
 // Execute executes a run of the runner that Options.Runner names, with the messages in its
@@ -111,7 +110,7 @@ func (l *Local) awaitRest(ctx context.Context, x *Execution, drain time.Duration
 	return rest, nil
 }
 
-// RequestCancel puts a cancellation into the inbox of a run, unless one waits there already. Who executes the run applies
+// RequestCancel puts a cancellation into the inbox of a run, unless one waits there already. The process that executes the run applies
 // it.
 func (l *Local) RequestCancel(ctx context.Context, run, by string) error {
 	posts, err := l.store.Inbox(ctx, run)

@@ -85,7 +85,7 @@ func TestOutsideOfSessionsTheSessionAndTheRoundAreNull(t *testing.T) {
 	checkMembers(t, weirkit.Wait(t, run), "ute", "<nil>", "<nil>", "none")
 }
 
-// checkMembers wants the members of run in the root, and in its child and grandchild.
+// checkMembers requires the members of run in the root, and in its child and grandchild.
 func checkMembers(t *testing.T, got weir.Result, user, session, round, branch string) {
 	t.Helper()
 	if got.Status != engine.Completed {

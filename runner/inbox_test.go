@@ -96,7 +96,7 @@ func eventsProgram(t *testing.T) *runner.Program {
 	return p
 }
 
-// checkTogether wants both events of a run in one commit, and its inbox empty.
+// checkTogether requires both events of a run in one commit, and its inbox empty.
 func checkTogether(t *testing.T, st *countedPosts, run string) {
 	t.Helper()
 	most := 0

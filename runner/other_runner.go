@@ -38,7 +38,7 @@ func (e *OtherRunner) Hint() string {
 func (l *Local) CheckRunner(ctx context.Context, id string) error {
 	start, err := l.EffectiveStart(ctx, id)
 	if err != nil || start.Runner == l.o.Runner {
-		return nil //nolint:nilerr // whoever continues the run finds the same error
+		return nil //nolint:nilerr // the process that continues the run finds the same error
 	}
 	return &OtherRunner{Run: id, Runner: start.Runner, Here: l.o.Runner}
 }

@@ -183,7 +183,7 @@ func (w *recoveryWorld) open(wrap func(weir.Store) weir.Store) (*weir.Weir, erro
 	return weir.Open(o)
 }
 
-// recoveryCase is a way in which a process leaves work behind: what it was doing.
+// recoveryCase is what a process was doing when it died.
 type recoveryCase struct {
 	name, flow string
 	// uses is a flow that the flow runs, by the name child.

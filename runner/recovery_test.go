@@ -40,7 +40,7 @@ func (l *recoveryCase) runOf(t *testing.T, eng *weir.Weir) (store.Run, bool) {
 	return store.Run{}, false
 }
 
-// waitUntil waits for a condition that another goroutine brings about.
+// waitUntil waits for a condition that another goroutine makes true.
 func waitUntil(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); {

@@ -54,8 +54,8 @@ func TestATreeThatWaitsForAFarTimerComesToRest(t *testing.T) {
 	}
 }
 
-// checkRest executes the run of a program twice and checks when its next timer fires, and that
-// nobody owns a run of the tree meanwhile.
+// checkRest executes the run of a program twice and checks when its next timer fires, and that no process owns a run of
+// the tree meanwhile.
 func checkRest(t *testing.T, name string, use func(tr *tree) *runner.Program) {
 	t.Helper()
 	tr := newTree(t)

@@ -178,7 +178,7 @@ func (f *treeCase) add(tb testing.TB, name, text string, uses map[string]*flow.F
 	return p
 }
 
-// run simulates one schedule. Calm is one in which nothing is disturbed.
+// run simulates one schedule, without crashes and faults if calm is set.
 func (f *treeCase) run(seed uint64, undisturbed bool) (SimTreeReport, *treeEffectLog, error) {
 	rng := rand.New(rand.NewPCG(seed, 12))
 	l := &treeEffectLog{life: 1, runs: map[string]*effectLog{}, ended: map[string]bool{}, parents: map[string]string{}, nodes: map[string]string{}}

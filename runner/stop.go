@@ -8,11 +8,10 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// How an attempt is stopped when its run is cancelled or fails: no effect
-// starts; those in flight have drain to end by themselves, then their
-// context ends, and after grace they are given up as unknown. A function without an
-// effect in flight has drain to return. In a branch that has lost a race and may only read,
-// the context ends at once.
+// How an attempt is stopped when its run is cancelled or fails: no further effect starts. Effects in flight have
+// drainTimeout to end by themselves; then their context is cancelled, and after stopGrace their outcome counts as
+// unknown. A function without an effect in flight has drainTimeout to return. In a branch that has lost a race and may
+// only read, the context is cancelled at once.
 const (
 	drainTimeout = 2 * time.Second
 	stopGrace    = 10 * time.Second
@@ -29,12 +28,12 @@ func (x *Execution) stopUnneeded() {
 		}
 		a.stopping.Store(true)
 		x.cancelToolRunsAt(path)
-		if a.onlyReads && x.m.run.LostRace(path) { // nothing that it does is wanted or matters
+		if a.onlyReads && x.m.run.LostRace(path) { // its results are not used
 			a.cancel(errAborted)
 			x.stopAfter(a, drainTimeout, stopAbandon)
 			continue
 		}
-		if a.effectsInFlight.Load() == 0 { // its function is all there is to wait for
+		if a.effectsInFlight.Load() == 0 { // only its function must return
 			a.cancel(errAborted)
 			x.stopAfter(a, drainTimeout, stopAbandon)
 			continue
@@ -48,18 +47,18 @@ func (x *Execution) stopAfter(a *attempt, d time.Duration, stop int) {
 	time.AfterFunc(d, func() { x.send(driverMessage{attempt: a, stop: stop}) })
 }
 
-// The levels of mail.stop.
+// The levels of driverMessage.stop.
 const (
-	stopContext = 1 // end the attempt's context
-	stopAbandon = 2 // give it up: its run is being cancelled or has failed
-	stopTimeout = 3 // give it up: its time was up and its function has not returned
+	stopContext = 1 // cancel the attempt's context
+	stopAbandon = 2 // abandon it: its run is being cancelled or has failed
+	stopTimeout = 3 // abandon it: its timeout has passed and its function has not returned
 )
 
-// timeoutGrace is how long a function may take to return once its context has ended
-// because its time was up; with an effect in flight it is drain.
+// timeoutGrace is how long a function may take to return after its context was cancelled by a timeout; with an effect in
+// flight it is drainTimeout.
 const timeoutGrace = 100 * time.Millisecond
 
-// stop makes an attempt end: by its context first, then without it.
+// stop ends an attempt: level stopContext cancels its context, the others abandon it.
 func (x *Execution) stop(a *attempt, level int) error {
 	switch {
 	case level == stopTimeout && !x.m.run.Aborted(a.Path):
@@ -73,9 +72,8 @@ func (x *Execution) stop(a *attempt, level int) error {
 	return x.abandon(a, x.m.cancelledEvent(a.Path, a.effectsInFlight.Load() > 0 || a.hasUnknownEffect()))
 }
 
-// abandon ends an attempt whose function has not returned: what its effects brought
-// is kept, what it does from now on is discarded, and its goroutine is counted until
-// it ends.
+// abandon ends an attempt whose function has not returned: results of its effects are kept, further ones are
+// discarded, and its goroutine is counted until it ends.
 func (x *Execution) abandon(a *attempt, e engine.Event) error {
 	delete(x.m.active, a.Path)
 	a.mu.Lock()
@@ -107,10 +105,10 @@ func (x *Execution) attemptReturned(a *attempt) {
 	}
 }
 
-// Abandoned returns how many functions of nodes that were given up have not returned.
+// Abandoned returns how many functions of abandoned attempts have not returned.
 func (l *Local) Abandoned() int { return int(l.abandoned.Load()) }
 
-// startTimeouts bounds the attempt's time as its node asks. What it has waited counts.
+// startTimeouts starts the timeouts of the attempt's node. The time that the attempt has waited counts.
 func (x *Execution) startTimeouts(a *attempt) {
 	t := a.Plan.Def.Timeout
 	if t.Total > 0 {
@@ -125,8 +123,8 @@ func (x *Execution) startTimeouts(a *attempt) {
 	}
 }
 
-// expire ends the context of an attempt whose time is up, and soon after gives the
-// attempt up where its function does not return.
+// expire cancels the context of an attempt whose timeout has passed, and soon afterwards abandons the attempt if its
+// function does not return.
 func (x *Execution) expire(a *attempt, err error) {
 	a.cancel(err)
 	wait := timeoutGrace
@@ -136,8 +134,8 @@ func (x *Execution) expire(a *attempt, err error) {
 	x.stopAfter(a, wait, stopTimeout)
 }
 
-// timedOut returns why the attempt failed where its time was up, whatever its function
-// returned after that.
+// timedOut returns the timeout by which the attempt failed, whatever its function returned afterwards; ok is false if
+// none has passed.
 func (a *attempt) timedOut() (err *engine.Error, ok bool) {
 	cause := context.Cause(a.ctx)
 	if cause == nil {
@@ -149,7 +147,7 @@ func (a *attempt) timedOut() (err *engine.Error, ok bool) {
 	return err, true
 }
 
-// resetIdleTimeout puts the idle timeout off.
+// resetIdleTimeout starts the idle timeout again.
 func (a *attempt) resetIdleTimeout() {
 	if a.idle != nil {
 		a.idle.Reset(a.Plan.Def.Timeout.Idle)
@@ -169,7 +167,7 @@ func timeoutError(a *attempt, how string, d time.Duration) error {
 	return engine.NewTimeoutError(a.Path, a.Attempt, d.String(), how)
 }
 
-// Bound returns nil, or why the attempt must not begin another effect.
+// checkMayStart returns nil, or why the attempt must not start another effect.
 func (a *attempt) checkMayStart() error {
 	if a.stopping.Load() {
 		return errAborted

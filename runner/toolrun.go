@@ -33,7 +33,7 @@ type toolRun struct {
 // how it ended. Key is the call's: a call that is repeated, after a crash or in
 // another attempt, continues the run that it started, unless that was cancelled with
 // the attempt. The run is the caller's user's, draws on the budgets of the node
-// that calls, and is cancelled with it; its usage is that of the call. Nobody can
+// that calls, and is cancelled with it; its usage is that of the call. No person can
 // be asked anything in it: one that pauses is cancelled, and returned as paused.
 //
 // The error is ctx's where that ends first. CodeDepth is too many runs above it.

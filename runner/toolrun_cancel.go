@@ -9,23 +9,22 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// toolRuns are the runs that tool calls of an execution wait for; the execution's
-// goroutine only.
+// toolRuns are the runs that tool calls of an execution wait for; the driver owns them.
 type toolRuns struct {
 	open []*toolRun
-	// pendingCancels are cancellations of the run that wait until its calls' runs are
-	// cancelled; ceased is after that.
+	// pendingCancels are cancellations of the run that wait until the runs of its tool calls are cancelled; cancelled is
+	// set afterwards.
 	pendingCancels []driverMessage
 	cancelled      bool
-	ended          []chan struct{} // calls that have ended meanwhile
+	ended          []chan struct{} // calls that have ended while cancellations wait
 }
 
-// cancelling reports whether the run is about to be cancelled: nothing begins, and
-// it does not end.
+// cancelling reports whether a cancellation of the run waits for its tool runs: nothing starts, and the execution does
+// not end.
 func (c *toolRuns) cancelling() bool { return len(c.pendingCancels) > 0 }
 
-// removeToolRun forgets a call that has ended. Where the run is about to be cancelled it
-// returns once that is so, so that nothing follows from the call.
+// removeToolRun removes a call that has ended. If a cancellation of the run waits, it returns once the run is cancelled,
+// so that nothing follows from the call.
 func (x *Execution) removeToolRun(ctx context.Context, c *toolRun) {
 	free := make(chan struct{})
 	x.command(func(*engine.Run) (engine.Event, error) {
@@ -49,9 +48,8 @@ func (x *Execution) removeToolRun(ctx context.Context, c *toolRun) {
 	}
 }
 
-// deferCancel puts a cancellation off until the runs that the run's tool calls began
-// are cancelled, also those that a process which died has left. A run that waits
-// for people only has none.
+// deferCancel delays a cancellation until the runs of the run's tool calls are cancelled, those that a dead process
+// started included. It returns false if there is nothing to wait for: a run that waits only for people has none.
 func (x *Execution) deferCancel(m *driverMessage) bool {
 	c := &x.toolRuns
 	if c.cancelled || x.state.load() == acquiring || x.m.seq == 0 || x.m.run.Status() == engine.Paused {
@@ -81,7 +79,7 @@ func (x *Execution) deferCancel(m *driverMessage) bool {
 	return true
 }
 
-// applyDeferredCancel cancels the run, now that its calls' are.
+// applyDeferredCancel cancels the run after the runs of its tool calls.
 func (x *Execution) applyDeferredCancel() {
 	c := &x.toolRuns
 	waiting, held := c.pendingCancels, c.ended
@@ -96,7 +94,7 @@ func (x *Execution) applyDeferredCancel() {
 	}
 }
 
-// cancelToolRunsAt cancels the runs that tool calls of a node wait for which stops.
+// cancelToolRunsAt cancels the runs for which tool calls of a stopping node wait.
 func (x *Execution) cancelToolRunsAt(path string) {
 	for _, c := range x.toolRuns.open {
 		if c.path != path || c.cancelled.Swap(true) {
@@ -133,9 +131,8 @@ func (l *Local) cancelToolRuns(caller string) error {
 	}
 }
 
-// cancelAbandonedToolRuns cancels what tool calls of a run have begun and a process that died has
-// left, where the run was stopping: nothing looks for it once the nodes
-// that called are recorded as cancelled.
+// cancelAbandonedToolRuns cancels runs of tool calls that a dead process started, if the run was being cancelled: they
+// could not be found once the calling nodes are recorded as cancelled.
 func (l *Local) cancelAbandonedToolRuns(m *machine) error {
 	executing := m.run.Executing()
 	goesOn := func(path string) bool { return !m.run.Aborted(path) }

@@ -129,7 +129,7 @@ func (x *Execution) closeTrajectory(ctx context.Context) {
 	}
 }
 
-// trajectorySource is a door whose run has a trajectory.
+// trajectorySource is the attempt I/O of a run that has a trajectory.
 type trajectorySource interface {
 	// trajectoryFollower returns the run's follower, made where there was none.
 	trajectoryFollower(a *attempt) (*follow.Follower, error)

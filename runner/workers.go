@@ -48,8 +48,7 @@ func (w *workers) work(j job) {
 	}
 }
 
-// perform runs the attempt and brings how it ended. Where its function ends this
-// goroutine, another one brings that.
+// perform runs the attempt and sends its end to the driver. If its function ends this goroutine, another one sends it.
 func (j job) perform(a *attempt) (lead bool) {
 	returned := false
 	defer func() {

@@ -98,7 +98,7 @@ func ChangeUser(ctx context.Context, s store.DocumentStore, name string, change 
 	if err := runner.CheckName("user", name); err != nil {
 		return User{}, err
 	}
-	if name == "*" { // as in quotas; a record of it would bound nobody
+	if name == "*" { // as in quotas; a record of it would limit no user
 		return User{}, &engine.Error{Code: engine.CodeInput, Message: "a record is that of one user, and * is none", Hint: "name the users; without a record the scopes of a user's tokens count alone"}
 	}
 	for {

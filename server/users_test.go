@@ -153,7 +153,7 @@ func TestChangesOfAUserAtTheSameTimeAllCount(t *testing.T) {
 }
 
 // TestBoundsThatCannotApplyAreNotDropped: what is too small to count still bounds, and a record
-// that would bound nobody is refused.
+// that would limit no user is refused.
 func TestBoundsThatCannotApplyAreNotDropped(t *testing.T) {
 	t.Parallel()
 	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true})

@@ -87,7 +87,7 @@ func sendAll(t *testing.T, sessions []*weir.Session, how sending, o weir.SendOpt
 	return turns, errs
 }
 
-// checkSaidOnce wants all turns to be of one round, in the session or in one fork.
+// checkSaidOnce requires all replies to be of one round, in the session or in one fork.
 func checkSaidOnce(t *testing.T, s *weir.Session, turns []*weir.Reply, aside bool) {
 	t.Helper()
 	run, in := "", turns[0].Session

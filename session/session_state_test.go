@@ -247,7 +247,7 @@ func TestIncompatibleSessionStateIsRefusedBeforeTheRound(t *testing.T) {
 	}
 }
 
-// checkRefusedState wants the state of a session to be refused once its flow has changed, for
+// checkRefusedState requires the state of a session to be refused once its flow has changed, for
 // a reason, and to be accepted after it was reset.
 func checkRefusedState(t *testing.T, path, changed, problem string) {
 	t.Helper()

@@ -112,7 +112,7 @@ func openInterrupt(r *engine.Run, id string) (engine.Interrupt, error) {
 	return engine.Interrupt{}, errNoInterrupt("run %s does not wait for %q; it waits for %s", r.ID, id, interruptIDs(r.Interrupts()))
 }
 
-// errNoInterrupt returns the error of an answer to what is not asked, or no longer.
+// errNoInterrupt returns the error of an answer to a question that is not open.
 func errNoInterrupt(format string, args ...any) error {
 	return &notFoundInterrupt{fmt.Errorf(format, args...)}
 }

@@ -49,7 +49,7 @@ func isYes(line string) bool {
 }
 
 // parseApproval reads whether a call of a tool may be made: y, n, n and a reason, or
-// what the question's schema takes. Nothing else is taken for leave.
+// what the question's schema takes. No other text is an approval.
 func parseApproval(i engine.Interrupt, line string) (engine.Value, error) {
 	if isYes(line) {
 		return approveAnswer, nil

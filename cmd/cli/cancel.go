@@ -36,7 +36,7 @@ func (p *cli) cancel(ctx context.Context, prefix, reason string) error {
 		return err
 	}
 	defer a.close() //nolint:errcheck // the run has ended, or the error says more
-	// Whoever owns the run may go before it reads the message, so look again.
+	// The process that owns the run may end before it reads the message, so the status is read again.
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
 	for cancelled := false; ; cancelled = true {

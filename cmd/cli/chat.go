@@ -88,7 +88,7 @@ type chat struct {
 	p       *cli
 	app     *application
 	session *weir.Session
-	flow    *weir.Flow // nil where the session brings its own
+	flow    *weir.Flow // nil if the flow of the session is used
 	send    weir.SendOptions
 	lines   lineSource
 	view    *replyView

@@ -12,7 +12,7 @@ import (
 )
 
 // TestASignalEndsTheProcessWhileItReadsAPipe covers each kind of file that a command reads as a whole and that may be a
-// pipe. Nobody writes to the pipe, and the first signal must be enough.
+// pipe. No process writes to the pipe, and the first signal must be enough.
 func TestASignalEndsTheProcessWhileItReadsAPipe(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{

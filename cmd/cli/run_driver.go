@@ -137,7 +137,7 @@ func (d *runDriver) interactive() bool {
 	return !d.noInput && !d.events && !d.p.json && isTerminal(d.p.in) && isTerminal(d.p.err)
 }
 
-// reportResult closes the desk and reports.
+// reportResult closes the application and reports the result.
 func (d *runDriver) reportResult(a *application, r weir.Result, w watcher) error {
 	err := a.close()
 	if w != nil {

@@ -65,7 +65,7 @@ func expand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// ended FILE wants the processes whose ids the file lists to have ended.
+// ended FILE requires the processes whose ids the file lists to have ended.
 func ended(ts *testscript.TestScript, _ bool, args []string) {
 	pids := strings.Fields(ts.ReadFile(args[0]))
 	if len(pids) == 0 {
@@ -78,7 +78,7 @@ func ended(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// exits CODE COMMAND... runs a command and wants that exit code.
+// exits CODE COMMAND... runs a command and requires that exit code.
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -95,7 +95,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// last FILE wants the last line of stdout to be the JSON of the file: the same
+// last FILE requires the last line of stdout to be the JSON of the file: the same
 // keys, and the same values but where the file says "*".
 func last(ts *testscript.TestScript, _ bool, args []string) {
 	all := strings.Split(strings.TrimSpace(ts.ReadFile("stdout")), "\n")
@@ -137,7 +137,7 @@ func differs(want, got any) string {
 	return ""
 }
 
-// lines KEY... wants every line of stdout to be a JSON object with those keys.
+// lines KEY... requires every line of stdout to be a JSON object with those keys.
 func lines(ts *testscript.TestScript, _ bool, args []string) {
 	for line := range strings.Lines(ts.ReadFile("stdout")) {
 		var o map[string]any
@@ -150,7 +150,7 @@ func lines(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// checkKept FILE wants stdout to be exactly the file; with UPDATE set in the
+// checkKept FILE requires stdout to be exactly the file; with UPDATE set in the
 // environment of the test it writes it instead.
 func checkKept(ts *testscript.TestScript, _ bool, args []string) {
 	got := ts.ReadFile("stdout")

@@ -47,7 +47,7 @@ func (c *secretTest) write(name, text string) {
 	}
 }
 
-// weir runs the command, wants the exit code and looks for the key in all that
+// weir runs the command, requires the exit code and looks for the key in all that
 // was written.
 func (c *secretTest) weir(code int, args ...string) string {
 	c.Helper()

@@ -249,7 +249,7 @@ func (p *cli) confirmDelete(ctx context.Context, question string, o *deleteOptio
 	line, err := p.readLine(ctx)
 	if err != nil || !isYes(line) {
 		p.notef("nothing was done")
-		return false, nil //nolint:nilerr // no answer is no leave
+		return false, nil //nolint:nilerr // no answer is no confirmation
 	}
 	return true, nil
 }

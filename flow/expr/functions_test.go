@@ -19,7 +19,7 @@ func TestEachExampleOfAFunctionHasItsResult(t *testing.T) {
 	}
 }
 
-// checkExample wants an example to have its result.
+// checkExample requires the result of an example.
 func checkExample(t *testing.T, e expr.Example) {
 	t.Helper()
 	p, err := expr.Compile(e.Expr)

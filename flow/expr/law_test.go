@@ -39,7 +39,7 @@ func drawValue(t *rapid.T, depth int) any {
 	return out
 }
 
-// holds wants an expression over v, a list of ints l and a text s to be true.
+// holds requires an expression over v, a list of ints l and a text s to be true.
 func holds(t *rapid.T, src string, vars expr.Map) {
 	t.Helper()
 	p, err := expr.Compile(src)

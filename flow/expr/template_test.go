@@ -145,7 +145,7 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-// checkRefs wants every reference to stand inside its source.
+// checkRefs requires every reference to be inside its source.
 func checkRefs(t *testing.T, refs []expr.Ref, src string) {
 	t.Helper()
 	for _, r := range refs {

@@ -1,4 +1,4 @@
-// Package webhook tells other programs what happens to runs: it turns the notices that
+// Package webhook reports to other programs what happens to runs: it turns the notices that
 // commits leave into deliveries, and sends those, signed, until the receiver has taken them.
 // Several processes on one store share the work.
 //

@@ -149,7 +149,7 @@ func (s *Store) newRunWithBase(ctx context.Context, n store.NewRun) (*run, error
 	return r, nil
 }
 
-// appendFirst makes a run with its first commit. Nobody sees the run before it has the
+// appendFirst makes a run with its first commit. No caller sees the run before it has the
 // commit.
 func (s *Store) appendFirst(ctx context.Context, a *store.Append) error {
 	if err := s.checkOpen(ctx); err != nil {

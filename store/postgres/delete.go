@@ -50,7 +50,7 @@ func (s *Store) DeleteUser(ctx context.Context, user string, o store.DeleteOptio
 }
 
 // lockWriters keeps other transactions from writing to sessions and runs until this one ends: a fork that another
-// process makes meanwhile would share what is deleted. Reading goes on.
+// process makes meanwhile would share what is deleted. Readers do not wait.
 const lockWriters = "LOCK TABLE session, run IN EXCLUSIVE MODE"
 
 // awaitDeletions keeps a deletion from beginning, after one that works has ended. A transaction that refers to runs or

@@ -54,7 +54,7 @@ type Store struct {
 	name     string // of the database, without the password
 	note     string // how it was opened
 	closed   atomic.Bool
-	tokens   atomic.Pointer[func(convo.Message) int] // counts tokens; nil if nobody counts
+	tokens   atomic.Pointer[func(convo.Message) int] // counts tokens; nil if tokens are not counted
 	contexts idBlock
 	notices  *notifier
 

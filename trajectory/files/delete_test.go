@@ -31,7 +31,7 @@ func below(t *testing.T, root string) (out []string) {
 	return out
 }
 
-// write puts a file where a test wants one.
+// write creates a file for a test.
 func write(t *testing.T, path string, data []byte) {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, data, 0o600)); err != nil {
