@@ -4,9 +4,12 @@ import (
 	"context"
 	"iter"
 
+	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/node/codegen/learned"
+	"github.com/weir-run/weir/otel"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/trajectory"
 )
 
 // Inspect returns a run as it was after event number at; 0 means the latest event. It executes
@@ -47,4 +50,77 @@ func (r recordedPrograms) Recorded(ctx context.Context, run string) (*runner.Pro
 // Executable implements history.Programs.
 func (r recordedPrograms) Executable(ctx context.Context, run string) (*runner.Program, error) {
 	return r.w.programOf(ctx, run)
+}
+
+// TrajectoryOptions says how trajectories are stored.
+type TrajectoryOptions struct {
+	// Storage keeps a copy of each round when it ends, and whenever its run pauses:
+	// files.New, tables.New, trajectory.Both; nil keeps none.
+	Storage trajectory.Storage
+	// Describer, if set, makes a model describe data that has no description, in the
+	// background of the run that found or made the data and under its budget.
+	Describer *runner.DescriptionOptions
+}
+
+// Trajectory returns the graph of what an agent did in a session and why; see
+// history.Trajectories.Graph.
+func (w *Weir) Trajectory(ctx context.Context, session string, sub int) (*trajectory.Graph, error) {
+	return w.trajectories.Graph(ctx, session, sub)
+}
+
+// Agents lists the agents of a session, the main agent first. The session may be the id of
+// a run, as for Trajectory.
+func (w *Weir) Agents(ctx context.Context, session string) ([]trajectory.Agent, error) {
+	return w.trajectories.Agents(ctx, session)
+}
+
+// KeepTrajectory stores the trajectory of a session or run in Options.Trajectories; see
+// history.Trajectories.Keep.
+func (w *Weir) KeepTrajectory(ctx context.Context, session string) error {
+	return w.trajectories.Keep(ctx, session)
+}
+
+// newTrajectories returns the trajectories, and the options with which the runner records them.
+func (w *Weir) newTrajectories(o *TrajectoryOptions) (*history.Trajectories, *runner.TrajectoryOptions) {
+	describe := func(name string) string {
+		if known := w.tools.Get(name); known != nil {
+			return known.Description
+		}
+		return ""
+	}
+	r := &runner.TrajectoryOptions{All: o != nil}
+	var storage trajectory.Storage
+	if o != nil {
+		storage, r.Descriptions = o.Storage, o.Describer
+	}
+	t := history.NewTrajectories(w.store, w.catalogue, describe, storage)
+	r.Recorders = t.Recorders()
+	return t, r
+}
+
+// openTraces starts the exporter of traces, and passes it the runs that end or pause.
+func (w *Weir) openTraces(c *otel.Config, ro *runner.Options) (err error) {
+	if c == nil {
+		return nil
+	}
+	if w.traces, err = otel.NewExporter(*c, w.store, w.logger); err != nil {
+		return err
+	}
+	ro.Rested = func(run string, f *flow.Flow, after int64) {
+		w.traces.Rested(otel.Rest{Run: run, Flow: f, After: after})
+	}
+	return nil
+}
+
+// Trace returns the spans of a run and of the runs below it that have ended so far; contents
+// is otel.Config.Contents. A run that waits lacks the spans of itself and of what waits.
+func (w *Weir) Trace(ctx context.Context, run string, contents bool) ([]otel.Span, error) {
+	flowOf := func(ctx context.Context, run string) (*flow.Flow, error) {
+		p, err := w.programForReading(ctx, run)
+		if err != nil {
+			return nil, err
+		}
+		return p.Flow, nil
+	}
+	return otel.Tree(ctx, w.store, run, flowOf, contents)
 }
