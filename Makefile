@@ -126,7 +126,7 @@ ahead: ## four processes send N messages each ahead into one session, with kills
 
 .PHONY: settings
 settings: ## every setting and node key of every node type: each changes what happens, or is refused
-	go test ./node/builtin -run 'TestEverySettingOfEveryType|TestEveryNodeKeyOfEveryType' -v -count=1 -timeout 0 | grep -vE '=== |--- PASS.*/'
+	go test ./node/builtin -run 'TestEverySettingOfEveryType|TestEveryNodeKeyOfEveryType|TestEverySettingBesideEveryMode' -v -count=1 -timeout 0 | grep -vE '=== |--- PASS.*/'
 
 .PHONY: hostile
 hostile: N := 200

@@ -35,12 +35,34 @@ func checkAgent(with map[string]any) []flow.Problem {
 			out = append(out, checkEntry(fmt.Sprintf("%s.%d", name, i), e)...)
 		}
 	}
+	out = append(out, checkQueueSettings(with)...)
 	if with["planner"] != nil && with["mode"] != planMode {
 		p := settingProblem("planner", "planner is for an agent that plans")
 		p.Hint = "add mode: plan, or take it out"
 		out = append(out, p)
 	}
 	return out
+}
+
+// checkQueueSettings reports settings of a queue that nothing fills.
+func checkQueueSettings(with map[string]any) []flow.Problem {
+	q, ok := with["queue"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	if with["flows"] != nil && q["tools"] == false {
+		return []flow.Problem{settingProblem("flows", "flows lists what the model may put into the queue, and queue.tools: false lets it add nothing")}
+	}
+	filled := with["mode"] == planMode || with["flows"] != nil || q["tools"] == true
+	for _, name := range queueSettingNames() {
+		filled = filled || with[name] != nil
+	}
+	if filled {
+		return nil
+	}
+	p := settingProblem("queue", "nothing fills the queue of this agent")
+	p.Hint = "add mode: plan, todo, flows, or queue.tools: true, or remove queue"
+	return []flow.Problem{p}
 }
 
 // checkEntry reports the problems of one queue entry.

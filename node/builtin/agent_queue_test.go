@@ -136,7 +136,7 @@ queue: {capacity: 3, tools: true}
 
 func TestQueueToolsAreOfferedOnlyWithAQueue(t *testing.T) {
 	for with, offered := range map[string]bool{
-		"maxSteps: 3": false, "pre: [Begin.]": false, "post: [End.]": false, "queue: {capacity: 5}": false,
+		"maxSteps: 3": false, "pre: [Begin.]": false, "post: [End.]": false, "post: [End.]\nqueue: {capacity: 5}": false,
 		"todo: [Do it.]": true, "mode: plan": true, "queue: {tools: true}": true, "mode: plan\nqueue: {tools: false}": false,
 	} {
 		r := weirtest.Flow(t, queues(with), weirtest.Case{Model: &keyedModel{map[string]convo.Message{

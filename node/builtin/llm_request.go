@@ -33,7 +33,11 @@ func llmRequestType() node.Type {
 			"skipHistory": settingSchema("boolean", "Read the context and add nothing to it. Default: false."),
 		})))),
 		Check: func(with map[string]any) []flow.Problem {
-			return append(checkSchemaSetting(with), checkFallbackSettings(with)...)
+			out := append(checkSchemaSetting(with), checkFallbackSettings(with)...)
+			if with["skipHistory"] == true && with["history"] != nil {
+				out = append(out, settingProblem("history", "with skipHistory the call is in no conversation, which history says who keeps"))
+			}
+			return out
 		},
 		PureFor: func(with map[string]any) bool { return with["skipHistory"] == true },
 		Context: flow.ContextWrite,

@@ -57,6 +57,9 @@ The loop's outputs are those of the last iteration, and ` + "`iterations`" + `, 
 			if with["until"] == nil && with["max"] == nil {
 				return []flow.Problem{settingProblem("", "expected until, max or both: the loop has no end")}
 			}
+			if with["until"] == nil && with["atMax"] != nil {
+				return []flow.Problem{settingProblem("atMax", "without until every iteration up to max takes place, and the loop then ends: atMax has no effect")}
+			}
 			return nil
 		},
 		Composite:  true,
