@@ -181,6 +181,11 @@ func (r sessionRuns) Cancel(ctx context.Context, run, by, reason string) error {
 	return err
 }
 
+// Steer implements session.Runs.
+func (r sessionRuns) Steer(ctx context.Context, run string, s runner.Steering) (string, error) {
+	return r.w.Steer(ctx, run, s)
+}
+
 // executionOf returns the execution of a run, nil if there is none.
 func executionOf(r *Run, err error) (*runner.Execution, error) {
 	if r == nil {

@@ -64,6 +64,7 @@ func ErrorCode(err error) string {
 		{runner.ErrNoInterrupt, engine.CodeInterruptUnknown},
 		{runner.ErrPoisoned, engine.CodeRunPoisoned},
 		{runner.ErrStopped, engine.CodeRunStopped},
+		{runner.ErrSteeringLate, engine.CodeSteerLate},
 		{runner.ErrStatus, engine.CodeStatusConflict},
 		{runner.ErrNotStarted, engine.CodeStatusConflict},
 		{runner.ErrDependenciesChanged, engine.CodeDependenciesChanged},

@@ -129,6 +129,10 @@ func (r *Run) applyRare(e Event) error {
 		r.cancelScope(r.root, nil)
 	case *NodeOverridden:
 		return r.applyOverridden(e)
+	case *SteeringAdded:
+		return r.applySteering(e)
+	case *SteeringTaken:
+		return r.applySteeringTaken(e)
 	case *RunForked:
 		return r.applyForked(e)
 	case *ChangesAccepted:

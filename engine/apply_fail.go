@@ -80,6 +80,7 @@ func (n *nodeState) dropFailedEffects() {
 		if e.Error != nil && !e.rejected() && (!known || sameOrLaterEffect(key, last)) {
 			delete(n.ext.effects, key)
 			delete(n.ext.startedEffects, key)
+			n.takesNoMore(key)
 		}
 	}
 	if n.ext.failure != nil && n.ext.failure.Code == CodeModelAnswer {

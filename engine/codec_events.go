@@ -53,6 +53,10 @@ func newRareEvent(kind string) Event {
 		return new(StepRecorded)
 	case "note.recorded":
 		return new(NoteRecorded)
+	case "steering.added":
+		return new(SteeringAdded)
+	case "steering.taken":
+		return new(SteeringTaken)
 	case "interrupt.answered":
 		return new(InterruptAnswered)
 	case "child.reported":
@@ -150,6 +154,15 @@ func (c *coder) rareFields(e Event) {
 		c.str("node", &v.Path)
 		c.bool("unknown", &v.Unknown)
 		objects(c, "contexts", &v.Contexts, (*coder).contextChange)
+	case *SteeringAdded:
+		c.str("node", &v.Path)
+		c.str("id", &v.ID)
+		c.str("text", &v.Text)
+		c.bool("interrupt", &v.Interrupt)
+		c.str("by", &v.By)
+	case *SteeringTaken:
+		c.str("key", &v.Key)
+		c.strings("ids", &v.IDs)
 	case *InterruptAnswered:
 		c.str("interrupt", &v.ID)
 		c.value("value", &v.Value)

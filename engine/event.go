@@ -259,6 +259,27 @@ type NoteRecorded struct {
 	Usage *Usage `json:"usage,omitempty"`
 }
 
+// SteeringAdded is a message of a person to a node whose model works, or only the request to
+// interrupt the model's answer. The next model call of the node takes it.
+type SteeringAdded struct {
+	Path string `json:"node"`
+	// ID identifies the message in the run; adding it again changes nothing.
+	ID string `json:"id"`
+	// Text is the message; "" only interrupts.
+	Text string `json:"text,omitempty"`
+	// Interrupt says that the answer in progress, if there is one, ends where it is.
+	Interrupt bool   `json:"interrupt,omitempty"`
+	By        string `json:"by,omitempty"`
+}
+
+// SteeringTaken says which messages a model call takes. A call that is made again takes the
+// same ones.
+type SteeringTaken struct {
+	// Key is the effect key of the model call, without a number of its try.
+	Key string   `json:"key"`
+	IDs []string `json:"ids,omitempty"`
+}
+
 // InterruptAnswered resolves an interrupt of kind input, event or approval.
 type InterruptAnswered struct {
 	ID    string `json:"interrupt"`
@@ -443,6 +464,8 @@ func (*EffectStarted) Kind() string      { return "effect.started" }
 func (*EffectCompleted) Kind() string    { return "effect.completed" }
 func (*StepRecorded) Kind() string       { return "step.recorded" }
 func (*NoteRecorded) Kind() string       { return "note.recorded" }
+func (*SteeringAdded) Kind() string      { return "steering.added" }
+func (*SteeringTaken) Kind() string      { return "steering.taken" }
 func (*InterruptAnswered) Kind() string  { return "interrupt.answered" }
 func (*ChildReported) Kind() string      { return "child.reported" }
 func (*RunForked) Kind() string          { return "run.forked" }

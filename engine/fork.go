@@ -161,6 +161,7 @@ func (r *Run) recheckReady(n *nodeState, again, edited bool) {
 func (n *nodeState) dropAttempts() {
 	if x := n.ext; x != nil {
 		x.effects, x.startedEffects, x.answers, x.steps, x.port, x.cutOff = nil, nil, nil, nil, "", false
+		x.steeringTaken = nil // the messages stay, for the calls of the next attempt
 	}
 }
 
@@ -241,6 +242,10 @@ func EventPath(e Event) string {
 		return e.Path
 	case *NoteRecorded:
 		return e.Path
+	case *SteeringAdded:
+		return e.Path
+	case *SteeringTaken:
+		return effectNode(e.Key)
 	case *InterruptAnswered:
 		return interruptNode(e.ID)
 	case *ChildReported:

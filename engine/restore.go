@@ -166,6 +166,10 @@ func (x *nodeExt) applyFact(f Event) error {
 		setInMap(&x.startedEffects, f.Key, f)
 	case *EffectCompleted:
 		setInMap(&x.effects, f.Key, f)
+	case *SteeringAdded:
+		x.steering = append(x.steering, f)
+	case *SteeringTaken:
+		setInMap(&x.steeringTaken, f.Key, f)
 	case *InterruptAnswered:
 		setInMap(&x.answers, f.ID, &Answer{Value: f.Value, Given: true, By: f.By})
 	case *TimerFired:

@@ -116,6 +116,8 @@ type nodeExt struct {
 	effects                  map[string]*EffectCompleted
 	startedEffects           map[string]*EffectStarted
 	answers                  map[string]*Answer
+	steering                 []*SteeringAdded          // messages of people, oldest first
+	steeringTaken            map[string]*SteeringTaken // by the key of the model call
 	steps                    []string // keys of the recorded steps and notes
 	waiting                  int      // number of open interrupts
 	children                 int      // of those, child runs

@@ -249,6 +249,12 @@ func (n *nodeState) facts() []Event {
 	for _, k := range slices.Sorted(maps.Keys(n.ext.effects)) {
 		out = append(out, n.ext.effects[k])
 	}
+	for _, s := range n.ext.steering {
+		out = append(out, s)
+	}
+	for _, k := range slices.Sorted(maps.Keys(n.ext.steeringTaken)) {
+		out = append(out, n.ext.steeringTaken[k])
+	}
 	for _, k := range slices.Sorted(maps.Keys(n.ext.answers)) {
 		if a := n.ext.answers[k]; a.Child != nil {
 			out = append(out, a.Child)

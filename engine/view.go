@@ -54,7 +54,7 @@ func (r *Run) Entry(path string) (Entry, bool) {
 		if x.expansion != nil {
 			e.Iterations, e.Race, e.ItemErrors = x.expansion.outputs, n.raceOutcome(), n.itemErrors()
 		}
-		e.Resumed = x.answers != nil || x.effects != nil || x.startedEffects != nil || x.steps != nil
+		e.Resumed = x.answers != nil || x.effects != nil || x.startedEffects != nil || x.steps != nil || x.steering != nil
 	}
 	return e, true
 }

@@ -132,6 +132,9 @@ type TypeSpec struct {
 	// change something outside the run. Tools that models call are not counted. Nil means
 	// that it may, unless it is Pure, Replays, Composite or runs a flow.
 	ActsOutside func(with map[string]any) bool
+	// Steered, if set, decides from the settings whether a person may send messages to a
+	// node of the type while it works, which its next model call takes.
+	Steered func(with map[string]any) bool
 	// OnlyWaits: the node only waits for something outside, so that `timeout: {idle: ...}`
 	// would have no meaning.
 	OnlyWaits bool

@@ -121,7 +121,7 @@ func rejectedError(err error, problem string) error {
 // rejectionError returns the error of an invalid answer, nil for a valid one. It is evaluated
 // inside the effect, so that the effect fails.
 func (t *turn) rejectionError(resp *Response) error {
-	if t.parseAnswer == nil || len(resp.Message.Calls) > 0 {
+	if t.parseAnswer == nil || len(resp.Message.Calls) > 0 || resp.Stop == StopInterrupted {
 		return nil
 	}
 	if resp.Stop == StopLength && t.Schema != nil {

@@ -132,6 +132,8 @@ const (
 	StopCalls  = "calls"  // the model calls tools
 	StopLength = "length" // the limit of tokens cut the answer off
 	StopFilter = "filter" // the vendor withheld the answer
+	// StopInterrupted: a person ended the answer where it was.
+	StopInterrupted = "interrupted"
 )
 
 // Response is the result of one model call.

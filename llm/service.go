@@ -153,6 +153,13 @@ type Turn struct {
 	// first, with the result so far, and returns the Stop of a turn that must end, ""
 	// otherwise.
 	CheckLimit func(r Result) (stop string, err error)
+	// Steer, if set, returns messages of people that the next model call takes, nil for
+	// none. It is called before each model call for an answer; a repair of an answer takes
+	// none. The messages have ids.
+	Steer func() ([]convo.Message, error)
+	// MoreSteering, if set, is called when the turn would end with an answer. If it reports
+	// true, the turn makes one more call, beyond MaxSteps too.
+	MoreSteering func() bool
 	// EarlierToolCalls is the number of tool calls in earlier turns of the same attempt
 	// (the length of their Calls), from which indexes continue.
 	EarlierToolCalls int
@@ -171,7 +178,8 @@ type Result struct {
 	// Steps is the number of model calls.
 	Steps int
 	// Stop is the reason why the last answer ended: "end", "calls" (a tool that ends the
-	// turn was called), "length", "filter", StopSteps, or the result of CheckLimit.
+	// turn was called), "length", "filter", StopInterrupted, StopSteps, or the result of
+	// CheckLimit.
 	Stop string
 }
 

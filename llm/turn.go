@@ -71,6 +71,7 @@ func (t *turn) limit() (stop string, err error) {
 	if allowed <= 0 {
 		allowed = DefaultMaxSteps
 	}
+	allowed += t.steeredSteps
 	message := ""
 	switch {
 	case steps >= allowed:
@@ -99,6 +100,9 @@ type turn struct {
 	// that it asks; failed is the number of models that failed for the present answer.
 	candidates      []candidate
 	current, failed int
+	// steeredSteps is the number of calls that were made only because a person had sent a
+	// message.
+	steeredSteps int
 	// effects counts the calls that were requested from the host.
 	effects  int
 	settings convo.Settings
@@ -185,11 +189,24 @@ func (t *turn) addToLane(ms ...convo.Message) (err error) {
 // step makes one model call and the tool calls that it requests, and reports whether the
 // turn is complete.
 func (t *turn) step() (done bool, err error) {
+	if err := t.takeSteering(); err != nil {
+		return false, err
+	}
 	resp, err := t.callForAnswer()
 	if err != nil {
 		return false, err
 	}
-	return t.applyAnswer(resp)
+	if done, err = t.applyAnswer(resp); !done || err != nil {
+		return done, err
+	}
+	if t.MoreSteering != nil && t.MoreSteering() {
+		t.steeredSteps++
+		return false, nil
+	}
+	if resp.Stop == StopInterrupted && t.parseAnswer != nil {
+		return false, errInterruptedForm()
+	}
+	return true, nil
 }
 
 // applyAnswer adds an answer to the lane, makes the tool calls that it requests, and reports
@@ -197,13 +214,15 @@ func (t *turn) step() (done bool, err error) {
 func (t *turn) applyAnswer(resp *Response) (done bool, err error) {
 	msg := resp.Message
 	msg.ID, msg.Role = "", convo.Assistant
-	if err := t.addToLane(msg); err != nil {
-		return false, err
+	if resp.Stop != StopInterrupted || msg.Text != "" {
+		if err := t.addToLane(msg); err != nil {
+			return false, err
+		}
 	}
 	t.recordSession(resp)
 	t.result.Text, t.result.Reasoning, t.result.Stop = msg.Text, msg.Reasoning, resp.Stop
 	if len(msg.Calls) == 0 {
-		if t.parseAnswer != nil {
+		if t.parseAnswer != nil && resp.Stop != StopInterrupted {
 			if t.result.Value, t.result.Text, err = t.parseAnswer(msg.Text); err != nil {
 				return false, err
 			}
@@ -278,7 +297,11 @@ func (t *turn) call(req *Request) (*Response, error) {
 		req.Failed, req.fallsBackOn = t.failed, t.fallsBackOn
 	}
 	resp, err := t.host.ModelCall(req, func(ctx context.Context, key string) (*Response, error) {
-		resp, err := t.service.guardedCall(ctx, t.host.Run(), t.provider, *req, key, t.host.Emit, t.usageOf)
+		var said partialAnswer
+		resp, err := t.service.guardedCall(ctx, t.host.Run(), t.provider, *req, key, said.emitTo(t.host.Emit), t.usageOf)
+		if err != nil && errors.Is(context.Cause(ctx), ErrInterrupted) {
+			return said.response(resp), nil
+		}
 		if err != nil {
 			return resp, err
 		}

@@ -56,6 +56,7 @@ type Host interface {
 	Contexts
 	Graph
 	Services
+	Steering
 }
 
 // Effects runs and records effects.
@@ -114,6 +115,25 @@ type Graph interface {
 	BodyOutputs() []string
 	// Origin names the port that a single unchanged value came from: "ask.text".
 	Origin(port string) string
+}
+
+// Steering gives a node the messages that people send to it while it works. Calls are those
+// of the effect with the name; see Effect.
+type Steering interface {
+	// TakeSteering returns the messages that the next call takes, and records that. A call
+	// that is made again takes the same ones.
+	TakeSteering(name string) []SteeringMessage
+	// MoreSteering reports whether the next call takes messages. If not and last is true,
+	// later messages to the attempt are refused; with record, so they are when the attempt is
+	// entered again.
+	MoreSteering(name string, last, record bool) bool
+}
+
+// SteeringMessage is a message of a person to a node that works. Number counts those of the
+// node, from 1.
+type SteeringMessage struct {
+	Number   int
+	Text, By string
 }
 
 // Services are the services of the process.
@@ -177,6 +197,9 @@ type Effect struct {
 	ReadOnly bool
 	// Uses is what it uses outside the run, if a flow may need a grant for that.
 	Uses Use
+	// Interruptible: a person may end the effect early. Its context then ends with the cause
+	// llm.ErrInterrupted, and what Do returns is its result.
+	Interruptible bool
 	// Reserve is the maximum spending of a model call, nil for effects that spend nothing.
 	// If a budget leaves less for its answer, the runner lowers Output before Do.
 	Reserve *Reserve
@@ -331,6 +354,14 @@ func (c *Ctx) Iterations() []engine.Values { return c.host.Iterations() }
 
 // Origin names the output port that the unchanged value of port came from.
 func (c *Ctx) Origin(port string) string { return c.host.Origin(port) }
+
+// TakeSteering returns the messages of people that the next call takes; see Steering.
+func (c *Ctx) TakeSteering(name string) []SteeringMessage { return c.host.TakeSteering(name) }
+
+// MoreSteering reports whether the next call takes messages of people; see Steering.
+func (c *Ctx) MoreSteering(name string, last, record bool) bool {
+	return c.host.MoreSteering(name, last, record)
+}
 
 // LLM returns the service for all model calls.
 func (c *Ctx) LLM() *llm.Service { return c.host.LLM() }

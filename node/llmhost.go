@@ -54,7 +54,7 @@ func (h llmHost) ModelCall(
 	reserve := ReserveOf(req)
 	v, err := h.c.Do(Effect{
 		Name: h.prefix + cmp.Or(req.Purpose, "model"), Reserve: reserve, Text: req.Canonical, Digest: digest[:], Unknown: UnknownRetry, ReadOnly: true, Try: req.Failed + 1,
-		Uses: Use{UseProvider, req.Provider},
+		Uses: Use{UseProvider, req.Provider}, Interruptible: req.Purpose == llm.PurposeTurn,
 		Do: func(ctx context.Context, key string) (Outcome, error) {
 			req.User = h.c.info.User
 			if reserve.HasBudget {

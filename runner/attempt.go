@@ -62,7 +62,10 @@ type attempt struct {
 	origins        map[string]string
 	declared       *engine.NoteRecorded // declared by the node's key `artifacts`
 
+	steered bool // people may send messages to it
+
 	mu         sync.Mutex // guards what parallel effects share
+	steering   steering
 	ordinals   ordinals
 	partial    []byte                  // the output of the current model call so far
 	partialKey string                  // the effect that it belongs to
@@ -128,6 +131,9 @@ func (m *machine) initAttempt(a *attempt, e engine.Entry, h *preparedNode) {
 		if o := m.run.Origin(e.Path, "message"); o != "" {
 			a.origins = map[string]string{"message": o}
 		}
+	}
+	if a.steered = acceptsSteering(e.Plan); a.steered {
+		a.steering.restore(m.run.Steering(e.Path))
 	}
 	if e.Resumed {
 		a.effects = maps.Clone(m.run.Effects(e.Path))

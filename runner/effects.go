@@ -217,6 +217,11 @@ func (a *attempt) callEffect(e *node.Effect, key string) (*node.Outcome, error) 
 	if g := a.grants(); e.Uses.Kind == node.UseHost && g != nil {
 		ctx = node.WithHosts(ctx, func(host string) bool { return g.Allows(node.Use{Kind: node.UseHost, Name: host}) })
 	}
+	if e.Interruptible {
+		var release func()
+		ctx, release = a.allowInterrupt(ctx)
+		defer release()
+	}
 	err := guard.Call(func() (err error) {
 		*out, err = e.Do(ctx, a.ctx.Info().Run+"/"+key)
 		if err == nil {

@@ -338,6 +338,11 @@ func (x *Execution) handleCommand(m *driverMessage) error {
 		e = q.Event
 		x.takenMessages = append(x.takenMessages, q.message)
 	}
+	steering, steers := e.(*engine.SteeringAdded)
+	if steers && !x.offerSteering(steering) {
+		m.ack <- errSteeringLate(x.ID)
+		return nil
+	}
 	if m.delivery != nil {
 		m.delivery.removedByCommit = true
 		x.takenPosts = append(x.takenPosts, m.delivery.ID)
@@ -345,6 +350,9 @@ func (x *Execution) handleCommand(m *driverMessage) error {
 	if err := x.m.step(x.local.clock.now(), e); err != nil {
 		m.ack <- err
 		return err
+	}
+	if steers && steering.Interrupt {
+		x.interruptCall(steering.Path)
 	}
 	x.reattachToParent()
 	if _, cancel := e.(*engine.CancelRequested); cancel {

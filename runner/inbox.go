@@ -126,6 +126,8 @@ func (x *Execution) postCommand(p *store.Post) Command {
 		return Answer(p.Name, p.Value, p.By)
 	case "event":
 		return Signal(p.Name, p.Value, p.By)
+	case PostSteering:
+		return steeringOfPost(p)
 	case "child":
 		return x.recheckChild(p.Name)
 	}
@@ -167,6 +169,8 @@ func (l *Local) finishDelivery(ctx context.Context, d *delivery) (remove bool) {
 	switch {
 	case err == nil, accepted:
 		return !d.removedByCommit
+	case errors.Is(err, ErrSteeringLate):
+		return true // its sender sees that it was removed and not recorded
 	case errors.Is(err, ErrNoInterrupt), errors.Is(err, ErrAnswer), errors.Is(err, ErrStatus):
 		l.o.Logger.Warn("message refused", "run", d.Run, "kind", d.Kind, "error", err)
 		return true
@@ -207,6 +211,8 @@ func (l *Local) applyPost(ctx context.Context, p *Program, post *store.Post) (er
 		_, err = l.Do(ctx, p, post.Run, Answer(post.Name, post.Value, post.By))
 	case "event":
 		_, err = l.Do(ctx, p, post.Run, Signal(post.Name, post.Value, post.By))
+	case PostSteering:
+		_, err = l.Do(ctx, p, post.Run, steeringOfPost(post))
 	case "child": // the process that takes the run continues its children
 		_, err = l.Resume(ctx, p, post.Run)
 	}

@@ -132,6 +132,14 @@ func (a *attempt) applyFacts(facts []engine.Event) {
 			if key, ok := strings.CutPrefix(f.Key, a.Path+"/"); ok && !strings.Contains(key, "/") {
 				a.recordEffect(f.Key, f)
 			}
+		case *engine.SteeringAdded:
+			if f.Path == a.Path && f.Text != "" {
+				a.steering.added = append(a.steering.added, f)
+			}
+		case *engine.SteeringTaken:
+			if engine.EventPath(f) == a.Path {
+				a.recordTaken(f.Key, f.IDs)
+			}
 		case *engine.ChildReported:
 			if f.Status.Ended() {
 				a.applyAnswer(f.ID, engine.Answer{Given: true, Child: f})

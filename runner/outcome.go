@@ -99,6 +99,7 @@ func (a *attempt) failedEvent(err error, micros int64) engine.Event {
 		err = cause
 	}
 	_, meta, _ := a.ctx.Result()
+	a.keepUntakenSteering()
 	e := a.toError(err)
 	failed := &engine.NodeFailed{Path: a.Path, Error: e, Micros: micros, Metadata: meta}
 	if !a.m.run.WouldRetry(a.Path, e) {
@@ -111,6 +112,7 @@ func (a *attempt) failedEvent(err error, micros int64) engine.Event {
 func (m *machine) abandonedEvent(a *attempt) engine.Event {
 	e := m.cancelledEvent(a.Path, a.hasUnknownEffect())
 	if c, ok := e.(*engine.NodeCancelled); ok {
+		a.keepUntakenSteering()
 		c.Contexts = m.unansweredMessages(a)
 	}
 	return e
@@ -159,6 +161,7 @@ func (a *attempt) normalizeItems() error {
 
 // completion builds a node's transaction.
 func (m *machine) completion(a *attempt, micros int64) (*engine.NodeCompleted, error) {
+	a.keepUntakenSteering()
 	out, meta, state := a.ctx.Result()
 	done := &engine.NodeCompleted{Path: a.Path, Outputs: out, Metadata: meta, State: state, Micros: micros, Cached: a.cacheHit}
 	if err := m.addContextChanges(a, done); err != nil {

@@ -31,6 +31,8 @@ type Runs interface {
 	Continue(ctx context.Context, run string) (*runner.Execution, error)
 	// Do carries out a command on a run and continues the run in this process.
 	Do(ctx context.Context, run string, c runner.Command) (*runner.Execution, error)
+	// Steer sends a message to a node of a run that works, whichever process executes it.
+	Steer(ctx context.Context, run string, s runner.Steering) (node string, err error)
 	// Cancel cancels a run, whichever process executes it.
 	Cancel(ctx context.Context, run, by, reason string) error
 }

@@ -214,8 +214,8 @@ type Filter struct {
 type Post struct {
 	ID    int64
 	Run   string
-	Kind  string // "cancel", "answer", "event"
-	Name  string // interrupt id or event name
+	Kind  string // "cancel", "answer", "event", "steer"
+	Name  string // interrupt id, event name or node
 	Value engine.Value
 	By    string
 	At    time.Time

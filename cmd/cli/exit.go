@@ -52,7 +52,7 @@ func exitCode(ctx context.Context, err error) int {
 	if _, ok := errors.AsType[*flow.Invalid](err); ok {
 		return exitUsage
 	}
-	for _, e := range []error{store.ErrNotFound, runner.ErrAnswer, runner.ErrNoInterrupt, runner.ErrStatus, runner.ErrNotStarted, store.ErrExists} {
+	for _, e := range []error{store.ErrNotFound, runner.ErrAnswer, runner.ErrNoInterrupt, runner.ErrStatus, runner.ErrNotStarted, runner.ErrSteeringLate, store.ErrExists} {
 		if errors.Is(err, e) {
 			return exitUsage
 		}

@@ -34,6 +34,7 @@ func agentType() node.Type {
 		Ports:      agentPorts(nil),
 		PortsFor:   agentPorts,
 		AsksModels: always,
+		Steered:    always,
 		Settings: objectSchema(withFallbackSettings(withQueueSettings(withToolSettings(withModelSettings(map[string]any{
 			"schema": settingSchema("object", "JSON Schema of the final answer; text where there is none."),
 			"maxTokens": map[string]any{
@@ -83,6 +84,7 @@ func (n *agentNode) Run(ctx *node.Ctx) error {
 	lane := forkLane(ctx, m)
 	before := lane.Get().History.Len()
 	t.Context, t.CheckLimit = lane, n.stopCondition(ctx)
+	steerTurn(ctx, &t, userInputs(m))
 	host := &countingHost{Host: ctx.LLMHost()}
 	result, err := ctx.LLM().Turn(ctx, host, t)
 	ctx.Meta("agent", host.summary())

@@ -68,6 +68,7 @@ func (n *agentNode) newWorker(ctx *node.Ctx, m *convo.Manager) (*agentWorker, er
 	}
 	w.base.Fallback, w.base.Timeouts = n.fallback(), n.CallTimeout.bounds()
 	w.base.Context, w.base.StopAtMax = w.lane, true
+	w.steer(m)
 	w.base.Tools = slices.Concat(w.offeredTools, w.orderedTools)
 	w.counter = &countingHost{}
 	w.limits = callLimits{n: n, host: w.counter}
@@ -213,6 +214,9 @@ func (w *agentWorker) runQueues(message *convo.Message) error {
 		message = &convo.Message{Role: convo.User, Text: continueText}
 	}
 	err := w.runLoop(message)
+	for err == nil && w.moreSteering(true) {
+		_, err = w.answerTurn(nil, true)
+	}
 	if reached, is := errors.AsType[*limitError](err); is && w.n.AtMax == "stop" {
 		w.last.Stop = reached.stop
 		return nil

@@ -28,6 +28,7 @@ func llmRequestType() node.Type {
 		Ports:      llmRequestPorts(nil),
 		PortsFor:   llmRequestPorts,
 		AsksModels: always,
+		Steered:    func(with map[string]any) bool { return with["skipHistory"] != true },
 		Settings: objectSchema(withFallbackSettings(withToolSettings(withModelSettings(map[string]any{
 			"schema":      settingSchema("object", "JSON Schema of the answer; text where there is none."),
 			"skipHistory": settingSchema("boolean", "Read the context and add nothing to it. Default: false."),
@@ -213,13 +214,17 @@ func (n *llmRequestNode) Run(ctx *node.Ctx) error {
 	if err != nil {
 		return err
 	}
-	t, err := n.prepareTurn(ctx, m)
+	var steered []convo.Message
+	t, err := n.prepareTurn(ctx, m, func(msg convo.Message) error {
+		steered = append(steered, msg)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
 	result, err := t.Run(ctx)
 	if err != nil {
-		return node.ModelError(err)
+		return keepSteered(m, steered, node.ModelError(err))
 	}
 	if !n.SkipHistory {
 		// Question and answer are in the history: nothing is left to be said.
@@ -230,12 +235,25 @@ func (n *llmRequestNode) Run(ctx *node.Ctx) error {
 	return n.outputResult(ctx, result)
 }
 
+// keepSteered keeps what people have said in a turn that failed.
+func keepSteered(m *convo.Manager, steered []convo.Message, err error) error {
+	for _, msg := range steered {
+		if _, unkept := m.AddUserInput(msg); unkept != nil {
+			break // the journal has it
+		}
+	}
+	return err
+}
+
 // prepareTurn is a function of its own so that no turn is on the stack of a node that waits
 // for a model.
-func (n *llmRequestNode) prepareTurn(ctx *node.Ctx, m *convo.Manager) (llm.PreparedTurn, error) {
+func (n *llmRequestNode) prepareTurn(ctx *node.Ctx, m *convo.Manager, steered func(convo.Message) error) (llm.PreparedTurn, error) {
 	t, err := n.turn(ctx, m)
 	if err != nil {
 		return llm.PreparedTurn{}, err
+	}
+	if !n.SkipHistory {
+		steerTurn(ctx, &t, steered)
 	}
 	p, err := ctx.LLM().PrepareTurn(ctx.LLMHost(), t)
 	return p, node.ModelError(err)

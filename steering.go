@@ -1,0 +1,46 @@
+package weir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+)
+
+// Steering is a message of a person to a node of a run that works, such as an agent.
+type Steering = runner.Steering
+
+// Steer sends a message to a node of a run that works, whichever process executes it, and
+// returns the path of the node. It is durable then; the next model call of the node takes it,
+// and an agent that was about to end makes one more call. With s.Interrupt, the model's answer
+// ends where it is. The error is runner.ErrSteeringLate if no node works that could take it, and
+// input_invalid if several do and s.Path names none.
+func (w *Weir) Steer(ctx context.Context, run string, s Steering) (node string, err error) {
+	if err := w.notWithRunner("steer"); err != nil {
+		return "", err
+	}
+	known := s.ID != ""
+	s.ID = cmp.Or(s.ID, runner.NewID())
+	if err := s.Check(); err != nil {
+		return "", err
+	}
+	_, err = w.do(ctx, run, runner.Steer(s, &node))
+	if errors.Is(err, store.ErrOwned) {
+		var added *engine.SteeringAdded
+		if added, err = w.local.PostSteering(ctx, run, s); added != nil {
+			node = added.Path
+		}
+	}
+	if known && errors.Is(err, runner.ErrSteeringLate) {
+		if added, unread := w.local.FindSteering(ctx, run, s.ID); unread == nil && added != nil {
+			return added.Path, nil // sent before
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	return node, nil
+}

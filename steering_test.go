@@ -1,0 +1,485 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/weirkit"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/tool"
+)
+
+// heldModel answers each call with what the test gives it.
+type heldModel struct{ calls chan *heldCall }
+
+type heldCall struct {
+	req    *llm.Request
+	answer chan func(emit func(llm.Chunk)) (*llm.Response, error)
+}
+
+func newHeldModel() *heldModel { return &heldModel{make(chan *heldCall)} }
+
+func (m *heldModel) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+	c := &heldCall{req, make(chan func(func(llm.Chunk)) (*llm.Response, error))}
+	select {
+	case m.calls <- c:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	for {
+		select {
+		case answer := <-c.answer:
+			if resp, err := answer(emit); resp != nil || err != nil {
+				return resp, err
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// say ends the call with a text, emit sends a piece of it, and use ends it with a call of a tool.
+func (c *heldCall) say(text string) {
+	c.answer <- func(func(llm.Chunk)) (*llm.Response, error) {
+		return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: text}}, nil
+	}
+}
+
+func (c *heldCall) emit(text string) {
+	c.answer <- func(emit func(llm.Chunk)) (*llm.Response, error) {
+		emit(llm.Chunk{Text: text})
+		return nil, nil
+	}
+}
+
+func (c *heldCall) use(name string) {
+	c.answer <- func(func(llm.Chunk)) (*llm.Response, error) {
+		return &llm.Response{Message: convo.Message{Role: convo.Assistant, Calls: []convo.Call{{ID: "c1", Name: name, Arguments: "{}"}}}}, nil
+	}
+}
+
+func (c *heldCall) fail() {
+	c.answer <- func(func(llm.Chunk)) (*llm.Response, error) {
+		return nil, &llm.Error{Code: engine.CodeModelUnavailable, Message: "down", Retry: true, Retried: true}
+	}
+}
+
+// shown is what a call was given, as "role: text" in one line.
+func (c *heldCall) shown() string { return shownMessages(c.req.Messages) }
+
+func shownMessages(list []convo.Message) string {
+	var out []string
+	for i := range list {
+		m := &list[i]
+		text := m.Text
+		if len(m.Calls) > 0 {
+			text += "+call"
+		}
+		if m.Metadata[llm.InterruptedKey] == true {
+			text += "(interrupted)"
+		}
+		out = append(out, string(m.Role)+": "+text)
+	}
+	return strings.Join(out, " | ")
+}
+
+// steeredFlows are flows with a node `work` that people may steer, one for each kind.
+func steeredFlows() map[string]string {
+	const flow = `
+weir: 1
+name: %s
+context: {model: held/m}
+inputs: {message: {type: text, required: true}}
+nodes:
+  work: {type: %s, in: {message: "{{ run.inputs.message }}", tools: "{{ t.tools }}"}%s}
+  t: {type: tools, with: {tools: [look]}}
+outputs: {text: "{{ work.text }}"}
+`
+	return map[string]string{
+		"agent":      fmt.Sprintf(flow, "agent", "agent", ""),
+		"queue":      fmt.Sprintf(flow, "queue", "agent", ", with: {post: [{say: Tidy up.}]}"),
+		"llmRequest": fmt.Sprintf(flow, "llmRequest", "llmRequest", ""),
+	}
+}
+
+type steeringCase struct {
+	*testing.T
+	model *heldModel
+	w     *weir.Weir
+	s     *weir.Session
+	kind  string
+}
+
+func newSteeringCase(t *testing.T, kind, text string, o weir.Options) *steeringCase {
+	t.Helper()
+	model := newHeldModel()
+	o.Providers = map[string]weir.Provider{"held": model}
+	o.Tools = []*weir.Tool{look()}
+	w := weirkit.Open(t, o)
+	s, err := w.Session(t.Context(), weirkit.Parse(t, w, text), weir.SessionOptions{User: "ada", Thread: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &steeringCase{t, model, w, s, kind}
+}
+
+func look() *weir.Tool {
+	return &tool.Tool{
+		Name: "look", Description: "Looks.", ReadOnly: true, Parameters: map[string]any{"type": "object"},
+		Call: func(context.Context, tool.Call) (string, error) { return "seen", nil },
+	}
+}
+
+func (c *steeringCase) send(text string) *weir.Reply {
+	c.Helper()
+	r, err := c.s.Send(c.Context(), text, weir.SendOptions{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	return r
+}
+
+func (c *steeringCase) steer(m weir.Steering) {
+	c.Helper()
+	r, err := c.s.Steer(c.Context(), m, weir.SendOptions{})
+	if err != nil || r.Node != "work" || r.Queued != nil {
+		c.Fatalf("steering gave %+v, %v", r, err)
+	}
+}
+
+func (c *steeringCase) shows(want string) *heldCall {
+	c.Helper()
+	call := <-c.model.calls
+	if got := call.shown(); got != want {
+		c.Fatalf("the call was shown\n%s\nexpected\n%s", got, want)
+	}
+	return call
+}
+
+// tidy answers the entry of the queue post.
+func (c *steeringCase) tidy() {
+	if c.kind == "queue" {
+		(<-c.model.calls).say("Tidy.")
+	}
+}
+
+func (c *steeringCase) ends(r *weir.Reply, text string) {
+	c.Helper()
+	state, err := r.Wait(c.Context())
+	if err != nil || state.Result.Status != engine.Completed || state.Text != text {
+		c.Fatalf("the round ended with %+v, %v; expected %q", state, err, text)
+	}
+}
+
+func (c *steeringCase) history(want string) {
+	c.Helper()
+	row, err := c.s.Info(c.Context())
+	if err != nil {
+		c.Fatal(err)
+	}
+	list, err := c.s.Messages(c.Context(), 0, row.Length)
+	if err != nil {
+		c.Fatal(err)
+	}
+	var ms []convo.Message
+	for i := range list {
+		ms = append(ms, list[i].Message)
+	}
+	if got := shownMessages(ms); got != want {
+		c.Fatalf("the history is\n%s\nexpected\n%s", got, want)
+	}
+}
+
+// inner is what of a turn stays in the history: all of an llmRequest's, only the answer of an agent's.
+func (c *steeringCase) inner(text string) string {
+	if c.kind == "llmRequest" {
+		return text
+	}
+	return ""
+}
+
+// A message is taken by the next model call, after the results of tools. One that comes during
+// the last answer is answered by another call.
+func TestAMessageSteersTheNextModelCall(t *testing.T) {
+	t.Parallel()
+	for kind, text := range steeredFlows() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			c := newSteeringCase(t, kind, text, weir.Options{})
+			r := c.send("Go")
+			call := c.shows("user: Go")
+			c.steer(weir.Steering{ID: "a", Text: "Faster"})
+			c.steer(weir.Steering{ID: "a", Text: "Faster"}) // sent again
+			call.use("look")
+			call = c.shows("user: Go | assistant: +call | tool: seen | user: Faster")
+			c.steer(weir.Steering{Text: "And shorter", Path: "work"})
+			call.say("Done.")
+			c.shows("user: Go | assistant: +call | tool: seen | user: Faster | assistant: Done. | user: And shorter").say("OK.")
+			c.tidy()
+			c.ends(r, "OK.")
+			c.history("user: Go" + c.inner(" | assistant: +call | tool: seen") + " | user: Faster" + c.inner(" | assistant: Done.") + " | user: And shorter | assistant: OK.")
+			next, err := c.s.Steer(t.Context(), weir.Steering{Text: "Next"}, weir.SendOptions{})
+			if err != nil || next.Queued == nil || next.Run != "" {
+				t.Fatalf("a message after the round gave %+v, %v", next, err)
+			}
+			(<-c.model.calls).say("Yes.")
+			c.tidy()
+			c.ends(next.Queued, "Yes.")
+		})
+	}
+}
+
+// An answer that is interrupted stays as far as it came, and the message that came with it is
+// answered. Without a message it is the answer.
+func TestAnAnswerIsInterrupted(t *testing.T) {
+	t.Parallel()
+	for kind, text := range steeredFlows() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			c := newSteeringCase(t, kind, text, weir.Options{})
+			r := c.send("Go")
+			call := c.shows("user: Go")
+			call.emit("A long ")
+			c.steer(weir.Steering{Text: "Stop", Interrupt: true})
+			call = c.shows("user: Go | assistant: A long (interrupted) | user: Stop")
+			c.steer(weir.Steering{Interrupt: true}) // before anything came
+			c.tidy()
+			state, err := r.Wait(t.Context())
+			if err != nil || state.Result.Status != engine.Completed {
+				t.Fatalf("the round ended with %+v, %v", state, err)
+			}
+			if got, err := weir.Output[string](state.Result, "text"); err != nil || got != "" {
+				t.Fatalf("the text is %q, %v", got, err)
+			}
+			if state.Result.Usage.Calls < 2 || state.Result.Usage.Estimated < 1 {
+				t.Errorf("the usage is %+v", state.Result.Usage)
+			}
+			c.history("user: Go" + c.inner(" | assistant: A long (interrupted)") + " | user: Stop")
+			if _, err := c.s.Steer(t.Context(), weir.Steering{Interrupt: true}, weir.SendOptions{}); !errors.Is(err, runner.ErrSteeringLate) {
+				t.Errorf("an interrupt without a round gave %v", err)
+			}
+			_ = call
+		})
+	}
+}
+
+// A process that continues the run makes the same requests: what a call took is journaled.
+func TestSteeringIsTheSameInAnotherProcess(t *testing.T) {
+	t.Parallel()
+	for kind, text := range steeredFlows() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "weir.db")
+			open := func() *steeringCase {
+				return newSteeringCase(t, kind, text, weir.Options{Store: weirkit.OpenSQLite(t, path)})
+			}
+			c := open()
+			r := c.send("Go")
+			call := c.shows("user: Go")
+			c.steer(weir.Steering{Text: "Faster"})
+			call.use("look")
+			call = c.shows("user: Go | assistant: +call | tool: seen | user: Faster")
+			c.steer(weir.Steering{Text: "Shorter"})
+			call.use("look")
+			const before = "user: Go | assistant: +call | tool: seen | user: Faster | assistant: +call | tool: seen | user: Shorter"
+			c.shows(before)
+			run := r.Run()
+			if err := c.w.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			c = open()
+			x, err := c.w.Resume(t.Context(), run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			call = c.shows(before)
+			if _, err := c.w.Steer(t.Context(), run, weir.Steering{Text: "Now"}); err != nil {
+				t.Fatal(err)
+			}
+			call.say("So far.")
+			c.shows(before + " | assistant: So far. | user: Now").say("End.")
+			c.tidy()
+			if result, err := x.Wait(t.Context()); err != nil || result.Status != engine.Completed {
+				t.Fatalf("the run ended with %+v, %v", result, err)
+			}
+			proven := 0
+			calls, err := c.w.InspectPrompts(t.Context(), run, "work")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range calls {
+				if calls[i].Proven {
+					proven++
+				}
+			}
+			if want := map[string]int{"queue": 5}[kind]; proven != max(want, 4) {
+				t.Errorf("%d requests are proven, of %d", proven, len(calls))
+			}
+			if _, err := c.w.Steer(t.Context(), run, weir.Steering{Text: "Late"}); !errors.Is(err, runner.ErrSteeringLate) {
+				t.Errorf("steering an ended run gave %v", err)
+			}
+		})
+	}
+}
+
+// A call that failed and is made again takes no further message: its request stays the same.
+func TestARepeatedCallTakesNoFurtherMessage(t *testing.T) {
+	t.Parallel()
+	c := newSteeringCase(t, "agent", strings.Replace(steeredFlows()["agent"], "type: agent,", "type: agent, retry: {attempts: 2, backoff: 1ms},", 1), weir.Options{})
+	r := c.send("Go")
+	call := c.shows("user: Go")
+	c.steer(weir.Steering{Text: "Faster"})
+	call.fail()
+	c.shows("user: Go").say("Done.")
+	c.shows("user: Go | assistant: Done. | user: Faster").say("OK.")
+	c.ends(r, "OK.")
+}
+
+// What people have said stays in the history of a round that fails.
+func TestSteeringStaysAfterAFailure(t *testing.T) {
+	t.Parallel()
+	for kind, text := range steeredFlows() {
+		if kind == "queue" {
+			continue // its queue post asks the model after the failure
+		}
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			c := newSteeringCase(t, kind, text, weir.Options{})
+			r := c.send("Go")
+			call := c.shows("user: Go")
+			c.steer(weir.Steering{Text: "Faster"})
+			call.use("look")
+			call = <-c.model.calls
+			c.steer(weir.Steering{Text: "Shorter"})
+			call.fail()
+			state, err := r.Wait(t.Context())
+			if err != nil || state.Result.Status != engine.Failed {
+				t.Fatalf("the round ended with %+v, %v", state, err)
+			}
+			c.history("user: Go | user: Faster | user: Shorter")
+		})
+	}
+}
+
+const twoAgents = `
+weir: 1
+name: two
+context: {model: held/m}
+inputs: {message: {type: text, required: true}}
+nodes:
+  a: {type: newContext}
+  left: {type: agent, in: {context: "{{ a.context }}", message: "left"}}
+  right: {type: agent, in: {message: "{{ run.inputs.message }}"}}
+outputs: {left: "{{ left.text }}", right: "{{ right.text }}"}
+`
+
+// With several agents at work the node must be named. A message goes into a child run by a path.
+func TestTheSteeredNodeIsNamed(t *testing.T) {
+	t.Parallel()
+	c := newSteeringCase(t, "agent", twoAgents, weir.Options{})
+	r := c.send("right")
+	calls := map[string]*heldCall{}
+	for range 2 {
+		call := <-c.model.calls
+		calls[call.shown()] = call
+	}
+	_, err := c.s.Steer(t.Context(), weir.Steering{Text: "x"}, weir.SendOptions{})
+	if e, ok := errors.AsType[*engine.Error](err); !ok || e.Code != engine.CodeInput || !strings.Contains(e.Message, "left, right") {
+		t.Fatalf("without a node: %v", err)
+	}
+	for _, m := range []weir.Steering{{}, {Text: " "}, {Text: strings.Repeat("x", 300<<10)}, {Text: "\xff"}} {
+		if _, err := c.s.Steer(t.Context(), m, weir.SendOptions{}); err == nil {
+			t.Errorf("%.20q was accepted", m.Text)
+		}
+	}
+	if got, err := c.s.Steer(t.Context(), weir.Steering{Text: "x", Path: "left"}, weir.SendOptions{}); err != nil || got.Node != "left" {
+		t.Fatalf("with a node: %+v, %v", got, err)
+	}
+	calls["user: left"].say("l")
+	calls["user: right"].say("r")
+	c.shows("user: left | assistant: l | user: x").say("ll")
+	if state, err := r.Wait(t.Context()); err != nil || state.Result.Status != engine.Completed {
+		t.Fatalf("%+v, %v", state, err)
+	}
+}
+
+// A message to a child run is journaled there, by its path, or without one if only the child works.
+func TestAChildRunIsSteered(t *testing.T) {
+	t.Parallel()
+	model := newHeldModel()
+	w := weirkit.Open(t, weir.Options{Providers: map[string]weir.Provider{"held": model}, Tools: []*weir.Tool{look()}})
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"inner.yaml": steeredFlows()["agent"],
+		"outer.yaml": "weir: 1\nname: outer\nnodes: {sub: {type: flow, in: {message: Go}, with: {flow: inner.yaml}}}\noutputs: {text: \"{{ sub.text }}\"}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := w.Load(filepath.Join(folder, "outer.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := w.Start(t.Context(), f, weir.Start{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := <-model.calls
+	for _, path := range []string{"", "sub>", "sub>work"} {
+		if _, err := w.Steer(t.Context(), run.ID, weir.Steering{Text: "More " + path, Path: path}); err != nil {
+			t.Fatalf("%q: %v", path, err)
+		}
+	}
+	if _, err := w.Steer(t.Context(), run.ID, weir.Steering{Text: "x", Path: "other>work"}); !errors.Is(err, runner.ErrSteeringLate) {
+		t.Errorf("an unknown child gave %v", err)
+	}
+	call.say("One.")
+	call = <-model.calls
+	if got, want := call.shown(), "user: Go | assistant: One. | user: More  | user: More sub> | user: More sub>work"; got != want {
+		t.Fatalf("the call was shown %s", got)
+	}
+	call.say("Two.")
+	if r, err := run.Wait(t.Context()); err != nil || r.Status != engine.Completed {
+		t.Fatalf("%+v, %v", r, err)
+	}
+}
+
+// Another process on the store steers the run through its inbox.
+func TestAnotherProcessSteers(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "weir.db")
+	open := func() *steeringCase {
+		return newSteeringCase(t, "agent", steeredFlows()["agent"], weir.Options{Store: weirkit.OpenSQLite(t, path)})
+	}
+	c, other := open(), open()
+	r := c.send("Go")
+	call := c.shows("user: Go")
+	other.steer(weir.Steering{Text: "From afar"})
+	call.emit("Long")
+	other.steer(weir.Steering{Text: "Stop", Interrupt: true})
+	c.shows("user: Go | assistant: Long(interrupted) | user: From afar | user: Stop").say("OK.")
+	c.ends(r, "OK.")
+	var kinds []string
+	for it, err := range c.w.Follow(t.Context(), r.Run(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if it.Event != nil && strings.HasPrefix(it.Event.Kind(), "steering.") {
+			kinds = append(kinds, it.Event.Kind())
+		}
+	}
+	if !slices.Equal(kinds, []string{"steering.added", "steering.added", "steering.taken"}) {
+		t.Errorf("the events are %v", kinds)
+	}
+}
