@@ -25,6 +25,8 @@ type (
 	// Reply follows a message: Wait returns its result, and Items streams the events and
 	// the live text of the round that the message started or answered.
 	Reply = session.Reply
+	// SteerReply says what became of a message to a round that runs; see Session.Steer.
+	SteerReply = session.SteerReply
 	// ReplyState is the result of a Reply: the Round with its Status, Text, Outputs, open
 	// Interrupts, Usage and Error.
 	ReplyState = session.ReplyState

@@ -27,6 +27,7 @@ func (s *Server) registerRoutes() {
 	s.registerDeletions()
 	s.registerTriggers()
 	s.registerSessions()
+	s.registerSteering()
 	s.registerMemory()
 	s.registerModelStops()
 	s.registerUsage()

@@ -73,6 +73,8 @@ func attacks(victim, own objects) map[string]attack {
 		"GET /v1/sessions/{session}/queue":              session("/queue", ""),
 		"DELETE /v1/sessions/{session}/queue/{message}": {paths: []string{"/v1/sessions/" + victim.session + "/queue/" + victim.message, "/v1/sessions/" + own.session + "/queue/" + victim.message}},
 		"POST /v1/sessions/{session}/fork":              session("/fork", `{}`),
+		"POST /v1/sessions/{session}/steer":             session("/steer", `{"message":"x"}`),
+		"POST /v1/runs/{run}/steer":                     run("/steer", `{"message":"x"}`),
 		"GET /v1/runs/{run}/graph":                      run("/graph", ""),
 		"POST /v1/runs/{run}/fork/plan":                 run("/fork/plan", `{}`),
 		"GET /v1/runs/{run}/trajectory.svg":             run("/trajectory.svg", ""),

@@ -11,6 +11,8 @@ import (
 
 // SteerReply says what became of a message to a round.
 type SteerReply struct {
+	// Message is the id of the message.
+	Message string
 	// Run and Node are the round and the node that takes the message, "" if it was queued.
 	Run, Node string
 	// Queued follows the message if no node could take it and it became the next message to the
@@ -46,7 +48,7 @@ func (s *Session) Steer(ctx context.Context, m runner.Steering, o SendOptions) (
 	if run != "" {
 		var node string
 		if node, err = s.m.runs.Steer(ctx, run, m); err == nil {
-			return SteerReply{Run: run, Node: node}, nil
+			return SteerReply{Message: m.ID, Run: run, Node: node}, nil
 		}
 	}
 	late := errors.Is(err, runner.ErrSteeringLate) || errors.Is(err, store.ErrNotFound) // a round that has not begun
@@ -54,5 +56,5 @@ func (s *Session) Steer(ctx context.Context, m runner.Steering, o SendOptions) (
 		return SteerReply{}, err
 	}
 	reply, err := s.Send(ctx, m.Text, o)
-	return SteerReply{Queued: reply}, err
+	return SteerReply{Message: m.ID, Queued: reply}, err
 }

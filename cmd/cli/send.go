@@ -20,6 +20,8 @@ type sendOptions struct {
 	edit, regenerate   string // numbers of messages
 	edits, regenerates bool   // whether they were given
 	noWait             bool
+	steer, interrupt   bool
+	node               string
 }
 
 func (p *cli) sendCommand() *cobra.Command {
@@ -41,12 +43,19 @@ session that ends before that message. With --regenerate N, or "last", message N
 in such a fork, and TEXT is left out. The session itself does not change. "weir sessions show
 SESSION --messages" has the numbers of the messages.
 
+With --steer, TEXT is for the round that runs, whichever process executes it: the next model
+call of its agent takes it. If several nodes work, --node names one. --interrupt also ends the
+model's answer where it is; TEXT may then be left out. If no node can take the message any
+more, it is sent as the next message.
+
 The round runs the flow of the session's last round, or --flow. SESSION may be the
 beginning of an id.`,
 		Example: `  weir send 01kafw 'Is berth 4 free?' --id order-17
   weir send 01kafw 'Cancel order 17.' --id mail-3 --no-wait --json
   weir send 01kafw 'Is berth 5 free?' --edit 0
-  weir send 01kafw --regenerate last`,
+  weir send 01kafw --regenerate last
+  weir send 01kafw 'Only berths for yachts.' --steer
+  weir send 01kafw --interrupt`,
 		ValidArgsFunction: p.completeSessions,
 		RunE: func(c *cobra.Command, args []string) error {
 			// A flag with an empty value, as of a variable that is not set, is not a flag left out.
@@ -63,6 +72,9 @@ beginning of an id.`,
 	f.StringVar(&o.edit, "edit", "", "send TEXT in the place of message `N`, in a fork")
 	f.StringVar(&o.regenerate, "regenerate", "", "send message `N`, or last, again in a fork")
 	f.BoolVar(&o.noWait, "no-wait", false, "store the message and do not wait for the reply")
+	f.BoolVar(&o.steer, "steer", false, "send TEXT to the round that runs")
+	f.BoolVar(&o.interrupt, "interrupt", false, "as --steer, and end the model's answer where it is")
+	f.StringVar(&o.node, "node", "", "with --steer: the `PATH` of the node")
 	f.StringVar(&o.flow, "flow", "", "run this flow `FILE` in the round")
 	f.StringVar(&o.user, "user", "", "send as this `USER`, who must be the session's")
 	f.StringVar(&o.model, "model", "", "use `PROVIDER/MODEL` instead of the flow's model")
@@ -116,6 +128,13 @@ func (o *sendOptions) read(args []string) (text string, err error) {
 		return "", usagef("--no-wait cannot be combined with --edit or --regenerate")
 	case forks && o.id != "":
 		return "", usagef("--id cannot be combined with --edit or --regenerate: each makes a new fork")
+	case o.steers() && (forks || o.noWait):
+		return "", usagef("--steer and --interrupt cannot be combined with --edit, --regenerate or --no-wait")
+	case o.node != "" && !o.steers():
+		return "", usagef("--node needs --steer")
+	case o.interrupt && len(args) == 1:
+		o.session = args[0]
+		return "", nil
 	case o.regenerates && len(args) != 1:
 		return "", usagef("--regenerate: expected SESSION, and no TEXT")
 	case o.regenerates && o.regenerate == "":
@@ -130,6 +149,9 @@ func (o *sendOptions) read(args []string) (text string, err error) {
 	return text, nil
 }
 
+// steers reports whether the message is for the round that runs.
+func (o *sendOptions) steers() bool { return o.steer || o.interrupt }
+
 // sendOnce sends the message, to a fork if it takes the place of another, and shows the reply.
 func (c *chat) sendOnce(ctx context.Context, text string, o *sendOptions) error {
 	switch {
@@ -137,6 +159,8 @@ func (c *chat) sendOnce(ctx context.Context, text string, o *sendOptions) error 
 		return c.regenerateCommand(ctx, o.regenerate)
 	case o.edits:
 		return c.editCommand(ctx, o.edit+" "+text)
+	case o.steers():
+		return c.steer(ctx, weir.Steering{ID: o.id, Path: o.node, Text: text, Interrupt: o.interrupt})
 	}
 	reply, err := c.session.Send(ctx, text, c.send)
 	if err != nil {

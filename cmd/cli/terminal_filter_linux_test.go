@@ -198,7 +198,7 @@ func printingCommands(session string) map[string][][]string {
 		"sessions":             {{}},
 		"sessions show":        {{session}, {session, "--messages"}},
 		"sessions fork":        {{session}},
-		"send":                 {{session, hostileText}, {session, hostileText, "--no-wait", "--id", "x"}, {session, hostileText, "--id", hostileText}},
+		"send":                 {{session, hostileText}, {session, hostileText, "--no-wait", "--id", "x"}, {session, hostileText, "--id", hostileText}, {session, hostileText, "--steer"}, {session, hostileText, "--steer", "--node", hostileText}},
 		"sessions activate":    {{session}},
 		"sessions rename":      {{session, hostileText}, {session, "Harbour"}},
 		"sessions label":       {{session, hostileText}, {session, "harbour"}},

@@ -33,7 +33,10 @@ type input struct {
 		Description string `json:"description"`
 		Value       string `json:"value"`
 	} `json:"context"`
-	Resume []resume `json:"resume"`
+	Resume    []resume `json:"resume"`
+	Forwarded struct {
+		Weir steering `json:"weir"`
+	} `json:"forwardedProps"`
 }
 
 type message struct {
@@ -55,6 +58,7 @@ type round struct {
 	flow    *app.ServedFlow
 	session *weir.Session
 	reply   *weir.Reply
+	steered *weir.SteerReply // set for a message to the round that runs
 }
 
 // serve answers one run of the protocol with its events.
@@ -118,6 +122,9 @@ func (x *round) start() (err error) {
 	n := len(history) - 1
 	if n < 0 || history[n].Role != convo.User {
 		return server.InvalidRequest("body.messages", "the last message must be one of the user")
+	}
+	if x.in.Forwarded.Weir.Steer {
+		return x.steer(history[n].Text)
 	}
 	row, err := x.session.Info(x.detached())
 	if err != nil {

@@ -48,6 +48,10 @@ func (x *round) stream(w http.ResponseWriter) {
 	if e.send("RUN_STARTED", merge(ids, map[string]any{"protocolVersion": protocol})) != nil {
 		return
 	}
+	if x.steered != nil {
+		_ = e.taken(ids) // or it has gone
+		return
+	}
 	if x.reply == nil { // the client cancelled a question
 		_ = e.send("RUN_FINISHED", merge(ids, map[string]any{"outcome": map[string]any{"type": "cancelled"}})) // or it has gone
 		return
