@@ -118,9 +118,9 @@ type nodeExt struct {
 	answers                  map[string]*Answer
 	steering                 []*SteeringAdded          // messages of people, oldest first
 	steeringTaken            map[string]*SteeringTaken // by the key of the model call
-	steps                    []string // keys of the recorded steps and notes
-	waiting                  int      // number of open interrupts
-	children                 int      // of those, child runs
+	steps                    []string                  // keys of the recorded steps and notes
+	waiting                  int                       // number of open interrupts
+	children                 int                       // of those, child runs
 	port                     string
 	expansion                *expansion
 	earlierIterations        int   // iterations of earlier expansions

@@ -36,6 +36,7 @@ func attacks(victim, own objects) map[string]attack {
 		return attack{paths: []string{"/v1/sessions/" + victim.session + rest}, body: body}
 	}
 	list := attacksOnDocuments(victim, own)
+	maps.Copy(list, attacksOnSteering(victim))
 	maps.Copy(list, map[string]attack{
 		"GET /healthz": {}, "GET /readyz": {}, "GET /openapi.json": {}, "GET /docs": {}, "GET /docs.css": {}, "GET /metrics": {},
 		"GET /v1/flows":           {},
@@ -73,8 +74,6 @@ func attacks(victim, own objects) map[string]attack {
 		"GET /v1/sessions/{session}/queue":              session("/queue", ""),
 		"DELETE /v1/sessions/{session}/queue/{message}": {paths: []string{"/v1/sessions/" + victim.session + "/queue/" + victim.message, "/v1/sessions/" + own.session + "/queue/" + victim.message}},
 		"POST /v1/sessions/{session}/fork":              session("/fork", `{}`),
-		"POST /v1/sessions/{session}/steer":             session("/steer", `{"message":"x"}`),
-		"POST /v1/runs/{run}/steer":                     run("/steer", `{"message":"x"}`),
 		"GET /v1/runs/{run}/graph":                      run("/graph", ""),
 		"POST /v1/runs/{run}/fork/plan":                 run("/fork/plan", `{}`),
 		"GET /v1/runs/{run}/trajectory.svg":             run("/trajectory.svg", ""),
@@ -105,6 +104,14 @@ func attacks(victim, own objects) map[string]attack {
 		"POST /v1/conversations/{conversation}/items":   {body: `{"items":[]}`},
 	})
 	return list
+}
+
+// attacksOnSteering lists the routes by which people send messages to what runs.
+func attacksOnSteering(victim objects) map[string]attack {
+	return map[string]attack{
+		"POST /v1/sessions/{session}/steer": {paths: []string{"/v1/sessions/" + victim.session + "/steer"}, body: `{"message":"x"}`},
+		"POST /v1/runs/{run}/steer":         {paths: []string{"/v1/runs/" + victim.run + "/steer"}, body: `{"message":"x"}`},
+	}
 }
 
 // attacksOnDocuments lists the routes of what the server keeps besides runs.

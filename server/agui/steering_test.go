@@ -13,35 +13,43 @@ import (
 	"github.com/weir-run/weir/server/servertest"
 )
 
+// heldCall is a call of the model, which ends with the answer.
+type heldCall struct {
+	shown  string
+	answer chan string
+}
+
+// holdAnswers asks the test for each answer. A call that was interrupted stays until the test ends.
+func holdAnswers(t *testing.T, asked chan heldCall) func(*llmtest.Request) llmtest.Turn {
+	t.Helper()
+	return func(r *llmtest.Request) llmtest.Turn {
+		var texts []string
+		for i := range r.Messages {
+			texts = append(texts, r.Messages[i].Text)
+		}
+		c := heldCall{strings.Join(texts, "|"), make(chan string)}
+		select {
+		case asked <- c:
+		case <-t.Context().Done():
+			return llmtest.Turn{Text: "over"}
+		}
+		select {
+		case text := <-c.answer:
+			return llmtest.Turn{Text: text}
+		case <-t.Context().Done():
+			return llmtest.Turn{Text: "over"}
+		}
+	}
+}
+
 // TestARunningRoundIsSteered sends messages to a round by the API and by AG-UI while its model
 // answers, interrupts it, and sends one too late.
 func TestARunningRoundIsSteered(t *testing.T) {
 	t.Parallel()
-	type call struct {
-		shown  string
-		answer chan string
-	}
-	asked := make(chan call)
+	asked := make(chan heldCall)
 	p := servertest.Open(t, servertest.Options{
 		Flows: flows(), Faces: []func(*server.Server){agui.Register}, Server: server.Options{RequireToken: true},
-		Answer: func(r *llmtest.Request) llmtest.Turn {
-			var texts []string
-			for i := range r.Messages {
-				texts = append(texts, r.Messages[i].Text)
-			}
-			c := call{strings.Join(texts, "|"), make(chan string)}
-			select { // a call that was interrupted stays until the test ends
-			case asked <- c:
-			case <-t.Context().Done():
-				return llmtest.Turn{Text: "over"}
-			}
-			select {
-			case text := <-c.answer:
-				return llmtest.Turn{Text: text}
-			case <-t.Context().Done():
-				return llmtest.Turn{Text: "over"}
-			}
-		},
+		Answer: holdAnswers(t, asked),
 	})
 	token := p.Token("ada", server.Read, server.Start)
 	api := &client.Client{URL: p.URL, Token: token}
