@@ -48,7 +48,7 @@ func (m *heldModel) Generate(ctx context.Context, req *llm.Request, emit func(ll
 	}
 }
 
-// say ends the call with a text, emit sends a piece of it, and use ends it with a call of a tool.
+// say ends the call with a text, emit sends a piece of it, and look ends it with a call of a tool.
 func (c *heldCall) say(text string) {
 	c.answer <- func(func(llm.Chunk)) (*llm.Response, error) {
 		return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: text}}, nil
@@ -62,9 +62,9 @@ func (c *heldCall) emit(text string) {
 	}
 }
 
-func (c *heldCall) use(name string) {
+func (c *heldCall) look() {
 	c.answer <- func(func(llm.Chunk)) (*llm.Response, error) {
-		return &llm.Response{Message: convo.Message{Role: convo.Assistant, Calls: []convo.Call{{ID: "c1", Name: name, Arguments: "{}"}}}}, nil
+		return &llm.Response{Message: convo.Message{Role: convo.Assistant, Calls: []convo.Call{{ID: "c1", Name: "look", Arguments: "{}"}}}}, nil
 	}
 }
 
@@ -176,7 +176,7 @@ func (c *steeringCase) tidy() {
 func (c *steeringCase) ends(r *weir.Reply, text string) {
 	c.Helper()
 	state, err := r.Wait(c.Context())
-	if err != nil || state.Result.Status != engine.Completed || state.Text != text {
+	if err != nil || state.Status != engine.Completed || state.Text != text {
 		c.Fatalf("the round ended with %+v, %v; expected %q", state, err, text)
 	}
 }
@@ -220,7 +220,7 @@ func TestAMessageSteersTheNextModelCall(t *testing.T) {
 			call := c.shows("user: Go")
 			c.steer(weir.Steering{ID: "a", Text: "Faster"})
 			c.steer(weir.Steering{ID: "a", Text: "Faster"}) // sent again
-			call.use("look")
+			call.look()
 			call = c.shows("user: Go | assistant: +call | tool: seen | user: Faster")
 			c.steer(weir.Steering{Text: "And shorter", Path: "work"})
 			call.say("Done.")
@@ -255,14 +255,14 @@ func TestAnAnswerIsInterrupted(t *testing.T) {
 			c.steer(weir.Steering{Interrupt: true}) // before anything came
 			c.tidy()
 			state, err := r.Wait(t.Context())
-			if err != nil || state.Result.Status != engine.Completed {
+			if err != nil || state.Status != engine.Completed {
 				t.Fatalf("the round ended with %+v, %v", state, err)
 			}
 			if got, err := weir.Output[string](state.Result, "text"); err != nil || got != "" {
 				t.Fatalf("the text is %q, %v", got, err)
 			}
-			if state.Result.Usage.Calls < 2 || state.Result.Usage.Estimated < 1 {
-				t.Errorf("the usage is %+v", state.Result.Usage)
+			if state.Usage.Calls < 2 || state.Usage.Estimated < 1 {
+				t.Errorf("the usage is %+v", state.Usage)
 			}
 			c.history("user: Go" + c.inner(" | assistant: A long (interrupted)") + " | user: Stop")
 			if _, err := c.s.Steer(t.Context(), weir.Steering{Interrupt: true}, weir.SendOptions{}); !errors.Is(err, runner.ErrSteeringLate) {
@@ -280,55 +280,68 @@ func TestSteeringIsTheSameInAnotherProcess(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "weir.db")
-			open := func() *steeringCase {
-				return newSteeringCase(t, kind, text, weir.Options{Store: weirkit.OpenSQLite(t, path)})
-			}
-			c := open()
-			r := c.send("Go")
-			call := c.shows("user: Go")
-			c.steer(weir.Steering{Text: "Faster"})
-			call.use("look")
-			call = c.shows("user: Go | assistant: +call | tool: seen | user: Faster")
-			c.steer(weir.Steering{Text: "Shorter"})
-			call.use("look")
-			const before = "user: Go | assistant: +call | tool: seen | user: Faster | assistant: +call | tool: seen | user: Shorter"
-			c.shows(before)
-			run := r.Run()
-			if err := c.w.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			c = open()
+			run := steerUntilClosed(newSteeringCase(t, kind, text, weir.Options{Store: weirkit.OpenSQLite(t, path)}))
+			c := newSteeringCase(t, kind, text, weir.Options{Store: weirkit.OpenSQLite(t, path)})
 			x, err := c.w.Resume(t.Context(), run)
 			if err != nil {
 				t.Fatal(err)
 			}
-			call = c.shows(before)
+			call := c.shows(steeredTwice)
 			if _, err := c.w.Steer(t.Context(), run, weir.Steering{Text: "Now"}); err != nil {
 				t.Fatal(err)
 			}
 			call.say("So far.")
-			c.shows(before + " | assistant: So far. | user: Now").say("End.")
+			c.shows(steeredTwice + " | assistant: So far. | user: Now").say("End.")
 			c.tidy()
 			if result, err := x.Wait(t.Context()); err != nil || result.Status != engine.Completed {
 				t.Fatalf("the run ended with %+v, %v", result, err)
 			}
-			proven := 0
-			calls, err := c.w.InspectPrompts(t.Context(), run, "work")
-			if err != nil {
-				t.Fatal(err)
+			want := 4
+			if kind == "queue" {
+				want = 5
 			}
-			for i := range calls {
-				if calls[i].Proven {
-					proven++
-				}
-			}
-			if want := map[string]int{"queue": 5}[kind]; proven != max(want, 4) {
-				t.Errorf("%d requests are proven, of %d", proven, len(calls))
-			}
+			c.proves(run, want)
 			if _, err := c.w.Steer(t.Context(), run, weir.Steering{Text: "Late"}); !errors.Is(err, runner.ErrSteeringLate) {
 				t.Errorf("steering an ended run gave %v", err)
 			}
 		})
+	}
+}
+
+const steeredTwice = "user: Go | assistant: +call | tool: seen | user: Faster | assistant: +call | tool: seen | user: Shorter"
+
+// steerUntilClosed steers a run twice and closes its process during the third call.
+func steerUntilClosed(c *steeringCase) (run string) {
+	c.Helper()
+	r := c.send("Go")
+	call := c.shows("user: Go")
+	c.steer(weir.Steering{Text: "Faster"})
+	call.look()
+	call = c.shows("user: Go | assistant: +call | tool: seen | user: Faster")
+	c.steer(weir.Steering{Text: "Shorter"})
+	call.look()
+	c.shows(steeredTwice)
+	if err := c.w.Close(c.Context()); err != nil {
+		c.Fatal(err)
+	}
+	return r.Run()
+}
+
+// proves checks that the requests of a run can be shown as they were made.
+func (c *steeringCase) proves(run string, want int) {
+	c.Helper()
+	calls, err := c.w.InspectPrompts(c.Context(), run, "work")
+	if err != nil {
+		c.Fatal(err)
+	}
+	proven := 0
+	for i := range calls {
+		if calls[i].Proven {
+			proven++
+		}
+	}
+	if proven != want {
+		c.Errorf("%d requests are proven of %d, expected %d", proven, len(calls), want)
 	}
 }
 
@@ -358,12 +371,12 @@ func TestSteeringStaysAfterAFailure(t *testing.T) {
 			r := c.send("Go")
 			call := c.shows("user: Go")
 			c.steer(weir.Steering{Text: "Faster"})
-			call.use("look")
+			call.look()
 			call = <-c.model.calls
 			c.steer(weir.Steering{Text: "Shorter"})
 			call.fail()
 			state, err := r.Wait(t.Context())
-			if err != nil || state.Result.Status != engine.Failed {
+			if err != nil || state.Status != engine.Failed {
 				t.Fatalf("the round ended with %+v, %v", state, err)
 			}
 			c.history("user: Go | user: Faster | user: Shorter")
@@ -408,7 +421,7 @@ func TestTheSteeredNodeIsNamed(t *testing.T) {
 	calls["user: left"].say("l")
 	calls["user: right"].say("r")
 	c.shows("user: left | assistant: l | user: x").say("ll")
-	if state, err := r.Wait(t.Context()); err != nil || state.Result.Status != engine.Completed {
+	if state, err := r.Wait(t.Context()); err != nil || state.Status != engine.Completed {
 		t.Fatalf("%+v, %v", state, err)
 	}
 }

@@ -265,7 +265,12 @@ func listItems(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 			}
 		}
 	}
-	items := itemsOf(v.ID, 0, list)
+	writePage(w, r, itemsOf(v.ID, 0, list))
+}
+
+// writePage writes the part of a list of items that the request asks for: newest first unless
+// order is asc, at most limit, after the item with the id after.
+func writePage(w http.ResponseWriter, r *http.Request, items []any) {
 	query := r.URL.Query()
 	if query.Get("order") != "asc" {
 		slices.Reverse(items)

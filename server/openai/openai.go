@@ -23,6 +23,7 @@ func Register(s *server.Server) {
 	s.Handle("POST /v1/chat/completions", server.Start, f, createChat)
 	s.Handle("POST /v1/responses", server.Start, f, createResponse)
 	s.Handle("GET /v1/responses/{response}", server.Read, f, getResponse)
+	s.Handle("GET /v1/responses/{response}/input_items", server.Read, f, listInputItems)
 	s.Handle("POST /v1/responses/{response}/cancel", server.Start, f, cancelResponse)
 	s.Handle("DELETE /v1/responses/{response}", server.Start, f, deleteResponse)
 	s.Handle("POST /v1/conversations", server.Start, f, createConversation)

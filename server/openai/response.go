@@ -65,8 +65,6 @@ func (b *responseBody) check() error {
 		}
 	}
 	switch {
-	case b.Background && b.Stream:
-		return server.InvalidRequest("body.stream", "a response in the background is read with GET, and not streamed")
 	case b.Background && b.Store != nil && !*b.Store:
 		return server.InvalidRequest("body.store", "a response in the background is read with GET, so it must be stored")
 	case b.PreviousResponseID != "" && b.conversation() != "":
@@ -138,10 +136,12 @@ type responseRecord struct {
 	Token string `json:"token"` // that asked for it
 	Flow  string `json:"flow"`
 	// Message is the id of the message in the session.
-	Message    string         `json:"message"`
-	Background bool           `json:"background,omitempty"`
-	At         *position      `json:"at,omitempty"` // where the session was when it was complete
-	Object     map[string]any `json:"object"`
+	Message    string    `json:"message"`
+	Background bool      `json:"background,omitempty"`
+	At         *position `json:"at,omitempty"` // where the session was when it was complete
+	// Input are the messages of the request, oldest first.
+	Input  []convo.Message `json:"input,omitempty"`
+	Object map[string]any  `json:"object"`
 }
 
 // Kinds of documents of responses.

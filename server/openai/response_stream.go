@@ -16,11 +16,14 @@ type responseStream struct {
 	item   map[string]any
 	number int
 	begun  bool // the item was announced
+	after  int  // the number of the last event that the client has, -1 for none
 }
 
 func (s *responseStream) send(kind string, members map[string]any) error {
 	e := map[string]any{"type": kind, "sequence_number": s.number}
-	s.number++
+	if s.number++; s.number-1 <= s.after {
+		return nil
+	}
 	maps.Copy(e, members)
 	data, err := json.Marshal(e)
 	if err != nil {
@@ -78,7 +81,7 @@ func (s *responseStream) end(text string) error {
 func (x *exchange) streamResponse(w http.ResponseWriter, b *responseBody, rec *responseRecord) {
 	defer x.forget()
 	x.headers(w)
-	s := &responseStream{out: x.c.Events(w), object: rec.Object, item: messageItem(rec.Object, "", "in_progress")}
+	s := &responseStream{out: x.c.Events(w), object: rec.Object, item: messageItem(rec.Object, "", "in_progress"), after: -1}
 	defer s.out.Close()
 	if s.lifecycle("created") != nil || s.lifecycle("in_progress") != nil {
 		return

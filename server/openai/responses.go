@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,11 +113,15 @@ func createResponse(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 		return
 	}
 	rec := &responseRecord{Token: c.Token(), Flow: q.flow.Name, Background: b.Background, Object: b.object(x, "in_progress")}
+	rec.Input = append(slices.Clip(q.history), q.message)
 	if err := x.keep(&b, rec); err != nil {
 		handle(w, c, err)
 		return
 	}
 	switch {
+	case b.Stream && b.Background:
+		x.headers(w)
+		streamStored(w, c, rec, -1, func() (*exchange, error) { return x, nil })
 	case b.Stream:
 		x.streamResponse(w, &b, rec)
 	case b.Background:
@@ -213,13 +218,23 @@ func exchangeOf(c *server.Caller, session string, rec *responseRecord) (*exchang
 
 // getResponse returns a response in its present state.
 func getResponse(w http.ResponseWriter, r *http.Request, c *server.Caller) {
-	if stream := r.URL.Query().Get("stream"); stream != "" && stream != "false" {
-		handle(w, c, server.InvalidRequest("query.stream", "a stored response is not streamed; ask for it again until its status is completed"))
-		return
+	stream, after, err := streamQuery(r)
+	var rec *responseRecord
+	if err == nil {
+		rec, err = refreshed(c, r.PathValue("response"))
 	}
-	rec, err := refreshed(c, r.PathValue("response"))
 	if err != nil {
 		handle(w, c, err)
+		return
+	}
+	if stream {
+		streamStored(w, c, rec, after, func() (*exchange, error) {
+			session, rec, err := responseOf(c, r.PathValue("response"))
+			if err != nil {
+				return nil, err
+			}
+			return exchangeOf(c, session, rec)
+		})
 		return
 	}
 	writeJSON(w, http.StatusOK, rec.Object)

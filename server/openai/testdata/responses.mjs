@@ -53,6 +53,27 @@ waits = await client.responses.cancel(waits.id)
 assert.equal(waits.status, 'cancelled')
 assert.equal((await client.responses.retrieve(waits.id)).status, 'cancelled')
 
+// A stored response is streamed, from any of its events on; in the background as it is made.
+const eventsOf = async (stream) => { const out = []; for await (const e of stream) out.push(e); return out }
+const whole = await eventsOf(await client.responses.retrieve(second.id, { stream: true }))
+assert.deepEqual(whole.map((e) => e.sequence_number), whole.map((_, i) => i))
+assert.deepEqual([whole[0].type, whole[0].response.status, whole.at(-1).type], ['response.created', 'in_progress', 'response.completed'])
+assert.deepEqual(whole.at(-1).response.output, second.output)
+assert.equal(whole.filter((e) => e.type === 'response.output_text.delta').map((e) => e.delta).join(''), second.output_text)
+for (let after = 0; after <= whole.length; after++) {
+  assert.deepEqual(await eventsOf(await client.responses.retrieve(second.id, { stream: true, starting_after: after })), whole.slice(after + 1))
+}
+const live = await eventsOf(await client.responses.create({ model: 'talk', input: 'Later', background: true, stream: true }))
+assert.equal(live.at(-1).response.output_text ?? live.at(-1).response.output[0].content[0].text, '1: Later')
+assert.deepEqual(await eventsOf(await client.responses.retrieve(live[0].response.id, { stream: true, starting_after: 2 })), live.slice(3))
+assert.deepEqual((await eventsOf(await client.responses.retrieve(waits.id, { stream: true }))).map((e) => e.type), ['response.created', 'response.in_progress', 'response.failed'])
+
+// What was asked.
+const inputs = []
+for await (const i of client.responses.inputItems.list(second.id, { order: 'asc' })) inputs.push([i.role, i.content[0].text])
+assert.deepEqual(inputs, [['user', 'Again']])
+await assert.rejects(client.responses.inputItems.list('resp_unknown'), OpenAI.NotFoundError)
+
 // Conversations.
 const conversation = await client.conversations.create({ metadata: { topic: 'berths' }, items: [{ role: 'user', content: 'Before' }, { role: 'assistant', content: 'An answer' }] })
 assert.deepEqual((await client.conversations.retrieve(conversation.id)).metadata, { topic: 'berths' })
