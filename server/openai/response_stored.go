@@ -5,9 +5,10 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/server"
+	"github.com/weir-run/weir/server/livetext"
 )
 
 // streamQuery reads whether a stored response is to be streamed, and the number of the last
@@ -64,23 +65,9 @@ func (s *responseStream) awaitStored(rec *responseRecord, open func() (*exchange
 	if err != nil {
 		return false
 	}
-	ended := make(chan error, 1)
-	go func() {
-		_, err := x.reply.Wait(x.c.UntilDrain())
-		ended <- err
-	}()
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
-	for {
-		select {
-		case err := <-ended:
-			return err == nil && x.finish(&responseBody{}, rec) == nil
-		case <-beat.C:
-			if s.out.Send(": waiting\n\n") != nil {
-				return false
-			}
-		}
-	}
+	ctx := x.c.UntilDrain()
+	err = livetext.Forward(ctx, x.reply.Items(ctx), func(*weir.Item) error { return nil }, func() error { return s.out.Send(": waiting\n\n") })
+	return err == nil && x.finish(&responseBody{}, rec) == nil
 }
 
 // outputText returns the text of a complete response.
