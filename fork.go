@@ -110,7 +110,7 @@ func (w *Weir) PlanFork(ctx context.Context, run string, o ForkOptions) (*ForkPl
 	}
 	if !reflect.DeepEqual(from.Flow.Context, to.Flow.Context) {
 		s := runner.SettingsFor(to.Flow, o.Model)
-		if was, ok := runner.MainSettings(start); ok && o.Model == "" && from.Flow.Context.Model == to.Flow.Context.Model {
+		if was, ok := runner.MainSettings(start); ok && o.Model == "" && slices.Equal(modelsOf(from.Flow), modelsOf(to.Flow)) {
 			s.Provider, s.Model = was.Provider, was.Model
 		}
 		f.Settings = &s

@@ -25,7 +25,7 @@ func (w *Weir) Keep(ctx context.Context, f *Flow) error {
 func (w *Weir) UsesOf(f *Flow) []node.Use {
 	n := requirements{providers: map[string]bool{}, secrets: map[string]bool{}}
 	n.addGraph(&f.Graph)
-	n.addModel(f.Context.Model)
+	n.addContext(f)
 	var out []node.Use
 	for _, name := range slices.Sorted(maps.Keys(n.providers)) {
 		out = append(out, node.Use{Kind: node.UseProvider, Name: name})

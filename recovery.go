@@ -155,11 +155,13 @@ func (w *Weir) missing(p *runner.Program, start *engine.RunStarted, out []string
 	for _, f := range p.Flow.Dependencies() {
 		n.addGraph(&f.Graph)
 		if start == nil || f != p.Flow {
-			n.addModel(f.Context.Model)
+			n.addContext(f)
 		}
 	}
 	if start != nil {
-		n.addModel(modelOfStart(start))
+		for _, m := range modelsOfStart(start) {
+			n.addModel(m)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.providers)) {
 		if !w.replays && !w.providers[name] {
@@ -175,17 +177,21 @@ func (w *Weir) missing(p *runner.Program, start *engine.RunStarted, out []string
 	return slices.Compact(out)
 }
 
-// modelOfStart returns the model of the main context at the start of a run.
-func modelOfStart(s *engine.RunStarted) string {
+// modelsOfStart returns the models of the main context at the start of a run.
+func modelsOfStart(s *engine.RunStarted) []string {
 	if len(s.Contexts) == 0 {
-		return ""
+		return nil
 	}
 	b, err := json.Marshal(s.Contexts[0].Body)
 	var change convo.Change
 	if err != nil || json.Unmarshal(b, &change) != nil || change.Settings == nil || change.Settings.Provider == "" {
-		return ""
+		return nil
 	}
-	return change.Settings.Provider + "/" + change.Settings.Model
+	out := []string{change.Settings.Provider + "/" + change.Settings.Model}
+	if f := change.Settings.Fallback; f != nil {
+		out = append(out, f.Models...)
+	}
+	return out
 }
 
 // requirements lists the providers and secrets that the nodes of flows name. Those that a value
@@ -201,6 +207,21 @@ func (n *requirements) addGraph(g *flow.Graph) {
 			n.addGraph(x.Body)
 		}
 	}
+}
+
+// addContext adds the providers of the models of a flow.
+func (n *requirements) addContext(f *flow.Flow) {
+	for _, m := range modelsOf(f) {
+		n.addModel(m)
+	}
+}
+
+// modelsOf lists the models of a flow's main context.
+func modelsOf(f *flow.Flow) []string {
+	if len(f.Context.Models) > 0 {
+		return f.Context.Models
+	}
+	return []string{f.Context.Model}
 }
 
 // addModels adds the providers of a list of fallback models.

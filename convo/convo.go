@@ -6,7 +6,10 @@
 // Callers pass in token counters and stores.
 package convo
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Role is the author of a message.
 type Role string
@@ -79,6 +82,28 @@ type Settings struct {
 	// History is "server" if the provider may keep the conversation.
 	History string       `json:"history,omitempty"`
 	View    ViewSettings `json:"view,omitzero"`
+	// Fallback says which models are asked if a call of Model fails; nil for none. It belongs to
+	// Model: replacing the model removes it.
+	Fallback *Fallback `json:"fallback,omitempty"`
+	// CallTimeout limits each model call.
+	CallTimeout CallTimeout `json:"call_timeout,omitzero"`
+}
+
+// Fallback lists the models that are asked one after another if a context's model fails.
+type Fallback struct {
+	// Models are written "provider/model".
+	Models []string `json:"models"`
+	// On are the codes of the failures after which the next one is asked; empty means the
+	// default of the model service.
+	On []string `json:"on,omitempty"`
+}
+
+// CallTimeout limits one model call: until its answer begins, without anything arriving, and in
+// all. Zero leaves the limit of the provider.
+type CallTimeout struct {
+	First time.Duration `json:"first,omitempty"` // nanoseconds in JSON, as the others
+	Idle  time.Duration `json:"idle,omitempty"`
+	Total time.Duration `json:"total,omitempty"`
 }
 
 // Kind is the kind of a context.

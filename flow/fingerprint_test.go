@@ -10,6 +10,7 @@ func prints() map[string]string {
 		"invoice.yaml":   "sha256:7d90249fcbb2cf23003d2050d730e9c7e607644036565dd2d56c8cb62b8ccc4d",
 		"loops.yaml":     "sha256:d386e0d230b0eaa6c77a4c6d16bdb582362a9e2d7523c125c2c08c36da993a60",
 		"merge.yaml":     "sha256:18253646997fb6231efc9823a47abf6edab5f9f93e4230c283e297c2c2a39575",
+		"models.yaml":    "sha256:35ce143d129bfef7d16cf1e90420c5bbefccddd52f68d3e70e5b683fba61ee05",
 		"names.yaml":     "sha256:88ef1ca7aeac1108e5f6eb4f8f3fdba35dc97e2305bf061aebec588e619e278c",
 		"normal.json":    "sha256:5c51a778eda1d9824e031421ca520c90cf3e65d6318d1479c6ca8611f43217ae",
 		"policies.yaml":  "sha256:01c765603d6378d12a3e55f431dc19136affaf1d37fa41b67ec580fa018d8147",

@@ -114,8 +114,14 @@ type Graph struct {
 // ContextSettings is the `context:` key of a flow: model, system instructions and budget of
 // the main context.
 type ContextSettings struct {
-	// Model is "provider/model", for example "openai/gpt-5-mini".
+	// Model is "provider/model", for example "openai/gpt-5-mini"; the first of Models, if there
+	// are any.
 	Model string
+	// Models are asked one after another if one fails; nil for Model alone. On are the codes of
+	// the failures after which the next one is asked; nil for the default.
+	Models, On []string
+	// CallTimeout limits each model call of the context; zero leaves the provider's limits.
+	CallTimeout CallTimeout
 	// System has the system instructions, which are sent with every call.
 	System string
 	// Temperature and the following are nil for the provider's default.
@@ -127,6 +133,12 @@ type ContextSettings struct {
 	History string
 	Budget  Budget
 	View    View
+}
+
+// CallTimeout limits one model call: until its answer begins, without anything arriving, and in
+// all. Zero is no limit of its own.
+type CallTimeout struct {
+	First, Idle, Total time.Duration
 }
 
 // Budget limits the input of one model call, in tokens.

@@ -148,12 +148,27 @@ func (w *writer) object(k string, m map[string]any) {
 }
 
 func (w *writer) context(c ContextSettings) {
-	if c == (ContextSettings{}) {
+	if c.isZero() {
 		return
 	}
 	w.key("context")
 	w.open('{')
-	w.text("model", c.Model)
+	if len(c.Models) == 0 {
+		w.text("model", c.Model)
+	} else {
+		w.field("models", c.Models)
+	}
+	if len(c.On) > 0 {
+		w.field("on", c.On)
+	}
+	if t := c.CallTimeout; t != (CallTimeout{}) {
+		w.key("callTimeout")
+		w.open('{')
+		w.duration("first", t.First)
+		w.duration("idle", t.Idle)
+		w.duration("total", t.Total)
+		w.close('}')
+	}
 	w.text("system", c.System)
 	if c.Temperature != nil {
 		w.field("temperature", *c.Temperature)

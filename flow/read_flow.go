@@ -80,39 +80,6 @@ func (l *loader) name(doc *value, name string) {
 	}
 }
 
-func (l *loader) contextSettings(v *value) ContextSettings {
-	f, ok := l.object(v, "context")
-	if !ok {
-		return ContextSettings{}
-	}
-	f.rejectUnknown("model", "system", "temperature", "maxOutput", "reasoning", "history", "budget", "view")
-	const tokens = 100_000_000
-	c := ContextSettings{
-		Model: f.text("model"), System: f.text("system"), Reasoning: f.text("reasoning"),
-		MaxOutput: f.count("maxOutput", tokens),
-	}
-	if c.Model != "" && !strings.Contains(strings.Trim(c.Model, "/"), "/") {
-		l.reportAt(v.get("model"), CodeBadValue, fmt.Sprintf("model must be provider/model, such as openai/gpt-5-mini; got %s", quote(c.Model)), "")
-	}
-	if t := v.get("temperature"); t != nil {
-		c.Temperature = l.temperature(t)
-	}
-	if b := v.get("budget"); b != nil {
-		if bf, ok := l.object(b, "budget"); ok {
-			bf.rejectUnknown("window", "reserve")
-			c.Budget = Budget{Window: bf.count("window", tokens), Reserve: bf.count("reserve", tokens)}
-			if c.Budget.Window > 0 && c.Budget.Reserve >= c.Budget.Window {
-				l.reportAt(b.get("reserve"), CodeBadValue, fmt.Sprintf("reserve must be less than window, %d; got %d", c.Budget.Window, c.Budget.Reserve), "")
-			}
-		}
-	}
-	c.History = f.choice("history", "client", "server")
-	if w := v.get("view"); w != nil {
-		c.View = l.view(w)
-	}
-	return c
-}
-
 // spend reads a spending budget.
 func (l *loader) spend(v *value) SpendLimits {
 	f, ok := l.object(v, "budget")

@@ -126,16 +126,7 @@ func flowProperties() obj {
 	props["weir"] = obj{"const": Version}
 	props["name"] = obj{"type": "string", "minLength": 1, "maxLength": MaxName}
 	props["description"] = text
-	props["context"] = closed(obj{
-		"model": obj{"type": "string", "pattern": ".+/.+"}, "system": text, "reasoning": text,
-		"temperature": obj{"type": "number", "minimum": 0, "maximum": 2}, "maxOutput": tokens,
-		"history": obj{
-			"enum":        []any{"client", "server"},
-			"description": "Who keeps the conversation. server lets a provider that can (OpenAI's Responses, Gemini's Interactions) keep it, so that calls send only what is new; others are sent the whole. Default: client.",
-		},
-		"budget": closed(obj{"window": tokens, "reserve": tokens}),
-		"view":   contextViewSchema(),
-	})
+	props["context"] = contextSchema(text, tokens)
 	props["session"] = sessionsSchema()
 	props["budget"] = spendSchema()
 	props["timeout"] = obj{"$ref": "#/$defs/duration", "description": "Limits the time of a run, from its start to its end."}
@@ -151,6 +142,30 @@ func flowProperties() obj {
 		"reducer": obj{"enum": []any{"append", "max", "merge", "min", "replace", "sum"}}, "initial": true, "schema": obj{"type": "object"},
 	})}
 	return props
+}
+
+func contextSchema(text, tokens obj) obj {
+	model, duration := obj{"type": "string", "pattern": ".+/.+"}, obj{"$ref": "#/$defs/duration"}
+	var codes []any
+	for _, c := range FallbackCodes() {
+		codes = append(codes, c)
+	}
+	return closed(obj{
+		"model": model, "system": text, "reasoning": text,
+		"models": obj{
+			"type": "array", "minItems": minModels, "uniqueItems": true, "items": model,
+			"description": "Models in place of model: the first one is asked, and the next one if that fails.",
+		},
+		"on":          obj{"type": "array", "minItems": 1, "uniqueItems": true, "items": obj{"enum": codes}, "description": "The codes of the failures after which the next of models is asked."},
+		"callTimeout": closed(obj{"first": duration, "idle": duration, "total": duration}),
+		"temperature": obj{"type": "number", "minimum": 0, "maximum": 2}, "maxOutput": tokens,
+		"history": obj{
+			"enum":        []any{"client", "server"},
+			"description": "Who keeps the conversation. server lets a provider that can (OpenAI's Responses, Gemini's Interactions) keep it, so that calls send only what is new; others are sent the whole. Default: client.",
+		},
+		"budget": closed(obj{"window": tokens, "reserve": tokens}),
+		"view":   contextViewSchema(),
+	})
 }
 
 func spendSchema() obj {

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -31,6 +32,18 @@ func FallbackCodes() []string {
 // AllFallbackCodes returns the codes that On may have.
 func AllFallbackCodes() []string {
 	return append(FallbackCodes(), engine.CodeModelAnswer, engine.CodeModelFiltered, engine.CodeModelAuth, engine.CodeModelRequest)
+}
+
+// ContextFallback returns the models of a context, with its model first; nil if it has only one.
+func ContextFallback(set convo.Settings) *Fallback {
+	if set.Fallback == nil {
+		return nil
+	}
+	first := set.Model
+	if set.Provider != "" {
+		first = set.Provider + "/" + strings.TrimPrefix(set.Model, set.Provider+"/")
+	}
+	return &Fallback{Models: append([]string{first}, set.Fallback.Models...), On: set.Fallback.On}
 }
 
 // candidate is one of the models that a turn may ask.

@@ -125,8 +125,8 @@ type Turn struct {
 	// Fallback, if set, replaces Model by several models, of which the next one is asked
 	// after certain failures.
 	Fallback *Fallback
-	// Timeouts bound each call of the turn, in place of the provider's; zero fields leave
-	// those. Calls for summaries have the provider's.
+	// Timeouts bound each call of the turn, also one for a summary, in place of the context's and
+	// the provider's; zero fields leave those.
 	Timeouts    Timeouts
 	System      string
 	Temperature *float64

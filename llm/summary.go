@@ -99,7 +99,7 @@ func (t *turn) summarise(need *convo.Need) (string, error) {
 	sub := *t
 	sub.parseAnswer = nil
 	sub.req = Request{
-		Provider: t.req.Provider, Model: t.req.Model, System: summaryTask, MaxOutput: need.Tokens, Purpose: PurposeSummary,
+		Provider: t.req.Provider, Model: t.req.Model, System: summaryTask, MaxOutput: need.Tokens, Purpose: PurposeSummary, Timeouts: t.req.Timeouts,
 	}
 	if m := t.window.viewSettings.Model; m != "" {
 		p, name, model, err := t.service.resolve(Turn{Model: m}, convo.Settings{})

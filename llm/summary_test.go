@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
@@ -59,6 +60,41 @@ func TestSummaryInputFitsTheWindow(t *testing.T) {
 	task := p.asked[0].Messages[0].Text
 	if !strings.Contains(task, "number 0.") || !strings.Contains(task, "a part is left out here") || !strings.HasSuffix(task, "</conversation>") {
 		t.Errorf("the summariser is told %.200q … %q", task, task[len(task)-200:])
+	}
+}
+
+// The limits of a turn are those of each call that it makes: of its context, where the turn sets
+// none, also of the call for a summary.
+func TestCallTimeoutsHoldForSummariesAndComeFromTheContext(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		context convo.CallTimeout
+		turn    llm.Timeouts
+		want    llm.Timeouts
+	}{
+		{},
+		{turn: llm.Timeouts{Total: time.Minute}, want: llm.Timeouts{Total: time.Minute}},
+		{context: convo.CallTimeout{First: time.Second}, want: llm.Timeouts{First: time.Second}},
+		{
+			context: convo.CallTimeout{First: time.Second, Idle: 2 * time.Second}, turn: llm.Timeouts{First: 3 * time.Second},
+			want: llm.Timeouts{First: 3 * time.Second, Idle: 2 * time.Second},
+		},
+	} {
+		p := &summariser{}
+		about := long("Well?")
+		about.Settings.CallTimeout = c.context
+		s := llm.NewService(llm.Options{Providers: map[string]llm.Provider{"openai": p}})
+		if _, err := s.Turn(t.Context(), newAttempt(t.Context()), llm.Turn{Context: convo.NewManager(about, true), Timeouts: c.turn}); err != nil {
+			t.Fatal(err)
+		}
+		if len(p.asked) != 2 || p.asked[0].Purpose != llm.PurposeSummary {
+			t.Fatalf("%d requests", len(p.asked))
+		}
+		for _, req := range p.asked {
+			if req.Timeouts != c.want {
+				t.Errorf("the limits of a call for %q are %+v, want %+v", req.Purpose, req.Timeouts, c.want)
+			}
+		}
 	}
 }
 

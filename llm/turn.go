@@ -126,9 +126,12 @@ func (s *Service) newTurn(h Host, t Turn) (*turn, error) {
 	run := &turn{Turn: t, service: s, host: h, tools: make(map[string]*tool.Tool, len(t.Tools))}
 	set := t.Context.Get().Settings
 	run.settings = set
+	if t.Fallback == nil && t.Model == "" && t.Provider == "" {
+		run.Fallback = ContextFallback(set)
+	}
 	run.req = Request{
 		System: cmp.Or(t.System, set.System), Temperature: set.Temperature,
-		MaxOutput: cmp.Or(t.MaxOutput, set.MaxOutput), Reasoning: cmp.Or(t.Reasoning, set.Reasoning), Schema: t.Schema, Timeouts: t.Timeouts,
+		MaxOutput: cmp.Or(t.MaxOutput, set.MaxOutput), Reasoning: cmp.Or(t.Reasoning, set.Reasoning), Schema: t.Schema, Timeouts: t.Timeouts.over(Timeouts(set.CallTimeout)),
 		KeepSession: cmp.Or(t.History, set.History) == HistoryServer && !t.SkipHistory,
 	}
 	if err := run.resolveCandidates(set); err != nil {

@@ -209,7 +209,7 @@ func (a *attempt) childMain(f *flow.Flow, isolation, model string) (engine.Conte
 // inheritModelSettings copies the surrounding model to settings without one.
 func inheritModelSettings(s *convo.Settings, around convo.Settings) {
 	if s.Model == "" {
-		s.Provider, s.Model = around.Provider, around.Model
+		s.Provider, s.Model, s.Fallback = around.Provider, around.Model, around.Fallback
 	}
 }
 
@@ -236,6 +236,9 @@ func inheritOtherSettings(s *convo.Settings, around convo.Settings) {
 	if s.View == (convo.ViewSettings{}) {
 		s.View = around.View
 	}
+	if s.CallTimeout == (convo.CallTimeout{}) {
+		s.CallTimeout = around.CallTimeout
+	}
 }
 
 // SettingsOf returns the initial settings of a flow's main context.
@@ -250,6 +253,10 @@ func SettingsOf(f *flow.Flow) convo.Settings {
 		},
 	}
 	s.Provider, s.Model = SplitModel(c.Model)
+	if len(c.Models) > 1 {
+		s.Fallback = &convo.Fallback{Models: c.Models[1:], On: c.On}
+	}
+	s.CallTimeout = convo.CallTimeout(c.CallTimeout)
 	return s
 }
 

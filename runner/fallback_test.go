@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/internal/weirkit"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/store/memory"
@@ -78,9 +79,44 @@ func failing(code string, models ...string) func(string, int) error {
 	}
 }
 
-func fallbackFlow(with, keys string) string {
-	return "weir: 1\nname: fallback\nnodes:\n  ask: {type: llmRequest, in: {message: \"Well?\"}, " + keys +
-		"with: {models: [fake/a, fake/b, fake/c]" + with + "}}\noutputs: {said: \"{{ ask.text }}\"}\n"
+// The places of the list of models.
+const (
+	modelsOfNode       = "node"
+	modelsOfContext    = "the flow's context"
+	modelsOfNewContext = "a new context"
+	modelsOfCaller     = "the context of the caller"
+)
+
+func modelPlaces() []string {
+	return []string{modelsOfNode, modelsOfContext, modelsOfNewContext, modelsOfCaller}
+}
+
+// fallbackFlow returns a flow with the models a, b and c in a place. A flow of a caller is named
+// child.yaml.
+func fallbackFlow(place, with, on, keys string) string {
+	models := "models: [fake/a, fake/b, fake/c]"
+	if on != "" {
+		models += ", on: " + on
+	}
+	text := "weir: 1\nname: fallback\n"
+	if place == modelsOfContext {
+		text += "context: {" + models + "}\n"
+	}
+	text += "nodes:\n"
+	if place == modelsOfNewContext {
+		text += "  room: {type: newContext, with: {" + models + "}}\n"
+		keys += "context: room, "
+	}
+	settings := strings.TrimPrefix(with, ", ")
+	if place == modelsOfNode {
+		settings = models + with
+	}
+	return text + "  ask: {type: llmRequest, in: {message: \"Well?\"}, " + keys + "with: {" + settings + "}}\noutputs: {said: \"{{ ask.text }}\"}\n"
+}
+
+// callerFlow returns a flow that runs the flow child.yaml in a context with the models.
+func callerFlow(on string) string {
+	return strings.Replace(fallbackFlow(modelsOfContext, "", on, ""), `type: llmRequest, in: {message: "Well?"}, with: {}`, "type: flow, with: {flow: ./child.yaml}", 1)
 }
 
 // effectsOf lists the effects of a run: key, error code or the model that answered.
@@ -107,6 +143,7 @@ func effectsOf(t *testing.T, w *weir.Weir, run string) (out []string) {
 // fallbackCase is a flow with the models a, b and c.
 type fallbackCase struct {
 	name, with, keys string
+	on               string // the codes, "" for the default
 	m                *faultyModels
 	windows          [3]int
 	said, code       string
@@ -128,7 +165,7 @@ func repeatedFallbacks() []fallbackCase {
 			effects: []string{"ask/model#1 model_timeout", "ask/model#1.2 model_timeout", "ask/model#1.3 model_timeout", "ask/model#1 ok"},
 		},
 		{
-			name: "an invalid answer escalates", with: ", on: [model_answer_invalid], schema: {type: object, required: [n]}",
+			name: "an invalid answer escalates", on: "[model_answer_invalid]", with: ", schema: {type: object, required: [n]}",
 			m: &faultyModels{answer: func(model string, _ int) string {
 				if model == "b" {
 					return `{"n": 1}`
@@ -180,11 +217,11 @@ func TestModelFallback(t *testing.T) {
 			calls: []string{"a ask/model#1"}, effects: []string{"ask/model#1 model_filtered"},
 		},
 		{
-			name: "a refusal that is listed", with: ", on: [model_filtered]", m: &faultyModels{fail: failing(engine.CodeModelFiltered, "a")}, said: "b",
+			name: "a refusal that is listed", on: "[model_filtered]", m: &faultyModels{fail: failing(engine.CodeModelFiltered, "a")}, said: "b",
 			calls: []string{"a ask/model#1", "b ask/model#1.2"}, effects: []string{"ask/model#1 model_filtered", "ask/model#1.2 ok"},
 		},
 		{
-			name: "what is not listed", with: ", on: [model_filtered]", m: &faultyModels{fail: failing(engine.CodeModelTimeout, "a")}, code: engine.CodeModelTimeout,
+			name: "what is not listed", on: "[model_filtered]", m: &faultyModels{fail: failing(engine.CodeModelTimeout, "a")}, code: engine.CodeModelTimeout,
 			calls: []string{"a ask/model#1"}, effects: []string{"ask/model#1 model_timeout"},
 		},
 		{
@@ -200,12 +237,15 @@ func TestModelFallback(t *testing.T) {
 	}...) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.check(t)
+			for _, place := range modelPlaces() {
+				m := &faultyModels{fail: c.m.fail, answer: c.m.answer, tools: c.m.tools}
+				c.check(t, place, m)
+			}
 		})
 	}
 }
 
-func (c *fallbackCase) check(t *testing.T) {
+func (c *fallbackCase) check(t *testing.T, place string, m *faultyModels) {
 	t.Helper()
 	var models []llm.Model
 	for i, w := range c.windows {
@@ -216,48 +256,103 @@ func (c *fallbackCase) check(t *testing.T) {
 		Call: func(context.Context, tool.Call) (string, error) { return "seen", nil },
 	}
 	w := weirkit.Open(t, weir.Options{
-		Store: memory.New(), Providers: map[string]weir.Provider{"fake": c.m}, Models: llm.NewCatalogue(models...), Tools: []*weir.Tool{look},
+		Store: memory.New(), Providers: map[string]weir.Provider{"fake": m}, Models: llm.NewCatalogue(models...), Tools: []*weir.Tool{look},
 	})
-	text := fallbackFlow(c.with, c.keys)
-	if c.m.tools {
+	text := fallbackFlow(place, c.with, c.on, c.keys)
+	if place == modelsOfCaller {
+		text = fallbackFlow("", c.with, "", c.keys)
+	}
+	if m.tools {
 		text = strings.Replace(text, `"Well?"`, `"Well?", tools: [look]`, 1)
 	}
-	r := weirkit.Wait(t, weirkit.StartText(t, w, text))
+	files := flow.MemFiles{"child.yaml": text}
+	if place == modelsOfCaller {
+		text = callerFlow(c.on)
+		text = strings.Replace(text, "{{ ask.text }}", "{{ ask.said }}", 1)
+	}
+	f, err := w.ParseIn(files, "flow.yaml", []byte(text))
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", place, err, text)
+	}
+	run, err := w.Start(t.Context(), f, weir.Start{ID: "run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := weirkit.Wait(t, run)
 	said, _ := r.Outputs.Get("said")
 	code := ""
 	if r.Error != nil {
 		code = r.Error.Code
 	}
 	if code != c.code || c.code == "" && fmt.Sprint(said) != c.said {
-		t.Errorf("said %v, %v", said, r.Error)
+		t.Errorf("%s: said %v, %v", place, said, r.Error)
 	}
-	if !slices.Equal(c.m.calls, c.calls) {
-		t.Errorf("the calls were %q, expected %q", c.m.calls, c.calls)
+	if !slices.Equal(m.calls, c.calls) {
+		t.Errorf("%s: the calls were %q, expected %q", place, m.calls, c.calls)
+	}
+	if place == modelsOfCaller {
+		return // the effects are those of the child run
 	}
 	if got := effectsOf(t, w, "run"); !slices.Equal(got, c.effects) {
-		t.Errorf("the effects are %q, expected %q", got, c.effects)
+		t.Errorf("%s: the effects are %q, expected %q", place, got, c.effects)
 	}
 }
 
 func TestModelFallbackContinuesAfterACrash(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "weir.db")
-	m := &faultyModels{fail: failing(engine.CodeModelOverloaded, "a"), hold: make(chan struct{}), begun: make(chan struct{}, 1)}
-	w := weirkit.Open(t, weir.Options{Store: weirkit.OpenSQLite(t, file), Providers: map[string]weir.Provider{"fake": m}})
-	weirkit.StartText(t, w, fallbackFlow("", ""))
-	<-m.begun
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	_ = w.Close(ctx)
-	cancel()
-	m = &faultyModels{}
-	w = weirkit.Open(t, weir.Options{Store: weirkit.OpenSQLite(t, file), Providers: map[string]weir.Provider{"fake": m}})
-	run, err := w.Resume(t.Context(), "run")
-	if err != nil {
-		t.Fatal(err)
+	for _, place := range []string{modelsOfNode, modelsOfContext, modelsOfNewContext} {
+		t.Run(place, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "weir.db")
+			m := &faultyModels{fail: failing(engine.CodeModelOverloaded, "a"), hold: make(chan struct{}), begun: make(chan struct{}, 1)}
+			w := weirkit.Open(t, weir.Options{Store: weirkit.OpenSQLite(t, file), Providers: map[string]weir.Provider{"fake": m}})
+			weirkit.StartText(t, w, fallbackFlow(place, "", "", ""))
+			<-m.begun
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			_ = w.Close(ctx)
+			cancel()
+			m = &faultyModels{}
+			w = weirkit.Open(t, weir.Options{Store: weirkit.OpenSQLite(t, file), Providers: map[string]weir.Provider{"fake": m}})
+			run, err := w.Resume(t.Context(), "run")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := weirkit.Wait(t, run)
+			if said, _ := r.Outputs.Get("said"); said != "b" || !slices.Equal(m.calls, []string{"b ask/model#1.2"}) {
+				t.Errorf("said %v after the calls %q: %v", said, m.calls, r.Error)
+			}
+		})
 	}
-	r := weirkit.Wait(t, run)
-	if said, _ := r.Outputs.Get("said"); said != "b" || !slices.Equal(m.calls, []string{"b ask/model#1.2"}) {
-		t.Errorf("said %v after the calls %q: %v", said, m.calls, r.Error)
+}
+
+// A model that is given when a run starts replaces the flow's models, unless it is the first of
+// them; a fork under another model does so too.
+func TestAModelGivenAtTheStartReplacesTheModelsOfTheContext(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[string][]string{
+		"":       {"a ask/model#1", "b ask/model#1.2"},
+		"fake/a": {"a ask/model#1", "b ask/model#1.2"},
+		"fake/c": {"c ask/model#1"},
+	} {
+		m := &faultyModels{fail: failing(engine.CodeModelFiltered, "a")}
+		w := weirkit.Open(t, weir.Options{Providers: map[string]weir.Provider{"fake": m}})
+		f := weirkit.Parse(t, w, fallbackFlow(modelsOfContext, "", "[model_filtered]", ""))
+		run, err := w.Start(t.Context(), f, weir.Start{Model: model})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := weirkit.Wait(t, run)
+		if r.Status != weir.Completed || !slices.Equal(m.calls, want) {
+			t.Errorf("with --model %q the calls are %q, %v; want %q", model, m.calls, r.Error, want)
+		}
+		m.calls = nil
+		fork, _, err := w.Fork(t.Context(), run.ID, weir.ForkOptions{From: "ask", Model: "fake/a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := weirkit.Wait(t, fork); r.Status != weir.Failed || !slices.Equal(m.calls, []string{"a ask/model#1"}) {
+			t.Errorf("a fork with another model: %s after the calls %q", r.Status, m.calls)
+		}
 	}
 }
 
@@ -265,7 +360,7 @@ func TestModelFallbackRetractsText(t *testing.T) {
 	t.Parallel()
 	m := &faultyModels{fail: failing(engine.CodeModelOverloaded, "a"), hold: make(chan struct{}), begun: make(chan struct{}, 1)}
 	w := weirkit.Open(t, weir.Options{Store: memory.New(), Providers: map[string]weir.Provider{"fake": m}})
-	run := weirkit.StartText(t, w, fallbackFlow("", ""))
+	run := weirkit.StartText(t, w, fallbackFlow(modelsOfNode, "", "", ""))
 	seen := map[string]string{}
 	released := false
 	for item, err := range run.Events(t.Context()) {

@@ -272,7 +272,7 @@ func (m *machine) stageFork(at int64) error {
 			s = *p.fork.Settings
 		}
 		if p.fork.Model != "" {
-			s.Provider, s.Model = p.fork.Provider, p.fork.Model
+			s.Provider, s.Model, s.Fallback = p.fork.Provider, p.fork.Model, nil
 		}
 		p.event.Contexts = []engine.ContextChange{{ID: engine.MainContext, Body: &convo.Change{Set: &s}}}
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,13 +46,25 @@ func CheckInputs(f *flow.Flow, given map[string]any) (engine.Values, error) {
 }
 
 // SettingsFor returns the settings of the main context of a flow. A model, "provider/model",
-// replaces the flow's unless it is "".
+// replaces the flow's unless it is "", with the models that are asked if it fails.
 func SettingsFor(f *flow.Flow, model string) convo.Settings {
 	s := SettingsOf(f)
-	if model != "" {
-		s.Provider, s.Model = SplitModel(model)
+	if model == "" {
+		return s
 	}
+	if !isModelOf(f, model) {
+		s.Fallback = nil
+	}
+	s.Provider, s.Model = SplitModel(model)
 	return s
+}
+
+// isModelOf reports whether a model is the first one of a flow. A caller may have made the path
+// of a script absolute.
+func isModelOf(f *flow.Flow, model string) bool {
+	provider, name := SplitModel(model)
+	own, first := SplitModel(f.Context.Model)
+	return provider == own && (name == first || path.IsAbs(name) && path.Base(name) == path.Base(first))
 }
 
 // maxNameLength is the maximum length of a name (user, thread, id) in bytes.

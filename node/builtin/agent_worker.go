@@ -67,6 +67,9 @@ func (n *agentNode) newWorker(ctx *node.Ctx, m *convo.Manager) (*agentWorker, er
 		w.orderedTools = w.makeQueueTools()
 	}
 	w.base.Fallback, w.base.Timeouts = n.fallback(), n.CallTimeout.bounds()
+	if w.base.Fallback == nil && w.base.Model == "" && w.base.Provider == "" {
+		w.base.Fallback = llm.ContextFallback(m.Get().Settings) // one for all turns, which stay on a model
+	}
 	w.base.Context, w.base.StopAtMax = w.lane, true
 	w.steer(m)
 	w.base.Tools = slices.Concat(w.offeredTools, w.orderedTools)

@@ -395,6 +395,10 @@ func newContextProbes() map[string]probe {
 	s := probeFlow{compare: "model"}.withFollowingRequest()
 	table := viewProbes(modelProbes(s), s)
 	table["history"] = probe{stage: s, value: "server"}
+	fallbackProbes(table, s)
+	on := table["on"]
+	on.stage.compare = "" // the setting is that of the context, which events have
+	table["on"] = on
 	for name, p := range table {
 		if strings.HasPrefix(name, "budget.") || strings.HasPrefix(name, "view.") {
 			p.stage = p.stage.setting("base", "fork")

@@ -1,6 +1,9 @@
 package builtin
 
 import (
+	"cmp"
+
+	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
 )
@@ -79,6 +82,19 @@ func checkFallbackSettings(with map[string]any) []flow.Problem {
 		out = append(out, settingProblem("on", "on says when the next of models is asked, and there are no models"))
 	}
 	return out
+}
+
+// applyFallback returns s with the settings of the node in place of its own.
+func (n *FallbackSettings) applyFallback(s convo.Settings) convo.Settings {
+	if len(n.Models) > 1 {
+		s.Provider, s.Model = llm.SplitModel(n.Models[0])
+		s.Fallback = &convo.Fallback{Models: n.Models[1:], On: n.On}
+	}
+	own := n.CallTimeout.bounds()
+	s.CallTimeout = convo.CallTimeout{
+		First: cmp.Or(own.First, s.CallTimeout.First), Idle: cmp.Or(own.Idle, s.CallTimeout.Idle), Total: cmp.Or(own.Total, s.CallTimeout.Total),
+	}
+	return s
 }
 
 // fallback returns the models of the turns of one attempt, nil if there is only one.

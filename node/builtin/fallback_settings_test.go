@@ -10,6 +10,9 @@ import (
 )
 
 func TestFallbackDocListsTheDefaultCodes(t *testing.T) {
+	if known := flow.FallbackCodes(); !slices.Equal(known, llm.AllFallbackCodes()) {
+		t.Errorf("the context of a flow takes %q, and nodes %q", known, llm.AllFallbackCodes())
+	}
 	if want := "(default `" + strings.Join(llm.FallbackCodes(), "`, `") + "`)"; !strings.Contains(fallbackDoc, want) {
 		t.Errorf("the table of settings lacks %s:\n%s", want, fallbackDoc)
 	}

@@ -68,9 +68,9 @@ func limitPort() flow.Port {
 // instructions.
 func (n *ModelSettings) applyTo(s convo.Settings) convo.Settings {
 	if n.Model != "" {
-		s.Provider, s.Model = n.Provider, n.Model
+		s.Provider, s.Model, s.Fallback = n.Provider, n.Model, nil
 	} else if n.Provider != "" {
-		s.Provider = n.Provider
+		s.Provider, s.Fallback = n.Provider, nil
 	}
 	if n.Temperature != nil {
 		s.Temperature = n.Temperature

@@ -12,6 +12,7 @@ import (
 // newContextNode makes an isolated context.
 type newContextNode struct {
 	ModelSettings
+	FallbackSettings
 	Base     string       `json:"base"`
 	Label    template     `json:"label"`
 	Messages []newMessage `json:"messages"`
@@ -30,6 +31,7 @@ work in it. It lives as long as the run.
 |---|---|
 | ` + "`base`" + ` | ` + "`fresh`" + ` (default) begins without messages; ` + "`fork`" + ` begins with those of the context it comes from |
 | ` + "`model`, `provider`, `temperature`, `maxOutput`, `reasoning`, `thinkingBudget`, `history`, `budget`, `view`" + ` | as in the flow's ` + "`context:`" + `; what is not given is taken from the context it comes from |
+| ` + "`models`, `on`, `callTimeout`" + ` | in place of ` + "`model`" + `: [several models](../fallback.md), and limits of each model call |
 | ` + "`system`" + ` | its instructions, a template; not given: those of the context with ` + "`fork`" + `, none with ` + "`fresh`" + ` |
 | ` + "`label`" + ` | a name for people, a template |
 | ` + "`messages`" + ` | what has been said in it to begin with, in order |
@@ -43,12 +45,12 @@ The context it comes from is the one on the ` + "`context`" + ` port, else the m
 			}},
 			AnyIn: true,
 		},
-		Settings: objectSchema(withModelSettings(map[string]any{
+		Settings: objectSchema(withFallbackSettings(withModelSettings(map[string]any{
 			"base":     choiceSchema("What the context begins with.", "fresh", "fork"),
 			"label":    templateSchema("string", "A name for people."),
 			"messages": messagesSchema("What has been said in it to begin with."),
-		})),
-		Check:      checkThinking,
+		}))),
+		Check:      checkFallbackSettings,
 		Context:    flow.ContextRead,
 		NewContext: true,
 		Examples: []flow.Example{{
@@ -117,7 +119,7 @@ func (n *newContextNode) initial(ctx *node.Ctx, s convo.Settings) (convo.Change,
 	if err := n.checkView(s.View); err != nil {
 		return convo.Change{}, err
 	}
-	s = n.applyTo(s)
+	s = n.applyFallback(n.applyTo(s))
 	if n.System.isSet() || n.Base == "fresh" {
 		if s.System, err = n.System.text(ctx, "system"); err != nil {
 			return convo.Change{}, err
