@@ -130,24 +130,13 @@ func (p *cli) learned(ctx context.Context, f learned.Filter) ([]codegen.Learned,
 }
 
 func (p *cli) printLearned(list []codegen.Learned, asJSON bool) {
-	if asJSON {
-		rows := make([]codeRow, 0, len(list))
-		for i := range list {
-			rows = append(rows, codeRowOf(&list[i]))
-		}
-		writeJSON(p.out, rows)
-		return
-	}
-	if len(list) == 0 {
-		p.notef("no code was learned")
-		return
-	}
 	now, t := time.Now(), p.table("CODE STATE USES WELL USER FLOW NODE WRITTEN TASK", "NODE", "WRITTEN", "WELL", "FLOW")
-	for i := range list {
-		l := &list[i]
-		t.row(l.ID, codeState(l), fmt.Sprint(l.Uses), percent(l), textOrDash(app.Printable(l.User)), app.Printable(l.Flow), app.Printable(l.Node), ago(now.Sub(l.At)), shorten(l.Task, 200))
-	}
-	t.print()
+	printList(p, list, asJSON, codeRowOf, "no code was learned", t, func(l *codegen.Learned) []string {
+		return []string{
+			l.ID, codeState(l), fmt.Sprint(l.Uses), percent(l), textOrDash(app.Printable(l.User)), app.Printable(l.Flow),
+			app.Printable(l.Node), ago(now.Sub(l.At)), shorten(l.Task, 200),
+		}
+	})
 }
 
 // codeState returns a program's state for people.

@@ -155,23 +155,12 @@ type ownerRow struct {
 }
 
 func (p *cli) printOwners(list []memory.Owner, asJSON bool) {
-	if asJSON {
-		rows := make([]ownerRow, 0, len(list))
-		for _, o := range list {
-			rows = append(rows, ownerRow{o.Namespace, o.User, o.Session, o.Items, o.Newest.UTC()})
-		}
-		writeJSON(p.out, rows)
-		return
-	}
-	if len(list) == 0 {
-		p.notef("nothing is remembered")
-		return
-	}
 	now, t := time.Now(), p.table("NAMESPACE USER ITEMS LAST")
-	for _, o := range list {
-		t.row(app.Printable(o.Namespace), scopeText(o.Scope), fmt.Sprint(o.Items), ago(now.Sub(o.Newest)))
-	}
-	t.print()
+	printList(p, list, asJSON, func(o *memory.Owner) ownerRow {
+		return ownerRow{o.Namespace, o.User, o.Session, o.Items, o.Newest.UTC()}
+	}, "nothing is remembered", t, func(o *memory.Owner) []string {
+		return []string{app.Printable(o.Namespace), scopeText(o.Scope), fmt.Sprint(o.Items), ago(now.Sub(o.Newest))}
+	})
 }
 
 // completeOwners offers what scopes have of something.

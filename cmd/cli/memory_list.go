@@ -123,24 +123,13 @@ func searchMemories(ctx context.Context, m store.MemoryStore, words string, f me
 }
 
 func (p *cli) printMemories(list []memory.Item, asJSON bool) {
-	if asJSON {
-		rows := make([]memoryRow, 0, len(list))
-		for i := range list {
-			rows = append(rows, memoryRowOf(&list[i]))
-		}
-		writeJSON(p.out, rows)
-		return
-	}
-	if len(list) == 0 {
-		p.notef("no matching items")
-		return
-	}
 	now, t := time.Now(), p.table("ITEM KIND NAMESPACE USER KEY WHEN TEXT", "NAMESPACE", "WHEN", "KEY", "USER")
-	for i := range list {
-		x := &list[i]
-		t.row(x.ID, string(x.Kind), app.Printable(x.Namespace), scopeText(x.Scope), textOrDash(shorten(x.Key, 24)), ago(now.Sub(x.At)), shorten(x.Text, 200))
-	}
-	t.print()
+	printList(p, list, asJSON, memoryRowOf, "no matching items", t, func(x *memory.Item) []string {
+		return []string{
+			x.ID, string(x.Kind), app.Printable(x.Namespace), scopeText(x.Scope), textOrDash(shorten(x.Key, 24)),
+			ago(now.Sub(x.At)), shorten(x.Text, 200),
+		}
+	})
 }
 
 // scopeText names a scope within its namespace.

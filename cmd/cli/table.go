@@ -36,6 +36,26 @@ func (p *cli) table(head string, drop ...string) *table {
 	return t
 }
 
+// printList prints a list: as a JSON array of what row returns, as the note none if it is empty, or as a table with what
+// cells returns.
+func printList[T, R any](p *cli, list []T, asJSON bool, row func(*T) R, none string, t *table, cells func(*T) []string) {
+	switch {
+	case asJSON:
+		rows := make([]R, 0, len(list))
+		for i := range list {
+			rows = append(rows, row(&list[i]))
+		}
+		writeJSON(p.out, rows)
+	case len(list) == 0:
+		p.notef("%s", none)
+	default:
+		for i := range list {
+			t.row(cells(&list[i])...)
+		}
+		t.print()
+	}
+}
+
 // row adds a row; what would break it is a blank.
 func (t *table) row(cells ...string) {
 	for i, c := range cells {

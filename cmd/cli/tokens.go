@@ -114,15 +114,7 @@ func (p *cli) listTokensCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				rows := make([]tokenRow, 0, len(list))
-				for i := range list {
-					rows = append(rows, tokenRowOf(&list[i]))
-				}
-				if p.json {
-					writeJSON(p.out, rows)
-					return nil
-				}
-				p.printTokens(rows)
+				p.printTokens(list)
 				return nil
 			})
 		},
@@ -132,16 +124,12 @@ func (p *cli) listTokensCommand() *cobra.Command {
 	return c
 }
 
-func (p *cli) printTokens(rows []tokenRow) {
-	if len(rows) == 0 {
-		p.notef("no tokens")
-		return
-	}
+func (p *cli) printTokens(list []store.Token) {
 	t := p.table("TOKEN USER NAME SCOPES STATE EXPIRES", "NAME", "EXPIRES")
-	for _, r := range rows {
-		t.row(r.ID, app.Printable(r.User), textOrDash(app.Printable(r.Name)), strings.Join(r.Scopes, ","), r.State, textOrDash(r.Expires))
-	}
-	t.print()
+	printList(p, list, p.json, tokenRowOf, "no tokens", t, func(token *store.Token) []string {
+		r := tokenRowOf(token)
+		return []string{r.ID, app.Printable(r.User), textOrDash(app.Printable(r.Name)), strings.Join(r.Scopes, ","), r.State, textOrDash(r.Expires)}
+	})
 }
 
 func (p *cli) revokeTokenCommand() *cobra.Command {

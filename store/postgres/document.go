@@ -184,7 +184,7 @@ func (s *Store) Notices(ctx context.Context, limit int) ([]store.Notice, error) 
 		n.At = time.UnixMilli(at)
 		n.Status, err = parseStatus(status)
 		var h store.Head
-		if err = errors.Join(err, readHead(waiting, &h)); err != nil {
+		if err = errors.Join(err, h.AddEncoded(waiting)); err != nil {
 			return err
 		}
 		n.Waiting = questionIDs(h.Waiting)

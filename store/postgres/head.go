@@ -51,30 +51,8 @@ func encodeUsage(u engine.Usage) ([]byte, error) {
 // readUsage reads the output of encodeUsage.
 func readUsage(column []byte) (engine.Usage, error) {
 	var h store.Head
-	err := readHead(column, &h)
+	err := h.AddEncoded(column)
 	return h.Usage, err
-}
-
-// readHead reads a column that encodeEvent wrote.
-func readHead(column []byte, h *store.Head) error {
-	if len(column) == 0 {
-		return nil
-	}
-	events, err := engine.DecodeEvents(column)
-	if err != nil {
-		return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
-	}
-	for _, e := range events {
-		switch v := e.(type) {
-		case *engine.NodeWaiting:
-			h.Waiting = v.Interrupts
-		case *engine.EffectCompleted:
-			h.Usage = *v.Usage
-		case *engine.RunFailed:
-			h.Error = v.Error
-		}
-	}
-	return nil
 }
 
 func negateUsage(u engine.Usage) engine.Usage {

@@ -160,7 +160,7 @@ func archivedHead(a *store.ArchivedRun) (h store.Head, err error) {
 		return h, err
 	}
 	for _, column := range []string{a.Waiting, a.Usage, a.Failure} {
-		if err := readHead([]byte(column), &h); err != nil {
+		if err := h.AddEncoded([]byte(column)); err != nil {
 			return h, err
 		}
 	}

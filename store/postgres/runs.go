@@ -57,7 +57,7 @@ func scanRun(row pgx.Row) (store.Run, error) {
 	}
 	r.Head.Waiting = []engine.Interrupt{}
 	for _, column := range [][]byte{waiting, usage, failure} {
-		if err := readHead(column, &r.Head); err != nil {
+		if err := r.Head.AddEncoded(column); err != nil {
 			return r, fmt.Errorf("run %s: %w", r.ID, err)
 		}
 	}

@@ -218,7 +218,7 @@ func (w *writeTx) restoreCommits(a *store.RunToRestore) error {
 		return err
 	}
 	for _, column := range []string{a.Waiting, a.Usage, a.Failure} {
-		if err := readHead(column, &head); err != nil {
+		if err := head.AddEncoded([]byte(column)); err != nil {
 			return err
 		}
 	}

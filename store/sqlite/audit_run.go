@@ -118,7 +118,7 @@ func (a *runAudit) checkError() error {
 		return err
 	}
 	var h store.Head
-	if err := readHead(text, &h); err != nil || h.Error == nil || errorColumn(h.Error) != text {
+	if err := h.AddEncoded([]byte(text)); err != nil || h.Error == nil || errorColumn(h.Error) != text {
 		a.addFinding(store.FoundChanged, "the run's error is not written as Weir writes it")
 	}
 	return nil

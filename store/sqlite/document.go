@@ -178,7 +178,7 @@ func (s *Store) Notices(ctx context.Context, limit int) ([]store.Notice, error) 
 			}
 		}
 		var h store.Head
-		if err := readHead(waiting, &h); err != nil {
+		if err := h.AddEncoded([]byte(waiting)); err != nil {
 			return err
 		}
 		for i := range h.Waiting {

@@ -108,8 +108,8 @@ func scanRun(now time.Time, row scanner) (store.Run, error) {
 	}
 	r.Head.Waiting = []engine.Interrupt{}
 	for _, column := range []string{waiting, usage, failure} {
-		if err := readHead(column, &r.Head); err != nil {
-			return r, fmt.Errorf("%w: run %s: %w", store.ErrCorrupt, r.ID, err)
+		if err := r.Head.AddEncoded([]byte(column)); err != nil {
+			return r, fmt.Errorf("run %s: %w", r.ID, err)
 		}
 	}
 	return r, nil
@@ -120,26 +120,4 @@ func parseStatus(s string) (engine.Status, error) {
 		return st, nil
 	}
 	return 0, fmt.Errorf("%w: status %q", store.ErrCorrupt, s)
-}
-
-// readHead reads a column that encodeOne wrote.
-func readHead(column string, h *store.Head) error {
-	if column == "" {
-		return nil
-	}
-	events, err := engine.DecodeEvents([]byte(column))
-	if err != nil {
-		return err
-	}
-	for _, e := range events {
-		switch v := e.(type) {
-		case *engine.NodeWaiting:
-			h.Waiting = v.Interrupts
-		case *engine.EffectCompleted:
-			h.Usage = *v.Usage
-		case *engine.RunFailed:
-			h.Error = v.Error
-		}
-	}
-	return nil
 }

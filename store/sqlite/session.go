@@ -239,7 +239,7 @@ func scanSession(row scanner) (store.Session, error) {
 // readUsage reads what encodeUsage wrote.
 func readUsage(column string) (engine.Usage, error) {
 	var h store.Head
-	err := readHead(column, &h)
+	err := h.AddEncoded([]byte(column))
 	return h.Usage, err
 }
 
