@@ -119,17 +119,17 @@ func TestEpisodesHaveATimeAndAreFoundByIt(t *testing.T) {
 
 func TestModelGetsErrorsOfInvalidArguments(t *testing.T) {
 	b := newBench(t, Options{MaxItems: 1})
-	for arguments, want := range map[string]string{
-		`{}`:                                                  "kind",
-		`{"kind": "rumour", "text": "x"}`:                     "kind",
-		`{"kind": "fact", "text": ""}`:                        "text",
-		`{"kind": "fact", "text": " "}`:                       "no text",
-		`{"kind": "fact", "text": "x", "user": "bert"}`:       "user",
-		`{"kind": "fact", "text": "x", "namespace": "other"}`: "namespace",
-		`{"kind": "fact", "text": "` + strings.Repeat("x", memory.MaxText+1) + `"}`:               "at most 8192",
-		`{"kind": "fact", "text": "x", "tags": ["` + strings.Repeat("x", memory.MaxTag+1) + `"]}`: "tags",
+	for _, c := range []struct{ arguments, want string }{
+		{`{}`, "kind"},
+		{`{"kind": "rumour", "text": "x"}`, "kind"},
+		{`{"kind": "fact", "text": ""}`, "text"},
+		{`{"kind": "fact", "text": " "}`, "no text"},
+		{`{"kind": "fact", "text": "x", "user": "bert"}`, "user"},
+		{`{"kind": "fact", "text": "x", "namespace": "other"}`, "namespace"},
+		{`{"kind": "fact", "text": "` + strings.Repeat("x", memory.MaxText+1) + `"}`, "at most 8192"},
+		{`{"kind": "fact", "text": "x", "tags": ["` + strings.Repeat("x", memory.MaxTag+1) + `"]}`, "tags"},
 	} {
-		wants(t, b.call(ada(), Write, arguments), "failed: ", want)
+		wants(t, b.call(ada(), Write, c.arguments), "failed: ", c.want)
 	}
 	wants(t, b.call(ada(), Read, `{"user": "bert"}`), "failed: ", "user")
 	wants(t, b.call(ada(), Identify, `{"user": "bert"}`), "failed: ", "user")
@@ -140,8 +140,7 @@ func TestModelGetsErrorsOfInvalidArguments(t *testing.T) {
 	wants(t, b.call(bert(), Write, `{"kind": "fact", "text": "y"}`), "Remembered")
 }
 
-// What somebody writes of who they are is text: it reaches no memory but that of
-// the conversation it was written in.
+// A person's claim to be somebody is text: it gives access to no memory but that of the conversation.
 func TestClaimedIdentityGivesNoAccess(t *testing.T) {
 	b := newBench(t, Options{})
 	b.call(ada(), Write, `{"kind": "fact", "key": "name", "text": "Ada, account 4711"}`)
