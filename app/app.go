@@ -77,6 +77,8 @@ type App struct {
 	// HTTP is the client with which flows reach the network; it refuses private addresses
 	// that the configuration does not allow.
 	HTTP *http.Client
+	// Backup writes a copy of the database to a new file while it is in use; nil for a database server.
+	Backup func(ctx context.Context, path string) error
 	// Deployed are the flows that clients have put into the store.
 	Deployed *Deployed
 	// Quotas bound what users and tokens may spend on a day.
@@ -204,6 +206,7 @@ func (a *App) openStore(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
+	a.Backup = d.Backup
 	if a.Store = d.Full; o.ReadOnly {
 		a.Note = d.Note
 	}

@@ -42,6 +42,11 @@ const bulkPage = 200
 // a time, and that an action is for. A zero time selects all. Runs that the action does not
 // concern, such as ended ones to cancel, are left out.
 func (a *App) SelectRuns(ctx context.Context, action BulkAction, f store.Filter, before time.Time, most int) (*BulkSelection, error) {
+	return a.selectRuns(ctx, action, f, func(r *store.Run) bool { return before.IsZero() || r.Created.Before(before) }, most)
+}
+
+// selectRuns finds runs that a filter and a function select.
+func (a *App) selectRuns(ctx context.Context, action BulkAction, f store.Filter, selects func(r *store.Run) bool, most int) (*BulkSelection, error) {
 	out := &BulkSelection{Kept: []KeptRun{}}
 	f.Roots, f.Limit = true, bulkPage
 	for {
@@ -51,7 +56,7 @@ func (a *App) SelectRuns(ctx context.Context, action BulkAction, f store.Filter,
 		}
 		for i := range list {
 			r := &list[i]
-			if !before.IsZero() && !r.Created.Before(before) || !action.concerns(r) {
+			if !selects(r) || !action.concerns(r) {
 				continue
 			}
 			why, err := a.whyKept(ctx, action, r)

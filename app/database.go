@@ -20,6 +20,8 @@ type Database struct {
 	// Settings returns what a server says of its settings and of the rights of the user;
 	// nil for a file.
 	Settings func(ctx context.Context) ([]ServerSetting, error)
+	// Backup writes a copy of the database to a new file while it is in use; nil for a server.
+	Backup func(ctx context.Context, path string) error
 }
 
 // ServerSetting is a setting of a database server, or a right of its user.
@@ -65,7 +67,7 @@ func OpenDatabase(ctx context.Context, name string, o DatabaseOptions) (*Databas
 	if err != nil {
 		return nil, err // which names the file
 	}
-	return &Database{Full: store.Complete(s), Note: s.Note()}, nil
+	return &Database{Full: store.Complete(s), Note: s.Note(), Backup: s.Backup}, nil
 }
 
 // CheckDatabaseExists fails with store.ErrNotFound if there is no file of that name. It does

@@ -26,13 +26,17 @@ func (s *Server) workInBackground() (wait func()) {
 	all.Go(func() { s.triggers.Run(ctx) })
 	all.Go(func() { s.deleteExpired(ctx) })
 	all.Go(func() { s.trimAudit(ctx) })
-	return all.Wait
+	all.Go(func() { s.maintain(ctx) })
+	return func() {
+		all.Wait()
+		s.backups.all.Wait()
+	}
 }
 
 // deleteExpired deletes links that have expired and days of quotas that are no longer of use, as
 // long as ctx lasts.
 func (s *Server) deleteExpired(ctx context.Context) {
-	tick := time.NewTicker(time.Minute)
+	tick := time.NewTicker(s.options.Sweep)
 	defer tick.Stop()
 	for {
 		for _, kind := range []string{linkKind, app.QuotaDayKind} {
@@ -57,4 +61,23 @@ func (s *Server) deleteDue(ctx context.Context, kind string) error {
 		}
 	}
 	return err
+}
+
+// maintain makes backups and deletes what retention policies select, when that is due, as long as ctx lasts.
+func (s *Server) maintain(ctx context.Context) {
+	tick := time.NewTicker(s.options.Sweep)
+	defer tick.Stop()
+	for {
+		if err := s.backUpOnSchedule(ctx); err != nil && ctx.Err() == nil {
+			s.logger.ErrorContext(ctx, "make a backup", "error", err)
+		}
+		if err := s.applyRetention(ctx); err != nil && ctx.Err() == nil {
+			s.logger.ErrorContext(ctx, "delete what retention policies select", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }

@@ -49,6 +49,8 @@ func (s *Server) registerRoutes() {
 	s.registerPlayground()
 	s.registerQuotas()
 	s.registerAudit()
+	s.registerBackups()
+	s.registerRetention()
 	if s.options.Page != nil {
 		s.routes.handle("GET /{$}", Public, s.options.Page.ServeHTTP)
 		s.routes.handle("GET /assets/{file}", Public, s.options.Page.ServeHTTP)

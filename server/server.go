@@ -67,6 +67,10 @@ type Options struct {
 	// Tests are the options of tests of flows that clients run. Tests of nodes with code need
 	// its Executors.
 	Tests flowtest.Options
+	// Backups say where backups of the database are written, and when.
+	Backups Backups
+	// Sweep is how often the server looks for what is due: expired links, retention and backups. 0 is a minute.
+	Sweep time.Duration
 	// Audit bounds the audit log.
 	Audit auditlog.Options
 	// Logger is where failures of the server go; nil is slog.Default.
@@ -94,7 +98,8 @@ type Server struct {
 	hooks     *webhook.Sender
 	triggers  *trigger.Runner
 	audit     *auditlog.Log // nil where the store has no documents
-	testing   sync.Mutex    // held while a client runs tests
+	backups   backupWriter
+	testing   sync.Mutex // held while a client runs tests
 }
 
 const (
@@ -121,6 +126,9 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	}
 	if o.Heartbeat == 0 {
 		o.Heartbeat = defaultHeartbeat
+	}
+	if o.Sweep == 0 {
+		o.Sweep = time.Minute
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

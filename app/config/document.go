@@ -203,6 +203,7 @@ func (d *document) resolvePaths() {
 	d.resolvePythonPath(dir)
 	d.resolveTrajectoryPath(dir)
 	d.resolveFlowFolders(dir)
+	d.resolveBackupFolder(dir)
 	flows, _ := mapAt(d.values, "tools")["flows"].([]any)
 	for _, f := range flows {
 		fix(f)

@@ -37,6 +37,7 @@ func TestSchemaMatchesTypes(t *testing.T) {
 		{config.TemporalCluster{}, []string{"properties", "temporal"}},
 		{config.TemporalTLS{}, []string{"properties", "temporal", "properties", "tls"}},
 		{config.Server{}, []string{"properties", "server"}},
+		{config.Backup{}, []string{"properties", "server", "properties", "backup"}},
 		{config.Audit{}, []string{"properties", "server", "properties", "audit"}},
 		{config.OTel{}, []string{"properties", "otel"}},
 		{config.Tools{}, []string{"properties", "tools"}},
