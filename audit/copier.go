@@ -130,19 +130,22 @@ func (c *copier) copyFlows(x *store.RunToRestore) error {
 	return nil
 }
 
-// copyBeside copies what both stores can keep beside runs.
-func (c *copier) copyBeside() error {
+// copyBeside copies what both stores can keep beside runs. had are the sessions that the copy had before.
+func (c *copier) copyBeside(had map[string]bool) error {
 	from, to := c.from.Capabilities(), c.to.Capabilities()
 	for _, x := range []struct {
 		what string
 		both bool
 		copy func() error
 	}{
+		{"sessions", from.Sessions != nil && to.Sessions != nil, func() error { return c.copySessions(had) }},
 		{"memory", from.Memory != nil && to.Memory != nil, c.copyMemory},
 		{"values of users", from.UserState != nil && to.UserState != nil, c.copyUserState},
 		{"documents of a server", from.Documents != nil && to.Documents != nil, c.copyDocuments}, // before tokens, which they bound
 		{"access tokens", from.Access != nil && to.Access != nil, c.copyTokens},
-		{"learned code", from.Cache != nil && to.Cache != nil, c.copyLearned},
+		{"keys of a server", from.Access != nil && to.Access != nil, c.copyKeys},
+		{"the cache", from.Cache != nil && to.Cache != nil, c.copyCache},
+		{"chains of erased runs", from.Archive != nil && to.Archive != nil, c.copyErased},
 		{"trajectories", from.Trajectories != nil && to.Trajectories != nil, c.copyTrajectories},
 	} {
 		if !x.both {

@@ -3,10 +3,13 @@ package audit
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine"
@@ -95,10 +98,21 @@ func (c *copier) copyUserState() error {
 }
 
 // copyDocuments copies the documents that the copy lacks, and those that were changed since.
-// Their versions begin at 1.
+// Their versions begin at 1. Those that have a server act by itself are held in the copy, and stay as they are once
+// somebody has resumed them there.
 func (c *copier) copyDocuments() error {
 	kept := 0
-	for _, kind := range store.CopiedKinds() {
+	kinds, err := c.from.DocumentKinds(c.ctx)
+	if err != nil {
+		return err
+	}
+	there, err := c.to.DocumentKinds(c.ctx)
+	if err != nil {
+		return err
+	}
+	kinds = append(kinds, there...)
+	slices.Sort(kinds)
+	for _, kind := range slices.Compact(kinds) {
 		n, err := c.copyDocumentsOf(kind)
 		if err != nil {
 			return err
@@ -129,6 +143,14 @@ func (c *copier) copyDocumentsOf(kind string) (kept int, err error) {
 	for i := range docs {
 		d, old := docs[i], have[docs[i].ID]
 		d.Version = 0
+		if slices.Contains(store.HeldKinds(), kind) {
+			if old != nil && !isHeld(old) {
+				continue
+			}
+			if err := hold(&d); err != nil {
+				return 0, fmt.Errorf("%s %s: %w", kind, d.ID, err)
+			}
+		}
 		switch {
 		case old == nil:
 		case bytes.Equal(old.Body, d.Body) && old.User == d.User && old.Run == d.Run:
@@ -143,8 +165,42 @@ func (c *copier) copyDocumentsOf(kind string) (kept int, err error) {
 			return 0, fmt.Errorf("%s %s: %w", kind, d.ID, err)
 		}
 		c.out.Documents++
+		if slices.Contains(store.HeldKinds(), kind) {
+			c.out.Held++
+		}
 	}
 	return kept, nil
+}
+
+// isHeld reports whether a document of store.HeldKinds waits until somebody resumes it.
+func isHeld(d *store.Document) bool {
+	var body struct {
+		Paused bool `json:"paused"`
+	}
+	return json.Unmarshal(d.Body, &body) == nil && body.Paused
+}
+
+// hold makes a document of store.HeldKinds wait until somebody resumes it.
+func hold(d *store.Document) error {
+	body := map[string]json.RawMessage{}
+	if err := json.Unmarshal(d.Body, &body); err != nil {
+		return err
+	}
+	body["paused"] = json.RawMessage("true")
+	text, err := json.Marshal(body)
+	d.Body, d.Due = text, time.Time{}
+	return err
+}
+
+// copyKeys copies the secrets of a server, from which those of webhooks and of requests follow.
+func (c *copier) copyKeys() error {
+	keys, err := c.from.AccessKeys(c.ctx)
+	for name, key := range keys { // order: each is kept under its name
+		if err == nil {
+			_, err = c.to.AccessKey(c.ctx, name, key)
+		}
+	}
+	return err
 }
 
 // documentsOf reads all documents of a kind.
@@ -196,30 +252,40 @@ func (c *copier) copyTokens() error {
 	return nil
 }
 
-// copyLearned copies learned code, which never expires, as it is at the source.
-func (c *copier) copyLearned() error {
-	list, err := c.from.CacheList(c.ctx, store.LearnedCodePrefix, time.Now())
+// copyCache copies the entries of the cache as they are at the source: results, learned code, and private maps of redactors.
+func (c *copier) copyCache() error {
+	list, err := c.from.CacheList(c.ctx, "", time.Now())
 	if err != nil {
 		return err
 	}
-	there, err := c.to.CacheList(c.ctx, store.LearnedCodePrefix, time.Now())
+	there, err := c.to.CacheList(c.ctx, "", time.Now())
 	if err != nil {
 		return err
 	}
-	key := func(x *store.CacheEntry) string { return x.Key }
-	c.surplus("learned programs", idsOf(list, key), idsOf(there, key))
-	have := make(map[string]engine.Value, len(there))
-	for _, x := range there {
-		have[x.Key] = x.Value
+	learned := func(x *store.CacheEntry) string {
+		if strings.HasPrefix(x.Key, store.LearnedCodePrefix) {
+			return x.Key
+		}
+		return "" // results come and go
 	}
-	for _, x := range list {
-		if old, ok := have[x.Key]; ok && reflect.DeepEqual(old, x.Value) {
+	c.surplus("learned programs", idsOf(list, learned), idsOf(there, learned))
+	have := make(map[string]*store.CacheEntry, len(there))
+	for i := range there {
+		have[there[i].Key] = &there[i]
+	}
+	for i := range list {
+		x := &list[i]
+		if old := have[x.Key]; old != nil && reflect.DeepEqual(old.Value, x.Value) {
 			continue
 		}
-		if err := c.to.CachePut(c.ctx, x.Key, x.Value, time.Time{}); err != nil {
+		if err := c.to.CachePut(c.ctx, x.Key, x.Value, x.Expires); err != nil {
 			return err
 		}
-		c.out.Learned++
+		if learned(x) != "" {
+			c.out.Learned++
+		} else {
+			c.out.Cached++
+		}
 	}
 	return nil
 }
@@ -235,9 +301,6 @@ func (c *copier) checkSessionStates() error {
 		return err
 	}
 	for i := range sessions {
-		if sessions[i].Rounds == 0 {
-			continue
-		}
 		want, err := c.from.SessionState(c.ctx, sessions[i].ID)
 		if err != nil {
 			return err

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/weir-run/weir/store"
 )
@@ -25,8 +22,15 @@ type CopyResult struct {
 	Tokens       int `json:"tokens"`
 	Learned      int `json:"learned"`
 	Trajectories int `json:"trajectories"`
-	// Documents is how many documents of a server were copied, of store.CopiedKinds.
+	// Documents is how many documents of a server were copied. Held of them are webhooks and triggers, which are paused in
+	// the copy.
 	Documents int `json:"documents"`
+	Held      int `json:"held"`
+	// Cached is how many other entries of the cache, Sessions how many sessions without a round, and Erased how many chains
+	// of erased runs were copied.
+	Cached   int `json:"cached"`
+	Sessions int `json:"sessions"`
+	Erased   int `json:"erased"`
 	// Left says what the source has beside that; it is not copied.
 	Left []string `json:"left"`
 	// Surplus says what the copy has and the source lacks, which stays: things that were made in the copy, or deleted at
@@ -62,11 +66,15 @@ func Copy(ctx context.Context, from, to store.Store, progress func(done, all int
 	if c.there, err = runsOf(ctx, c.to); err != nil {
 		return out, err
 	}
+	had, err := sessionsOf(ctx, c.to)
+	if err != nil {
+		return out, err
+	}
 	heads, err := c.copyRuns(before.Runs, progress)
 	if err != nil {
 		return out, err
 	}
-	if err := c.copyBeside(); err != nil {
+	if err := c.copyBeside(had); err != nil {
 		return out, err
 	}
 	if err := c.checkSessionStates(); err != nil {
@@ -78,7 +86,9 @@ func Copy(ctx context.Context, from, to store.Store, progress func(done, all int
 	}
 	if err == nil {
 		c.surplusRuns(before, after)
-		out.Left, err = leftOut(ctx, source, before)
+		var left []string
+		left, err = leftOut(ctx, source)
+		out.Left = append(out.Left, left...)
 	}
 	return out, err
 }
@@ -129,36 +139,28 @@ func checkIdle(ctx context.Context, s *store.Full) error {
 	return err
 }
 
-// leftOut lists what a source has that is not copied.
-func leftOut(ctx context.Context, s *store.Full, r *Report) ([]string, error) {
-	c, out := s.Capabilities(), []string{}
-	add := func(n int, what string) {
-		if n > 0 {
-			out = append(out, fmt.Sprintf("%d %s", n, what))
-		}
+// leftOut lists what a source has that is not copied and whose number is known. It leaves out copies of what is there in
+// another form: leases, checkpoints, marks of transactions and space to free.
+func leftOut(ctx context.Context, s *store.Full) ([]string, error) {
+	if s.Capabilities().Documents == nil {
+		return nil, nil
 	}
-	add(r.Erased, "chains of erased runs")
-	if c.Sessions != nil {
-		list, err := s.Sessions(ctx, store.SessionFilter{Limit: math.MaxInt32})
-		if err != nil {
-			return nil, err
-		}
-		add(len(slices.DeleteFunc(list, func(x store.Session) bool { return x.Rounds > 0 })), "sessions without a round")
+	list, err := s.Notices(ctx, math.MaxInt32)
+	if err != nil || len(list) == 0 {
+		return nil, err
 	}
-	if c.Cache != nil {
-		list, err := s.CacheList(ctx, "", time.Now())
-		if err != nil {
-			return nil, err
-		}
-		add(len(slices.DeleteFunc(list, func(x store.CacheEntry) bool { return strings.HasPrefix(x.Key, store.LearnedCodePrefix) })), "cached results")
+	return []string{fmt.Sprintf("%d notices of runs that no webhook has been told of", len(list))}, nil
+}
+
+// sessionsOf lists the sessions of a store.
+func sessionsOf(ctx context.Context, s *store.Full) (map[string]bool, error) {
+	out := map[string]bool{}
+	if s.Capabilities().Sessions == nil {
+		return out, nil
 	}
-	if c.Documents != nil {
-		list, err := s.Documents(ctx, store.DocumentFilter{Kind: store.NoticeKind, Limit: math.MaxInt32})
-		if err != nil {
-			return nil, err
-		}
-		add(len(list), "webhooks")
-		out = append(out, "deliveries, triggers and answer links of a server, if there are any")
+	list, err := s.Sessions(ctx, store.SessionFilter{Limit: math.MaxInt32})
+	for i := range list {
+		out[list[i].ID] = true
 	}
-	return out, nil
+	return out, err
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/audit"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/internal/weirkit"
@@ -69,7 +70,7 @@ func (k keptBeside) learn(state string) {
 func (k keptBeside) all() (out []any) {
 	k.t.Helper()
 	ctx := k.t.Context()
-	for _, kind := range store.CopiedKinds() {
+	for _, kind := range copiedKinds() {
 		docs, err := k.s.Documents(ctx, store.DocumentFilter{Kind: kind})
 		k.must(err)
 		for _, d := range docs {
@@ -99,7 +100,7 @@ func TestACopyIsUpdatedWithWhatChangedSince(t *testing.T) {
 	from.remember("tea", at)
 	from.learn("accepted")
 	from.must(from.s.PutToken(ctx, store.Token{ID: "k", Hash: []byte("h"), User: "ada", Scopes: []string{"read"}, Created: at}))
-	for _, kind := range store.CopiedKinds() {
+	for _, kind := range copiedKinds() {
 		from.document(kind, `{"n":1}`)
 	}
 	copied := func() audit.CopyResult {
@@ -118,13 +119,13 @@ func TestACopyIsUpdatedWithWhatChangedSince(t *testing.T) {
 	from.remember("coffee", at.Add(time.Hour))
 	from.learn("disabled")
 	from.must(from.s.RevokeToken(ctx, "k", at.Add(time.Hour)))
-	for _, kind := range store.CopiedKinds() {
+	for _, kind := range copiedKinds() {
 		for from.document(kind, `{"disabled":true}`); !from.updated(kind).After(to.updated(kind)); { // the store dates documents in milliseconds
 			from.document(kind, `{"disabled":true}`)
 		}
 	}
 	got := copied()
-	if got.Values != 1 || got.Memories != 1 || got.Learned != 1 || got.Tokens != 1 || got.Documents != len(store.CopiedKinds()) || len(got.Surplus) != 0 {
+	if got.Values != 1 || got.Memories != 1 || got.Learned != 1 || got.Tokens != 1 || got.Documents != len(copiedKinds()) || len(got.Surplus) != 0 {
 		t.Errorf("what changed: %+v", got)
 	}
 	if got := copied(); got.Values+got.Memories+got.Learned+got.Tokens+got.Documents != 0 {
@@ -146,7 +147,7 @@ func TestACopyKeepsLaterChangesAndListsWhatOnlyItHas(t *testing.T) {
 	to.remember("tea", at)
 	to.learn("accepted")
 	to.must(to.s.PutToken(ctx, store.Token{ID: "k", Hash: []byte("h"), User: "ada", Scopes: []string{"read"}, Created: at}))
-	for _, kind := range store.CopiedKinds() {
+	for _, kind := range copiedKinds() {
 		to.document(kind, `{"disabled":true}`)
 	}
 	want := to.all()
@@ -182,5 +183,54 @@ func TestACopyOfASessionWhoseStateWasSetSinceIsRefused(t *testing.T) {
 	}
 	if _, err := audit.Copy(ctx, from, to, nil); !errors.Is(err, audit.ErrDiverged) {
 		t.Errorf("the state of a session differs: %v", err)
+	}
+}
+
+// copiedKinds are kinds of documents of which the tests change one each.
+func copiedKinds() []string {
+	return []string{store.UserKind, store.QuotaKind, store.FlowKind, store.LabelKind, store.AuditKind, "link", "of a later version"}
+}
+
+// TestASessionThatWasCopiedBeforeItsFirstRoundGetsItsRounds copies a session before and after its first round, with values
+// that were set by hand.
+func TestASessionThatWasCopiedBeforeItsFirstRoundGetsItsRounds(t *testing.T) {
+	t.Parallel()
+	testEarlySession(t, weirkit.OpenSQLite(t, filepath.Join(t.TempDir(), "to.db")))
+}
+
+func testEarlySession(t *testing.T, to store.Store) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "from.db")
+	at := func(do func(w *weir.Weir, s *sqlite.Store, f *weir.Flow)) { // a process of its own, which leaves the database idle
+		t.Helper()
+		s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := weir.Open(weir.Options{Store: s, Providers: map[string]weir.Provider{"echo": &weirkit.RepeatingModel{}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(w, s, weirkit.Parse(t, w, weirkit.TalkFlow))
+		if err := w.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at(func(w *weir.Weir, s *sqlite.Store, f *weir.Flow) {
+		session := weirkit.OpenSession(t, w, f)
+		c := []engine.SessionChange{{Key: "by hand", Value: "x"}}
+		if err := s.SetSessionState(t.Context(), store.StateEdit{Session: session.ID, Changes: c, By: "root", At: time.UnixMilli(1_900_000_000_000)}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	from := weirkit.OpenSQLite(t, path)
+	for i := range 3 {
+		got, err := audit.Copy(t.Context(), from, to, nil)
+		if err != nil || len(got.Surplus) > 0 || (got.Sessions == 1) != (i == 0) || (got.Runs == 1) != (i > 0) {
+			t.Fatalf("after %d rounds: %+v %v", i, got, err)
+		}
+		at(func(w *weir.Weir, _ *sqlite.Store, f *weir.Flow) {
+			weirkit.SendAndWait(t, weirkit.OpenSession(t, w, f), "hello", weir.SendOptions{})
+		})
 	}
 }

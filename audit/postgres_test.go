@@ -71,3 +71,23 @@ func TestVerifyFindsChangedColumnsOnPostgreSQL(t *testing.T) {
 		t.Errorf("after all changes were taken back: %+v %v", r, err)
 	}
 }
+
+func TestACopyToPostgreSQLAndBackHasTheRowsOfEachTable(t *testing.T) {
+	t.Parallel()
+	s, err := postgres.Open(t.Context(), pgtest.Start(t).Schema(t), postgres.Options{MaxConnections: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	testCopiedTables(t, s)
+}
+
+func TestASessionThatWasCopiedToPostgreSQLBeforeItsFirstRoundGetsItsRounds(t *testing.T) {
+	t.Parallel()
+	s, err := postgres.Open(t.Context(), pgtest.Start(t).Schema(t), postgres.Options{MaxConnections: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	testEarlySession(t, s)
+}

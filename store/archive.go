@@ -1,6 +1,10 @@
 package store
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/weir-run/weir/engine"
@@ -61,8 +65,57 @@ type ArchivedState struct {
 	At      time.Time `json:"at"`
 }
 
+// ErasedChain is the chain of a run that was erased: what remains of it.
+type ErasedChain struct {
+	// Origin starts the chain and identifies it in every store.
+	Origin Hash
+	// BaseRun is the run to which the first BaseSeq commits, with BaseEvents events, belong; "" if there is none, or if
+	// it was erased: BaseOrigin is the origin of its chain then.
+	BaseRun             string
+	BaseOrigin          Hash
+	BaseSeq, BaseEvents int64
+	// Unchained is the number of the last commit from before chains existed.
+	Unchained int64
+	Links     []ChainLink
+}
+
+// ErrUnchained: a store cannot keep the chain of a run that has commits without a link.
+var ErrUnchained = errors.New("the chain has commits from before chains existed, or commits that cannot be read")
+
 // RunToRestore is a run to restore, with its own commits.
 type RunToRestore struct {
 	ArchivedRun
 	Commits []engine.Commit
+}
+
+// ErasedChains returns what a store keeps of erased runs, each after the one that it continues.
+func ErasedChains(ctx context.Context, s ChainStore) ([]ErasedChain, error) {
+	chains, err := s.Chains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(chains, func(a, b Chain) int { return cmp.Compare(a.Number, b.Number) })
+	byNumber := make(map[int64]*Chain, len(chains))
+	var out []ErasedChain
+	for i := range chains {
+		c := &chains[i]
+		byNumber[c.Number] = c
+		if c.Run != "" {
+			continue
+		}
+		e := ErasedChain{Origin: c.Origin, BaseSeq: c.BaseSeq, BaseEvents: c.BaseEvents, Unchained: c.Unchained}
+		if b := byNumber[c.Base]; b != nil {
+			if e.BaseRun = b.Run; b.Run == "" {
+				e.BaseOrigin = b.Origin
+			}
+		}
+		for l, err := range s.Links(ctx, *c) {
+			if err != nil {
+				return nil, err
+			}
+			e.Links = append(e.Links, l)
+		}
+		out = append(out, e)
+	}
+	return out, nil
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"net/url"
+	"time"
 
 	"github.com/weir-run/weir/engine"
 )
@@ -10,6 +11,8 @@ import (
 type CacheEntry struct {
 	Key   string
 	Value engine.Value
+	// Expires is when the entry is no longer valid; zero is never.
+	Expires time.Time
 }
 
 // CachePrefix is the prefix of the keys of entries that belong to one user, followed by the user's name. Entries that

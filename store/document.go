@@ -48,11 +48,14 @@ type DocumentFilter struct {
 // change what a run waits for, or end it, leave a Notice.
 const NoticeKind = "webhook"
 
-// The kinds of documents that a copy of a store contains.
+// TriggerKind is the kind of documents that start runs at a time or for a request.
+const TriggerKind = "trigger"
+
+// Kinds of documents that several packages know.
 const (
 	// UserKind are records of users, with roles and deactivations; QuotaKind and QuotaDayKind bound
 	// what users and tokens spend; FlowKind, FlowVersionKind and FlowTextKind are flows that clients
-	// have put, with what their runs may use. A copy without one of them would allow more.
+	// have put, with what their runs may use.
 	UserKind        = "user"
 	QuotaKind       = "quota"
 	QuotaDayKind    = "quota_day"
@@ -73,11 +76,10 @@ const (
 // MaxTrimmed is how many documents a call of TrimDocuments deletes at most.
 const MaxTrimmed = 1000
 
-// CopiedKinds lists the kinds of documents that a copy of a store contains. The others act by
-// themselves or are secrets of one address: webhooks, deliveries, triggers and answer links.
-func CopiedKinds() []string {
-	return []string{UserKind, QuotaKind, QuotaDayKind, FlowTextKind, FlowVersionKind, FlowKind, LabelKind, RatingKind, FilterKind, AuditNameKind, AuditKind}
-}
+// HeldKinds lists the kinds of documents that have a server act by itself: webhooks and triggers. A copy of a store holds
+// them, so that nothing is done twice: the member "paused" of the body is true, and the document is never due. Whoever
+// continues with the copy resumes them.
+func HeldKinds() []string { return []string{NoticeKind, TriggerKind} }
 
 // Notice says that a commit has ended a run, or has changed the questions that it waits for.
 // It is written with the commit.
@@ -102,6 +104,8 @@ type DocumentStore interface {
 	Document(ctx context.Context, kind, id string) (Document, error)
 	// Documents lists documents of a kind by id.
 	Documents(ctx context.Context, f DocumentFilter) ([]Document, error)
+	// DocumentKinds lists the kinds of which there are documents, sorted.
+	DocumentKinds(ctx context.Context) ([]string, error)
 	// DeleteDocument deletes a document of that version; 0 is any. ErrNotFound, ErrChanged.
 	DeleteDocument(ctx context.Context, kind, id string, version int64) error
 	// TrimDocuments deletes documents of a kind from the end of the order of their ids, at most 1,000: those

@@ -250,6 +250,10 @@ type ArchiveStore interface {
 	// exists, ErrSessionAdvanced if a session has other rounds than those before the
 	// restored one.
 	Restore(ctx context.Context, sessions []ArchivedSession, runs []RunToRestore) error
+	// RestoreErased keeps chains of runs that were erased in another store, all or none, and
+	// returns how many it had not kept before. ErrUnchained for one with a commit from before
+	// chains existed, or one that could not be read, where the store cannot keep these.
+	RestoreErased(ctx context.Context, chains []ErasedChain) (int, error)
 }
 
 // AuditStore compares what it stores outside the chains with the journals. It needs
@@ -305,6 +309,8 @@ type AccessStore interface {
 	// AccessKey returns the secret with a name. The first call keeps fresh as that secret, in
 	// one step: all processes on the store get the same one.
 	AccessKey(ctx context.Context, name string, fresh []byte) ([]byte, error)
+	// AccessKeys returns all secrets of AccessKey, by name.
+	AccessKeys(ctx context.Context) (map[string][]byte, error)
 	// BeginRequest keeps a request until ttl from now, and returns it. If a request with that
 	// key is kept already and has not expired, it returns that one and changes nothing.
 	// Expired requests of all users are deleted.

@@ -195,6 +195,8 @@ func (x noArchive) Restore(context.Context, []ArchivedSession, []RunToRestore) e
 	return x.err()
 }
 
+func (x noArchive) RestoreErased(context.Context, []ErasedChain) (int, error) { return 0, x.err() }
+
 type noAudit struct{}
 
 func (noAudit) err() error { return unsupported("audit") }
@@ -269,6 +271,8 @@ func (x noAccess) RevokeToken(context.Context, string, time.Time) error { return
 
 func (x noAccess) AccessKey(context.Context, string, []byte) ([]byte, error) { return nil, x.err() }
 
+func (x noAccess) AccessKeys(context.Context) (map[string][]byte, error) { return nil, x.err() }
+
 func (x noAccess) BeginRequest(context.Context, ClientRequest, time.Duration) (ClientRequest, error) {
 	return ClientRequest{}, x.err()
 }
@@ -290,6 +294,8 @@ func (x noDocuments) Document(context.Context, string, string) (Document, error)
 func (x noDocuments) Documents(context.Context, DocumentFilter) ([]Document, error) {
 	return nil, x.err()
 }
+
+func (x noDocuments) DocumentKinds(context.Context) ([]string, error) { return nil, x.err() }
 
 func (x noDocuments) DeleteDocument(context.Context, string, string, int64) error { return x.err() }
 

@@ -29,7 +29,10 @@ func (p *cli) copyStoreCommand() *cobra.Command {
 		Use:   "copy FROM TO",
 		Short: "Copy all runs and sessions of a database to another",
 		Long: `Copy all runs and sessions of a database to another, with memory, values of users, access
-tokens, learned code and trajectories. A database is the path of a file, or
+tokens and keys, the cache, trajectories, the chains of erased runs, and all that a server
+keeps: flows, webhooks, triggers, answer links, conversations. Webhooks and triggers are
+paused in the copy, because those of FROM go on: resume them when FROM is no longer served.
+A database is the path of a file, or
 postgres://USER@HOST/NAME. Runs keep their ids and can be shown, resumed, forked and verified
 in the copy.
 
@@ -37,8 +40,8 @@ The command verifies FROM first and TO afterwards: each run must have the same h
 FROM does not change. A copy that was interrupted continues when the command is repeated.
 What changed in FROM since an earlier copy is copied; of two changes of a record of a server or
 a value of a user, the later one stays. What only TO has is listed.
-FROM must be idle: no process executes its runs, and no message waits. What is not copied
-(cached results, documents of a server, sessions without a round, erased runs) is listed.`,
+FROM must be idle: no process executes its runs, and no message waits. What is not copied is
+listed.`,
 		Example: `  weir store copy .weir/weir.db postgres://weir@db.example/weir
   weir store copy postgres://weir@db.example/weir copy.db`,
 		Args: exactArgs("FROM", "TO"),
@@ -86,12 +89,18 @@ func (p *cli) copyStore(ctx context.Context, from, to string) error {
 		{got.Values, "value of a user"},
 		{got.Tokens, "access token"},
 		{got.Learned, "learned program"},
+		{got.Cached, "entry of the cache"},
+		{got.Sessions, "session without a round"},
+		{got.Erased, "chain of an erased run"},
 		{got.Trajectories, "round of a trajectory"},
 		{got.Documents, "document of a server"},
 	} {
 		if x.n > 0 {
 			fmt.Fprintf(p.out, "copied beside runs: %d × %s\n", x.n, x.what)
 		}
+	}
+	if got.Held > 0 {
+		p.notef("webhooks and triggers that are paused in the copy: %d; resume them when the source is no longer served", got.Held)
 	}
 	if len(got.Surplus) > 0 {
 		p.notef("only in the copy: %s", strings.Join(got.Surplus, ", "))

@@ -25,7 +25,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-const triggerKind = "trigger"
+const triggerKind = store.TriggerKind
 
 // The kinds of triggers.
 const (

@@ -92,6 +92,44 @@ func TestTimesAreSkippedThatAreAllTooLate(t *testing.T) {
 	}
 }
 
+// TestATriggerThatACopyHoldsFiresWhenItIsResumed holds a trigger as a copy of a store does; see store.HeldKinds.
+func TestATriggerThatACopyHoldsFiresWhenItIsResumed(t *testing.T) {
+	t.Parallel()
+	now := begin()
+	s := memory.NewWithClock(func() time.Time { return now })
+	starts := 0
+	r := trigger.New(trigger.Options{
+		Store: s, Key: []byte("key"), Clock: func() time.Time { return now },
+		Start: func(context.Context, *trigger.Trigger, trigger.Firing) (string, error) { starts++; return "", nil },
+		Ended: func(context.Context, string) (bool, error) { return true, nil },
+	})
+	add(t, r, trigger.Trigger{ID: "a", Missed: "all"})
+	d, err := s.Document(t.Context(), store.TriggerKind, "a")
+	if err != nil || !slices.Contains(store.HeldKinds(), d.Kind) {
+		t.Fatal(d, err)
+	}
+	d.Body, d.Due = []byte(strings.Replace(string(d.Body), `"paused":false`, `"paused":true`, 1)), time.Time{}
+	if _, err := s.PutDocument(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	now = begin().Add(time.Hour)
+	if err := r.Step(t.Context()); err != nil || starts != 0 {
+		t.Errorf("%d runs while the trigger is held, %v", starts, err)
+	}
+	x, err := r.Get(t.Context(), "a")
+	if err != nil || !x.Paused {
+		t.Fatalf("%+v, %v", x, err)
+	}
+	x.Paused = false
+	if err := r.Put(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	now = begin().Add(time.Hour + 90*time.Second)
+	if err := r.Step(t.Context()); err != nil || starts != 1 {
+		t.Errorf("%d runs after the trigger was resumed, %v", starts, err)
+	}
+}
+
 func TestAFiringThatCouldNotStartIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	now := begin()

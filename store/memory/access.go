@@ -111,6 +111,20 @@ func (s *Store) AccessKey(ctx context.Context, name string, fresh []byte) ([]byt
 	return bytes.Clone(s.access.keys[name]), nil
 }
 
+// AccessKeys implements store.AccessStore.
+func (s *Store) AccessKeys(ctx context.Context) (map[string][]byte, error) {
+	if err := s.checkOpen(ctx); err != nil {
+		return nil, err
+	}
+	s.access.mu.Lock()
+	defer s.access.mu.Unlock()
+	out := make(map[string][]byte, len(s.access.keys))
+	for name, key := range s.access.keys { // order: into a map
+		out[name] = bytes.Clone(key)
+	}
+	return out, nil
+}
+
 // BeginRequest implements store.AccessStore.
 func (s *Store) BeginRequest(ctx context.Context, r store.ClientRequest, ttl time.Duration) (store.ClientRequest, error) {
 	if err := s.checkOpen(ctx); err != nil {

@@ -42,7 +42,7 @@ func (s *Store) CacheList(ctx context.Context, prefix string, now time.Time) ([]
 	out := []store.CacheEntry{}
 	for _, key := range slices.Sorted(maps.Keys(s.cache)) {
 		if c := s.cache[key]; strings.HasPrefix(key, prefix) && !c.expiredAt(now) {
-			out = append(out, store.CacheEntry{Key: key, Value: engine.Copy(c.value)})
+			out = append(out, store.CacheEntry{Key: key, Value: engine.Copy(c.value), Expires: c.expires})
 		}
 	}
 	return out, nil

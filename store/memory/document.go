@@ -99,6 +99,20 @@ func (s *Store) Documents(ctx context.Context, f store.DocumentFilter) ([]store.
 	return out[:min(len(out), cmp.Or(f.Limit, 100))], nil
 }
 
+// DocumentKinds implements store.DocumentStore.
+func (s *Store) DocumentKinds(ctx context.Context) ([]string, error) {
+	if err := s.checkOpen(ctx); err != nil {
+		return nil, err
+	}
+	s.documents.mu.Lock()
+	defer s.documents.mu.Unlock()
+	kinds := make(map[string]bool)
+	for k := range s.documents.byKey { // order: sorted below
+		kinds[k.kind] = true
+	}
+	return slices.Sorted(maps.Keys(kinds)), nil
+}
+
 // DeleteDocument implements store.DocumentStore.
 func (s *Store) DeleteDocument(ctx context.Context, kind, id string, version int64) error {
 	if err := s.checkOpen(ctx); err != nil {

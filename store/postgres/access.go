@@ -91,6 +91,19 @@ func (s *Store) AccessKey(ctx context.Context, name string, fresh []byte) (key [
 	return key, err
 }
 
+// AccessKeys implements store.AccessStore.
+func (s *Store) AccessKeys(ctx context.Context) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	err := s.query(ctx, func(row pgx.Row) error {
+		var name string
+		var key []byte
+		err := row.Scan(into(&name), &key)
+		out[name] = key
+		return err
+	}, "SELECT name, value FROM access_key")
+	return out, s.wrap("list access keys", err)
+}
+
 // BeginRequest implements store.AccessStore.
 func (s *Store) BeginRequest(ctx context.Context, r store.ClientRequest, ttl time.Duration) (store.ClientRequest, error) {
 	r.Result = ""

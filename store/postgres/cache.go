@@ -80,7 +80,11 @@ func (s *Store) CacheList(ctx context.Context, prefix string, now time.Time) ([]
 	err := s.query(ctx, func(row pgx.Row) error {
 		var c store.CacheEntry
 		var data []byte
-		err := row.Scan(into(&c.Key), &data)
+		var expires *int64
+		err := row.Scan(into(&c.Key), &data, &expires)
+		if expires != nil {
+			c.Expires = time.UnixMilli(*expires)
+		}
 		if err == nil {
 			if c.Value, err = engine.DecodeValue(data); err != nil {
 				err = fmt.Errorf("%s: %w: %w", c.Key, store.ErrCorrupt, err)
@@ -88,7 +92,7 @@ func (s *Store) CacheList(ctx context.Context, prefix string, now time.Time) ([]
 		}
 		out = append(out, c)
 		return err
-	}, "SELECT key, value FROM cache WHERE key LIKE $1 AND (expires IS NULL OR expires > $2) ORDER BY key", likePrefix(prefix), now.UnixMilli())
+	}, "SELECT key, value, expires FROM cache WHERE key LIKE $1 AND (expires IS NULL OR expires > $2) ORDER BY key", likePrefix(prefix), now.UnixMilli())
 	if err != nil {
 		return nil, s.wrap("list cache", err)
 	}

@@ -107,6 +107,17 @@ func (s *Store) documents(ctx context.Context, where string, args ...any) ([]sto
 	return out, err
 }
 
+// DocumentKinds implements store.DocumentStore.
+func (s *Store) DocumentKinds(ctx context.Context) (out []string, err error) {
+	err = s.query(ctx, func(row pgx.Row) error {
+		var kind string
+		err := row.Scan(into(&kind))
+		out = append(out, kind)
+		return err
+	}, "SELECT DISTINCT kind FROM document ORDER BY kind")
+	return out, s.wrap("list kinds of documents", err)
+}
+
 // DeleteDocument implements store.DocumentStore.
 func (s *Store) DeleteDocument(ctx context.Context, kind, id string, version int64) error {
 	return s.write(ctx, "delete "+kind+" "+id, func(t *tx) error {

@@ -84,6 +84,9 @@ func (w *restorer) sessionOf(a *store.RunToRestore) (*sessionRow, error) {
 			x, err = w.t.lockSession(a.Session)
 		}
 	}
+	if err == nil && x.rounds == 0 {
+		x, err = w.resetSession(x, a.Secret)
+	}
 	if err == nil {
 		err = w.restoreState(x, a.Round)
 	}
@@ -91,6 +94,14 @@ func (w *restorer) sessionOf(a *store.RunToRestore) (*sessionRow, error) {
 		err = fmt.Errorf("it is round %d of session %s, which has had %d: %w", a.Round, a.Session, x.rounds, store.ErrSessionAdvanced)
 	}
 	return x, err
+}
+
+// resetSession prepares a session without rounds, which an earlier copy may have brought, for its first round: it gets
+// the secret of the rounds, and all changes of its state are made again.
+func (w *restorer) resetSession(x *sessionRow, secret []byte) (*sessionRow, error) {
+	w.t.queue("DELETE FROM session_change WHERE session = $1", x.num)
+	w.t.queue("UPDATE session SET secret = $2, changes = 0 WHERE num = $1", x.num, secret)
+	return w.t.lockSession(x.id)
 }
 
 func (w *restorer) makeSession(a *store.ArchivedSession, secret []byte) error {

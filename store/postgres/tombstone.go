@@ -184,3 +184,61 @@ const vacuumedTables = `message, run_commit, context, checkpoint, inbox, notice,
 	cache, recall_item, recall_past, recall_term, recall_scope, recall_call, access_token, access_request, trajectory_round, trajectory_edge,
 	trajectory_query, trajectory_state, trajectory_action, trajectory_knowledge, trajectory_tool, trajectory_table, trajectory_column,
 	trajectory_file, trajectory_script, trajectory_skill`
+
+// RestoreErased keeps chains of runs that were erased in another store; see store.ArchiveStore. Every link needs a tag and
+// a digest.
+func (s *Store) RestoreErased(ctx context.Context, chains []store.ErasedChain) (n int, err error) {
+	err = s.write(ctx, "copy chains of erased runs", func(t *tx) error {
+		n = 0
+		t.queue(awaitDeletions)
+		for i := range chains {
+			made, err := t.restoreTombstone(&chains[i])
+			if err != nil {
+				return err
+			}
+			if made {
+				n++
+			}
+		}
+		return t.flush()
+	})
+	return n, err
+}
+
+func (t *tx) restoreTombstone(c *store.ErasedChain) (made bool, err error) {
+	number := func(query string, arg any) (num int64, err error) {
+		err = t.queryRow([]any{&num}, query, arg)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return 0, nil
+		}
+		return num, err
+	}
+	if num, err := number("SELECT num FROM tombstone WHERE origin = $1", c.Origin[:]); err != nil || num > 0 {
+		return false, err
+	}
+	var base int64
+	if c.BaseRun != "" {
+		base, err = number("SELECT num FROM run WHERE id = $1", text(c.BaseRun))
+	} else if c.BaseOrigin != (store.Hash{}) {
+		base, err = number("SELECT num FROM tombstone WHERE origin = $1", c.BaseOrigin[:])
+	}
+	if err == nil && base == 0 && c.BaseSeq > 0 {
+		err = fmt.Errorf("the run before an erased one: %w", store.ErrNotFound)
+	}
+	if err == nil && c.Unchained > 0 {
+		err = store.ErrUnchained
+	}
+	links, at := []byte{}, int64(0)
+	for i := range c.Links {
+		if l := &c.Links[i]; l.Err != nil || !l.HasTag {
+			return false, store.ErrUnchained
+		}
+		links, at = appendTombstoneLink(links, &c.Links[i], at), c.Links[i].At
+	}
+	if err != nil {
+		return false, err
+	}
+	t.queue(`INSERT INTO tombstone (num, origin, base, base_seq, base_last, links)
+		VALUES (nextval(pg_get_serial_sequence('run', 'num')), $1, $2, $3, $4, $5)`, c.Origin[:], nullInt(base), c.BaseSeq, c.BaseEvents, links)
+	return true, nil
+}

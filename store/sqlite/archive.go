@@ -154,8 +154,11 @@ func (w *writeTx) restoreRound(a *store.ArchivedSession, rest map[string][]store
 // restoreSession creates a session unless it exists.
 func (w *writeTx) restoreSession(a *store.ArchivedSession, secret []byte) error {
 	var there bool
-	if err := w.s.conn.QueryRowContext(w.ctx, "SELECT EXISTS (SELECT 1 FROM session WHERE id = ?)", a.ID).Scan(&there); err != nil || there {
+	if err := w.s.conn.QueryRowContext(w.ctx, "SELECT EXISTS (SELECT 1 FROM session WHERE id = ?)", a.ID).Scan(&there); err != nil {
 		return err
+	}
+	if there {
+		return w.resetSession(a.ID, secret)
 	}
 	err := w.createSession(store.NewSession{
 		ID: a.ID, User: a.User, Flow: a.Flow, Thread: a.Thread, Parent: a.Parent, ParentLength: a.ParentLength, Now: a.Created,
@@ -164,6 +167,17 @@ func (w *writeTx) restoreSession(a *store.ArchivedSession, secret []byte) error 
 		return err
 	}
 	_, err = w.s.conn.ExecContext(w.ctx, "UPDATE session SET salt = ? WHERE id = ?", secret, a.ID)
+	return err
+}
+
+// resetSession prepares a session without rounds, which an earlier copy may have brought, for its first round: it gets
+// the secret of the rounds, and all changes of its state are made again. It does nothing to one with rounds.
+func (w *writeTx) resetSession(id string, secret []byte) error {
+	_, err := w.s.conn.ExecContext(w.ctx, `DELETE FROM session_change WHERE EXISTS (SELECT 1 FROM session s WHERE s.id = ? AND s.rounds = 0
+		AND session_change.id > s.num << 32 AND session_change.id < (s.num + 1) << 32)`, id)
+	if err == nil {
+		_, err = w.s.conn.ExecContext(w.ctx, "UPDATE session SET salt = ?, changes = NULL WHERE id = ? AND rounds = 0", secret, id)
+	}
 	return err
 }
 

@@ -50,7 +50,11 @@ func (s *Store) CacheList(ctx context.Context, prefix string, now time.Time) ([]
 	err := s.query(ctx, func(row scanner) error {
 		var c store.CacheEntry
 		var data string
-		err := row.Scan(&c.Key, &data)
+		var expires sql.NullInt64
+		err := row.Scan(&c.Key, &data, &expires)
+		if expires.Valid {
+			c.Expires = time.UnixMilli(expires.Int64)
+		}
 		if err == nil {
 			if c.Value, err = engine.DecodeValue([]byte(data)); err != nil {
 				err = fmt.Errorf("%s: %w", c.Key, err)
@@ -58,7 +62,7 @@ func (s *Store) CacheList(ctx context.Context, prefix string, now time.Time) ([]
 		}
 		out = append(out, c)
 		return err
-	}, "SELECT key, value FROM cache WHERE key >= ?1 AND substr(key, 1, length(?1)) = ?1 AND (expires IS NULL OR expires > ?2) ORDER BY key",
+	}, "SELECT key, value, expires FROM cache WHERE key >= ?1 AND substr(key, 1, length(?1)) = ?1 AND (expires IS NULL OR expires > ?2) ORDER BY key",
 		prefix, now.UnixMilli())
 	if err != nil {
 		return nil, s.wrap("list cache", err)

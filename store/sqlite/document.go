@@ -83,6 +83,11 @@ func (s *Store) Documents(ctx context.Context, f store.DocumentFilter) ([]store.
 	return out, nil
 }
 
+// DocumentKinds implements store.DocumentStore.
+func (s *Store) DocumentKinds(ctx context.Context) ([]string, error) {
+	return s.queryTexts(ctx, "list kinds of documents", "SELECT DISTINCT kind FROM document ORDER BY kind")
+}
+
 // DeleteDocument implements store.DocumentStore.
 func (s *Store) DeleteDocument(ctx context.Context, kind, id string, version int64) error {
 	return s.write(ctx, "delete "+kind+" "+id, func(ctx context.Context) error {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -137,4 +138,65 @@ func (s *Store) erasedLinks(ctx context.Context, c store.Chain) iter.Seq2[store.
 			yield(store.ChainLink{}, s.wrap(fmt.Sprintf("tombstone of run %d", c.Number), err))
 		}
 	}
+}
+
+// RestoreErased keeps chains of runs that were erased in another store; see store.ArchiveStore.
+func (s *Store) RestoreErased(ctx context.Context, chains []store.ErasedChain) (n int, err error) {
+	err = s.write(ctx, "copy chains of erased runs", func(ctx context.Context) error {
+		n = 0
+		for i := range chains {
+			made, err := s.restoreTombstone(ctx, &chains[i])
+			if err != nil {
+				return err
+			}
+			if made {
+				n++
+			}
+		}
+		return s.sealDeleted(ctx)
+	})
+	return n, err
+}
+
+func (s *Store) restoreTombstone(ctx context.Context, c *store.ErasedChain) (made bool, err error) {
+	number := func(query string, arg any) (num int64, err error) {
+		err = s.conn.QueryRowContext(ctx, query, arg).Scan(&num)
+		if errors.Is(err, sql.ErrNoRows) {
+			return 0, nil
+		}
+		return num, err
+	}
+	if num, err := number("SELECT num FROM tombstone WHERE origin = ?", c.Origin[:]); err != nil || num > 0 {
+		return false, err
+	}
+	f := tombstoneFacts{Origin: c.Origin[:], BaseSeq: c.BaseSeq, BaseLast: c.BaseEvents, Unchained: c.Unchained}
+	if c.BaseRun != "" {
+		f.Base, err = number("SELECT num FROM run_row WHERE id = ?", c.BaseRun)
+	} else if c.BaseOrigin != (store.Hash{}) {
+		f.Base, err = number("SELECT num FROM tombstone WHERE origin = ?", c.BaseOrigin[:])
+	}
+	if err == nil && f.Base == 0 && c.BaseSeq > 0 {
+		err = fmt.Errorf("the run before an erased one: %w", store.ErrNotFound)
+	}
+	if err != nil {
+		return false, err
+	}
+	at := int64(0)
+	for i := range c.Links {
+		f.Links, at = appendTombstoneLink(f.Links, &c.Links[i], at), c.Links[i].At
+	}
+	f.Links = notNil(f.Links)
+	if f.Num, err = number(`SELECT 1 + max(coalesce((SELECT max(num) FROM run_row), 0), coalesce((SELECT num FROM gone WHERE name = ?), 0))`, "run"); err != nil {
+		return false, err
+	}
+	seal, err := sealOf(&f)
+	if err != nil {
+		return false, err
+	}
+	if _, err = s.conn.ExecContext(ctx, `INSERT INTO tombstone (num, origin, base, base_seq, base_last, unchained, links, seal)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, f.Num, f.Origin, nullInt(f.Base), nullInt(f.BaseSeq), nullInt(f.BaseLast), nullInt(f.Unchained), f.Links, seal); err != nil {
+		return false, err
+	}
+	_, err = s.conn.ExecContext(ctx, "INSERT OR REPLACE INTO gone (name, num) VALUES ('run', ?)", f.Num)
+	return true, err
 }

@@ -81,6 +81,9 @@ func accessKeys(t *testing.T, s Store) {
 	other, err := s.AccessKey(t.Context(), "other", []byte("another"))
 	must(t, err)
 	equal(t, "another key", string(other), "another")
+	keys, err := s.AccessKeys(t.Context())
+	must(t, err)
+	equal(t, "all keys", keys, map[string][]byte{"requests": kept, "other": other})
 }
 
 func accessRequests(t *testing.T, s Store) {

@@ -25,6 +25,13 @@ func cacheEntries(t *testing.T, s Store) {
 		}
 		return keys
 	}
+	entries, err := s.CacheList(t.Context(), "a/2", now)
+	must(t, err)
+	equal(t, "one that does not expire", entries[0].Expires.IsZero(), true)
+	must(t, s.CachePut(t.Context(), "a/2", "a/2", now.Add(time.Minute)))
+	entries, err = s.CacheList(t.Context(), "a/2", now)
+	must(t, err)
+	equal(t, "when it expires", entries[0].Expires.UnixMilli(), now.Add(time.Minute).UnixMilli())
 	equal(t, "all", list(""), []string{"A/1", "a%", "a/1", "a/2", "a0", "b/1", "ä/1"})
 	equal(t, "of a prefix", list("a/"), []string{"a/1", "a/2"})
 	equal(t, "of a prefix with a sign of patterns", list("a%"), []string{"a%"})

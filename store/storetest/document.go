@@ -17,6 +17,7 @@ func documentCases() []testCase {
 		{"a document changes only from the version that was read", documentVersions},
 		{"documents are listed by id, user, run and prefix", documentListing},
 		{"documents are trimmed from the end of their order", documentTrimming},
+		{"the kinds of documents are listed", documentKinds},
 		{"each due document is claimed by one caller", documentClaims},
 		{"documents are deleted with their user and their run", documentDeletion},
 		{"documents of a session are deleted with it, its forks and its user", documentSessionDeletion},
@@ -113,6 +114,23 @@ func documentTrimming(t *testing.T, s Store) {
 	}
 	_, err := s.Document(t.Context(), "other", "9")
 	must(t, err)
+}
+
+func documentKinds(t *testing.T, s Store) {
+	kinds, err := s.DocumentKinds(t.Context())
+	must(t, err)
+	equal(t, "without documents", len(kinds), 0)
+	for _, kind := range []string{"ä", "b", "B", "b"} {
+		putDocument(t, s, store.Document{Kind: kind, ID: fmt.Sprint(len(kinds))})
+		kinds = append(kinds, kind)
+	}
+	kinds, err = s.DocumentKinds(t.Context())
+	must(t, err)
+	equal(t, "kinds", kinds, []string{"B", "b", "ä"})
+	must(t, s.DeleteDocument(t.Context(), "B", "2", 0))
+	kinds, err = s.DocumentKinds(t.Context())
+	must(t, err)
+	equal(t, "after a deletion", kinds, []string{"b", "ä"})
 }
 
 func documentClaims(t *testing.T, s Store) {

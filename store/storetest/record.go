@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -13,6 +14,7 @@ func chainCases() []testCase {
 		{"every commit is a link of the chain of its run", linksOfCommits},
 		{"a chain has the same heads after more commits and after opening again", chainsGrow},
 		{"a deleted run leaves its chain without events", erasedChain},
+		{"chains of deleted runs are kept in another store", erasedElsewhere},
 	}
 }
 
@@ -169,6 +171,53 @@ func erasedChain(t *testing.T, s Store) {
 	equal(t, "ends", after, before)
 	equal(t, "runs with events", len(events), 1)
 	_, err = s.Chain(t.Context(), "r")
+	checkError(t, err, store.ErrNotFound)
+}
+
+// erasedElsewhere deletes runs that share their past, and keeps their chains in another store of the same kind.
+func erasedElsewhere(t *testing.T, s Store) {
+	if s.Capabilities().Deletion == nil || s.Capabilities().Archive == nil {
+		t.Skip("the store does not declare the capabilities deletion and archive")
+	}
+	runs := forkedRuns(t, s)
+	newWriter(t, s, "other").append(t, &engine.NodeStarted{Path: "b"})
+	_, err := s.DeleteRun(t.Context(), runs[0].lease.Run, store.DeleteOptions{Now: afterLeasesExpired().Now, Force: true})
+	must(t, err)
+	chains, err := store.ErasedChains(t.Context(), s)
+	must(t, err)
+	equal(t, "erased runs", len(chains), len(runs))
+	to := newStore(t, s.subject)
+	for i, want := range []int{len(runs), 0} {
+		newWriter(t, to, fmt.Sprint("between", i)).append(t, &engine.NodeStarted{Path: "c"})
+		n, err := to.RestoreErased(t.Context(), chains)
+		must(t, err)
+		equal(t, "kept", n, want)
+	}
+	to = to.reopen(t)
+	newWriter(t, to, "after").append(t, &engine.NodeStarted{Path: "d"})
+	again, err := store.ErasedChains(t.Context(), to)
+	must(t, err)
+	equal(t, "chains", again, chains)
+	heads := func(s Store) map[store.Hash]bool {
+		ends, _ := verifiedChains(t, s)
+		out := make(map[store.Hash]bool)
+		for _, list := range ends {
+			for _, end := range list {
+				out[end.head] = true
+			}
+		}
+		return out
+	}
+	kept := heads(to)
+	all, err := s.Chains(t.Context())
+	must(t, err)
+	ends, _ := verifiedChains(t, s)
+	for _, c := range all {
+		for seq, end := range ends[c.Number] {
+			equal(t, fmt.Sprintf("head of commit %d of run %d is kept", seq, c.Number), kept[end.head], c.Run == "")
+		}
+	}
+	_, err = to.RestoreErased(t.Context(), []store.ErasedChain{{Origin: store.Hash{1}, BaseRun: "nowhere", BaseSeq: 1, BaseEvents: 1}})
 	checkError(t, err, store.ErrNotFound)
 }
 
