@@ -166,3 +166,16 @@ func invalidFiles(tb testing.TB) map[string]string {
 	}
 	return files
 }
+
+func TestAnotherTemplateLanguageIsRefusedWithAHint(t *testing.T) {
+	data, err := os.ReadFile("testdata/invalid/settings-engine.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problemsOf(t, "flow.yaml", string(data)) {
+		if p.Code == flow.CodeUnknownSetting && strings.Contains(p.Hint, "counterparts of Jinja") {
+			return
+		}
+	}
+	t.Error("the refusal of engine: jinja has no hint")
+}

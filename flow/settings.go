@@ -354,8 +354,11 @@ func (r *settingsReader) report(with *value, e *jsonschema.ValidationError) {
 				}
 			}
 			known := r.settingNames(e.InstanceLocation)
-			l.reportAtKey(key, CodeUnknownSetting, fmt.Sprintf("%s (%s) has no setting %s", id, r.it.spec.Name, joinPath(path, name)),
-				l.suggest(name, func() []string { return known }))
+			hint := l.suggest(name, func() []string { return known })
+			if name == "engine" {
+				hint = "templates have one language, {{ }} with CEL; docs/expressions.md shows the counterparts of Jinja's forms"
+			}
+			l.reportAtKey(key, CodeUnknownSetting, fmt.Sprintf("%s (%s) has no setting %s", id, r.it.spec.Name, joinPath(path, name)), hint)
 		}
 	default:
 		hint := ""

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
@@ -14,9 +16,10 @@ import (
 // is said.
 type conversationStep struct {
 	pos         flow.Pos
-	user        string // whose session it is in; "" is the test's user
-	fork        bool   // first continue in a fork of the session
-	at          int    // with this many messages; -1 is all
+	user        string        // whose session it is in; "" is the test's user
+	fork        bool          // first continue in a fork of the session
+	at          int           // with this many messages; -1 is all
+	pass        time.Duration // first let this time pass
 	say, answer *flow.FileValue
 	expect      expectation
 }
@@ -45,11 +48,14 @@ func (r *fileReader) conversationSteps(l testKeys, d *flow.FileValue) []*convers
 
 // conversationStep reads one turn.
 func (r *fileReader) conversationStep(l testKeys, d *flow.FileValue) *conversationStep {
-	if !r.object(d, "a turn", "say", "answer", "fork", "edit", "as", "expect") {
+	if !r.object(d, "a turn", "say", "answer", "fork", "edit", "pass", "as", "expect") {
 		return nil
 	}
 	t := &conversationStep{pos: d.Pos(), at: -1, say: d.Get("say"), answer: d.Get("answer"), user: r.text(d.Get("as"), "as")}
 	fork, edit := d.Get("fork"), d.Get("edit")
+	if pass := d.Get("pass"); pass != nil {
+		t.pass = r.passedTime(pass)
+	}
 	switch {
 	case t.say != nil && t.answer != nil:
 		r.reportAt(d, "a turn has say or answer, not both")
@@ -57,12 +63,12 @@ func (r *fileReader) conversationStep(l testKeys, d *flow.FileValue) *conversati
 		r.reportAt(d, "a turn has fork or edit, not both")
 	case t.say == nil && edit != nil:
 		r.reportAt(d, "edit needs say: what is said instead of the message")
-	case t.say == nil && t.answer == nil && fork == nil:
-		r.reportAt(d, "a turn has say, answer or fork")
+	case t.say == nil && t.answer == nil && fork == nil && d.Get("pass") == nil:
+		r.reportAt(d, "a turn has say, answer, fork or pass")
 	case t.answer != nil && fork != nil:
 		r.reportAt(d, "a fork of a session waits for no answer")
 	case t.say == nil && t.answer == nil && d.Get("expect") != nil:
-		r.reportAt(d.Get("expect"), "nothing is expected of a fork alone: write expect with say")
+		r.reportAt(d.Get("expect"), "nothing is expected of a fork or pass alone: write expect with say")
 	}
 	switch {
 	case edit != nil:
@@ -75,6 +81,21 @@ func (r *fileReader) conversationStep(l testKeys, d *flow.FileValue) *conversati
 	t.expect = r.expectation(testKeys{d, l.defaults})
 	if t.expect.golden != "" {
 		r.report(t.expect.goldenPos, flow.CodeUnknownKey, "a turn has no golden file", "write what is expected of the turn")
+	}
+	return t
+}
+
+// passedTime reads the time that passes before a turn.
+func (r *fileReader) passedTime(d *flow.FileValue) time.Duration {
+	if text, ok := d.Value().(string); ok && strings.HasSuffix(text, "d") {
+		if t, err := flow.ParseLifetime(text); err == nil && t > 0 {
+			return t
+		}
+	}
+	before := len(r.problems)
+	t := r.duration(d, "pass")
+	if t == 0 && len(r.problems) == before {
+		r.reportAt(d, "pass must be a time above 0, such as 12h or 30d; got %s", show(d))
 	}
 	return t
 }
@@ -134,6 +155,14 @@ func (c *conversation) take(ctx context.Context, t *conversationStep) (*outcome,
 	if user == "" {
 		user = c.test.user
 	}
+	if t.pass > 0 {
+		if err := c.passTime(ctx, t.pass); err != nil {
+			return nil, err
+		}
+		if t.say == nil && t.answer == nil && !t.fork {
+			return nil, nil
+		}
+	}
 	s := c.sessions[user]
 	var err error
 	switch {
@@ -158,6 +187,27 @@ func (c *conversation) take(ctx context.Context, t *conversationStep) (*outcome,
 		return c.answerOpen(ctx, s, t, user)
 	}
 	return nil, nil
+}
+
+// passTime takes a time from what each session has left of its lifetime. The next message of a
+// user whose session has nothing left starts another one.
+func (c *conversation) passTime(ctx context.Context, d time.Duration) error {
+	for user, s := range c.sessions {
+		row, err := s.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if row.Expires.IsZero() {
+			continue
+		}
+		if err := c.store.ExpireSession(ctx, row.ID, row.Expires.Add(-d)); err != nil {
+			return err
+		}
+		if left := time.Until(row.Expires); left <= d {
+			delete(c.sessions, user)
+		}
+	}
+	return nil
 }
 
 // say sends a message and answers the questions that the test has answers for.

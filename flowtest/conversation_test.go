@@ -135,10 +135,71 @@ tests:
   - {name: c, turns: x}
 `,
 		`a test with turns has no key "expect"`, `a test with turns has no key "state"`, `a test with turns has no key "target"`,
-		"a turn has say or answer, not both", "a turn has fork or edit, not both", "a turn has say, answer or fork",
-		"edit needs say", "a fork of a session waits for no answer", "nothing is expected of a fork alone",
-		`a turn has no key "says"; expected one of say, answer, fork, edit, as, expect`,
+		"a turn has say or answer, not both", "a turn has fork or edit, not both", "a turn has say, answer, fork or pass",
+		"edit needs say", "a fork of a session waits for no answer", "nothing is expected of a fork or pass alone",
+		`a turn has no key "says"; expected one of say, answer, fork, edit, pass, as, expect`,
 		"fork must be a whole number from 0; got -1", "a turn has no golden file",
 		"turns must be a list with at least one turn; got a list", `turns must be a list with at least one turn; got "x"`,
+	)
+}
+
+// After the lifetime of a session the next message of its user starts another one; sessions of
+// others go on.
+func TestSessionsExpireInTheTimeThatPasses(t *testing.T) {
+	t.Parallel()
+	passes(t, "session: {ttl: 2d}\n"+harbour, `
+tests:
+  - name: the session of a user expires
+    script: [Yes., Yes., Yes., Yes.]
+    turns:
+      - {say: Hi, expect: {state: {visits: 1}}}
+      - {pass: 1d, say: Still there?, expect: {state: {visits: 2}, messages: [Hi, Yes., Still there?, Yes.]}}
+      - {pass: 30h, say: And now?, expect: {state: {visits: 3}}}
+      - {pass: 1d}
+      - {pass: 25h, say: Hello again, expect: {state: {visits: 1}, messages: [Hello again, Yes.]}}
+  - name: only the session that is old
+    script: [Yes., Yes., Yes., Yes.]
+    turns:
+      - {as: ada, say: Hi, expect: {state: {visits: 1}}}
+      - {pass: 40h}
+      - {as: bert, say: Hi, expect: {state: {visits: 1}}}
+      - {pass: 40h}
+      - {as: bert, say: Hi, expect: {state: {visits: 2}}}
+      - {as: ada, say: Hi, expect: {state: {visits: 1}}}
+  - name: a fork has a lifetime of its own, and the session that it shares stays as it is
+    script: [Yes., Yes., Yes.]
+    turns:
+      - {say: Hi, expect: {state: {visits: 1}}}
+      - {pass: 40h, fork: true}
+      - {say: Again, expect: {state: {visits: 2}}}
+      - {pass: 40h, say: More, expect: {state: {visits: 3}}}
+`)
+	passes(t, harbour, `
+tests:
+  - name: without a lifetime a session does not expire
+    script: [Yes., Yes.]
+    turns:
+      - {say: Hi, expect: {state: {visits: 1}}}
+      - {pass: 3000d, say: Hi, expect: {state: {visits: 2}}}
+`)
+}
+
+func TestATimeThatCannotPassIsRefused(t *testing.T) {
+	t.Parallel()
+	fails(t, flowtest.Invalid, harbour, `
+tests:
+  - name: bad times
+    turns:
+      - {pass: 0s}
+      - {pass: soon, say: Hi}
+      - {pass: -1h}
+      - {pass: 99999d}
+      - {pass: 1h, expect: {status: completed}}
+`,
+		"f.test.yaml:5:16: pass must be a time above 0, such as 12h or 30d; got \"0s\"",
+		"f.test.yaml:6:16: pass must be a duration; got \"soon\"",
+		"f.test.yaml:7:16: pass must be a duration; got \"-1h\"",
+		"f.test.yaml:8:16: pass must be a duration; got \"99999d\"",
+		"nothing is expected of a fork or pass alone",
 	)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-run/weir/llm/recorded"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store/memory"
 )
 
 // runID is the id of the run of every test, so that a repeated test does the same.
@@ -26,6 +27,7 @@ const runID = "test"
 type testRunner struct {
 	test    *Test
 	w       *weir.Weir
+	store   *memory.Store
 	paths   *runPaths
 	mocks   *mockSet
 	answers *answerSet
@@ -48,8 +50,9 @@ func (t *Test) execute(ctx context.Context, f *File, o *Options) (*outcome, []Fa
 	}
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	p.cancel = cancel
+	p.cancel, p.store = cancel, memory.New()
 	wo := weir.Options{
+		Store: p.store,
 		Types: o.Types, Replay: p.model, Models: o.Models, Tools: p.tools.tools(t.tools), HTTP: p.network(o), Executors: o.Executors,
 		Secrets: func(name string) (string, bool) { s, ok := t.secrets[name]; return s, ok },
 		Wrap:    p.mocks.wrap, Skip: func(open map[string][]engine.Interrupt) bool { return p.maySkipWait(bounded, open[p.root()]) },
