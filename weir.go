@@ -320,6 +320,12 @@ func (w *Weir) SetDrain(d time.Duration) { w.local.SetDrain(d) }
 // Catalogue lists the node types.
 func (w *Weir) Catalogue() *node.Catalogue { return w.catalogue }
 
+// Model describes a model of a provider: its window in tokens and its prices in US dollars per
+// million tokens. known is false if no entry of the table matches; then the default window holds.
+func (w *Weir) Model(provider, model string) (m llm.Model, known bool) {
+	return w.models.Find(provider, model)
+}
+
 // Start has the inputs and settings of a run; the zero value starts a run without inputs.
 type Start struct {
 	// ID is the id of the run: starting it again with the same id returns the same run. ""

@@ -17,6 +17,8 @@ type ServedFlow struct {
 	*weir.Flow
 	// File is where it was read from.
 	File string
+	// Text is what the file had when it was read.
+	Text string
 	// Model is the flow's model; the path of a script is absolute.
 	Model string
 }
@@ -33,11 +35,15 @@ func LoadFlows(folders []string, paths ...string) ([]ServedFlow, error) {
 			return nil, err
 		}
 		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return nil, fmt.Errorf("flows: %w", err)
+			}
 			f, _, err := LoadFlow(file, folders...)
 			if err != nil {
 				return nil, err
 			}
-			served := ServedFlow{Flow: f, File: file}
+			served := ServedFlow{Flow: f, File: file, Text: string(text)}
 			if served.Model, err = ResolveScript(f.Context.Model, file, false); err != nil {
 				return nil, err
 			}

@@ -195,6 +195,9 @@ func (c *call) flowOutput(d *app.DeployedFlow) (*flowOutput, error) {
 		return nil, err
 	}
 	out.Body.FlowRow = deployedRow(d, f)
+	if out.Body.Text, err = c.app.Deployed.Text(c, d.Name, d.Promoted); err != nil {
+		return nil, err
+	}
 	out.Body.Flow, err = f.Normal()
 	return out, err
 }

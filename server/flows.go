@@ -28,6 +28,7 @@ type FlowRow struct {
 type flowDetails struct {
 	FlowRow
 	Flow json.RawMessage `json:"flow" doc:"The normal form of the promoted version; null if none is promoted"`
+	Text string          `json:"text" doc:"The file as it was read or put, YAML or JSON; that of the promoted version. Empty if none is promoted, or if the file names other files, so that it cannot be read alone"`
 	// Deployed is set for a flow that was put through the API.
 	Deployed *app.DeployedFlow `json:"deployed,omitempty" doc:"What there is of a flow that was put through the API"`
 }
@@ -104,13 +105,31 @@ func listFlows(c *call, _ *struct{}) (*body[flowList], error) {
 func getFlow(c *call, in *flowPath) (*flowOutput, error) {
 	if f := c.flows[in.Flow]; f != nil {
 		normal, err := f.Normal()
-		return &flowOutput{Body: flowDetails{FlowRow: flowRowOf(f), Flow: normal}}, err
+		if err != nil {
+			return nil, err
+		}
+		text, err := c.textAlone(f)
+		return &flowOutput{Body: flowDetails{FlowRow: flowRowOf(f), Flow: normal, Text: text}}, err
 	}
 	d, err := c.deployed(in.Flow)
 	if err != nil {
 		return nil, err
 	}
 	return c.flowOutput(d)
+}
+
+// textAlone returns the text of the file of a flow if it is the same flow when it is read
+// without its folder, as a client reads it; otherwise "".
+func (c *call) textAlone(f *app.ServedFlow) (string, error) {
+	uses, err := c.usableFlows()
+	if err != nil {
+		return "", err
+	}
+	alone, err := c.app.Parse(f.Name, []byte(f.Text), uses...)
+	if err != nil || alone.Fingerprint() != f.Fingerprint() {
+		return "", nil //nolint:nilerr // it names files: the client has the normal form
+	}
+	return f.Text, nil
 }
 
 func validateFlow(c *call, in *validateInput) (*body[validation], error) {

@@ -297,3 +297,32 @@ func TestUsageOfModelsIsThatOfTheirCalls(t *testing.T) {
 		t.Errorf("with a fork: %s, expected %s", got, want)
 	}
 }
+
+// TestAFlowIsReadAsItsFileUnlessThatNamesOthers reads flows of files and one that was put.
+func TestAFlowIsReadAsItsFileUnlessThatNamesOthers(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{})
+	c := p.client("")
+	put := "# put by hand\n{weir: 1, name: put, nodes: {say: {type: manualInput, with: {text: Hello}}}}"
+	body, err := json.Marshal(map[string]any{"flow": put, "promote": true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decode[any](p, c, http.MethodPut, "/v1/flows/put", string(body))
+	for name, want := range map[string]string{"ask": flows()["ask.yaml"], "fails": flows()["fails.yaml"], "put": put} {
+		if got := decode[struct{ Text string }](p, c, http.MethodGet, "/v1/flows/"+name, "").Text; got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	up := servertest.Open(t, servertest.Options{Flows: map[string]string{
+		"up.yaml":   "weir: 1\nname: up\nnodes:\n  one: {type: flow, with: {flow: down.yaml}}\n",
+		"down.yaml": "weir: 1\nname: down\nnodes:\n  say: {type: manualInput, with: {text: Hello}}\n",
+	}, Answer: func(*llmtest.Request) llmtest.Turn { return llmtest.Turn{} }})
+	got := decode[struct {
+		Text string
+		Flow map[string]any
+	}](&process{t: t, url: up.URL}, &client.Client{}, http.MethodGet, "/v1/flows/up", "")
+	if got.Text != "" || got.Flow["name"] != "up" {
+		t.Errorf("a file that names another: %+v", got)
+	}
+}

@@ -31,6 +31,12 @@ type promptCache struct {
 	Byte   int    `json:"byte" doc:"The first byte that differs, within the JSON of that place"`
 	Was    string `json:"was" doc:"The call before from that byte on, shortened"`
 	Is     string `json:"is" doc:"This call from that byte on, shortened"`
+	// BeforeRun is another run only for the first call of a round.
+	BeforeRun string `json:"beforeRun" doc:"The run of the call before: this one, or an earlier round of its session; empty if there is none"`
+	Cause     string `json:"cause" enum:",tools,system,message,view" doc:"What differs: tools, system instructions, a message with another content, or the view, which shows other messages; empty if nothing does"`
+	Node      string `json:"node" doc:"The path of the node that added the message that differs; for another cause, that of this call; empty if nothing differs or it is not known"`
+	Lost      int    `json:"lost" doc:"About how many tokens of the call before are behind the difference, so that a vendor cannot read them from its cache; by their share of the bytes"`
+	Cost      int64  `json:"cost" doc:"What these tokens cost more than from the cache, in millionths of a US dollar; 0 if the prices are not known"`
 }
 
 const (
@@ -38,14 +44,16 @@ const (
 	maxCallsBack = 20
 	// maxDifference bounds what is shown of a difference, in bytes.
 	maxDifference = 200
+	// maxRoundsBack bounds how many earlier rounds are read to find the call before.
+	maxRoundsBack = 3
 )
 
 func (s *Server) registerPromptCache() {
 	register(s, operation{
 		id: "getPromptCache", method: http.MethodGet, path: "/v1/runs/{run}/cache", scope: Read, tags: []string{"history"},
 		summary: "Compare each model call of a node with the one before, as a vendor's prompt cache does",
-		description: "Vendors cache the beginning of a request: tools, system, messages. The call before is the last one in the journal of the run with " +
-			"the same provider and model. Its request must be reproducible.",
+		description: "Vendors cache the beginning of a request: tools, system, messages. The call before is the last one in the journal of the run, or of one of the " +
+			"three rounds before it in its session, with the same provider and model. Its request must be reproducible.",
 	}, getPromptCache)
 }
 
@@ -58,7 +66,8 @@ func getPromptCache(c *call, in *callsInput) (*body[promptCacheList], error) {
 	if n == nil {
 		return nil, notFound("node", in.Node)
 	}
-	r := requestReader{c: c, run: in.Run, read: make(map[string][]runner.ModelCall)}
+	f := cacheForensics{call: c, view: v}
+	r := f.reader(in.Run)
 	out := promptCacheList{Calls: []promptCache{}}
 	calls, err := r.callsOf(in.Node)
 	if err != nil {
@@ -71,7 +80,7 @@ func getPromptCache(c *call, in *callsInput) (*body[promptCacheList], error) {
 			continue
 		}
 		x := promptCache{Call: calls[i].Key, Usage: app.UsageOf(*all[at].Usage)}
-		if err := r.compare(&x, calls[i].Request, all[max(0, at-maxCallsBack):at]); err != nil {
+		if err := f.explain(&x, calls[i].Request, all[max(0, at-maxCallsBack):at]); err != nil {
 			return nil, err
 		}
 		out.Calls = append(out.Calls, x)
@@ -119,33 +128,29 @@ type sentRequest struct {
 }
 
 // compare finds the newest of the earlier calls that has the same model and a request, and
-// sets where the two differ.
-func (r *requestReader) compare(x *promptCache, request json.RawMessage, earlier []*engine.EffectCompleted) error {
-	var is sentRequest
-	if err := json.Unmarshal(request, &is); err != nil {
-		return fmt.Errorf("request of %s: %w", x.Call, err)
-	}
+// sets where the two differ. It returns that request and its input tokens, nil if there is none.
+func (r *requestReader) compare(x *promptCache, is *sentRequest, earlier []*engine.EffectCompleted) (was *sentRequest, input int, err error) {
 	for _, e := range slices.Backward(earlier) {
 		node, _ := engine.SplitEffectKey(e.Key)
 		calls, err := r.callsOf(node)
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
 		i := slices.IndexFunc(calls, func(m runner.ModelCall) bool { return m.Key == e.Key && m.Request != nil })
 		if i < 0 {
 			continue // of an earlier attempt
 		}
-		var was sentRequest
-		if err := json.Unmarshal(calls[i].Request, &was); err != nil {
-			return fmt.Errorf("request of %s: %w", e.Key, err)
+		was := &sentRequest{}
+		if err := json.Unmarshal(calls[i].Request, was); err != nil {
+			return nil, 0, fmt.Errorf("request of %s: %w", e.Key, err)
 		}
 		if was.Provider == is.Provider && was.Model == is.Model {
-			x.Before = e.Key
-			x.differ(&was, &is)
-			return nil
+			x.Before, x.BeforeRun = e.Key, r.run
+			x.differ(was, is)
+			return was, e.Usage.Input, nil
 		}
 	}
-	return nil
+	return nil, 0, nil
 }
 
 // differ sets the first place where two requests differ, in the order in which vendors

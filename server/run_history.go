@@ -59,6 +59,7 @@ type contextPage struct {
 	ContextRow
 	From int             `json:"from"`
 	List []convo.Message `json:"list" doc:"The messages from position from on"`
+	Last *contextCall    `json:"last" doc:"The last model call whose answer it has; null if there is none"`
 }
 
 type callsInput struct {
@@ -246,11 +247,12 @@ func getContext(c *call, in *contextInput) (*body[contextPage], error) {
 	}
 	r := app.ContextReportOf(x)
 	out := contextPage{
-		ContextRow: ContextRow{r.ID, r.Kind, r.Label, r.Parent, r.Model, len(r.Messages)},
+		ContextRow: ContextRow{r.ID, r.Kind, r.Label, r.Parent, r.Model, len(r.Messages), x.At},
 		From:       min(in.From, len(r.Messages)),
 	}
 	out.List = r.Messages[out.From:min(out.From+in.Limit, len(r.Messages))]
-	return bodyOf(out), nil
+	out.Last, err = c.lastCall(v, in.Context)
+	return bodyOf(out), err
 }
 
 func getCalls(c *call, in *callsInput) (*body[callList], error) {

@@ -46,6 +46,7 @@ type ContextRow struct {
 	Parent   string `json:"parent"`
 	Model    string `json:"model"`
 	Messages int    `json:"messages" doc:"How many there are; GET .../contexts/ID returns them"`
+	At       int    `json:"at" doc:"How many of them were its parent's when it was forked; 0 without a parent"`
 }
 
 func (s *Server) registerRuns() {
@@ -155,7 +156,7 @@ func getRun(c *call, in *getRunInput) (*body[runDetails], error) {
 		return nil, err
 	}
 	for _, x := range details.Contexts {
-		out.Contexts = append(out.Contexts, ContextRow{x.ID, x.Kind, x.Label, x.Parent, x.Model, len(x.Messages)})
+		out.Contexts = append(out.Contexts, ContextRow{x.ID, x.Kind, x.Label, x.Parent, x.Model, len(x.Messages), v.Contexts[x.ID].At})
 	}
 	return bodyOf(out), nil
 }

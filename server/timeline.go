@@ -142,7 +142,7 @@ func (c *call) overviewOf(v *runner.RunView, row *store.Run) (o RunOverview, err
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.Contexts)) {
 		x := v.Contexts[id]
-		o.Contexts = append(o.Contexts, ContextRow{x.ID, string(x.Kind), x.Label, x.Parent, app.ModelOf(x.Settings), x.History.Len()})
+		o.Contexts = append(o.Contexts, ContextRow{x.ID, string(x.Kind), x.Label, x.Parent, app.ModelOf(x.Settings), x.History.Len(), x.At})
 	}
 	return o, nil
 }

@@ -109,6 +109,19 @@ nodes:
   two: {type: llmRequest, after: one, in: {message: How long?}}
 outputs: {answer: "{{ two.text }}"}
 `,
+    'fleet.yaml': `weir: 1
+name: fleet
+description: Runs a flow that may make one model call.
+nodes: {ship: {type: flow, with: {flow: frugal.yaml}}}
+`,
+    'changed.yaml': `weir: 1
+name: changed
+description: Makes two calls with other instructions.
+context: {model: local/harbour-1, system: You help sailors. You know each berth and the tides of the year.}
+nodes:
+  one: {type: llmRequest, in: {message: Is there a berth?}}
+  two: {type: llmRequest, after: one, in: {message: How long?}, with: {system: You help captains.}}
+`,
     'log.yaml': `weir: 1
 name: logbook
 description: Has more messages than its window takes.
@@ -121,7 +134,7 @@ outputs: {answer: "{{ say.text }}"}
     'large.yaml': large(2000),
   }
   for (const [name, text] of Object.entries(files)) writeFileSync(`${dir}/${name}`, text)
-  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'seen', 'frugal', 'log', 'large'].map((x) => `${dir}/${x}.yaml`)
+  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'seen', 'frugal', 'fleet', 'changed', 'log', 'large'].map((x) => `${dir}/${x}.yaml`)
 }
 
 /** A flow of n nodes in a lattice of 50 columns. */

@@ -37,6 +37,31 @@ export function moreTests({ test, check, open, inspect, start, ended, server }) 
     await page.context().close()
   })
 
+  test('the budget of a node of a child run is increased, and a failed one is tried again', async () => {
+    const id = await start('fleet')
+    const page = await open(`#/runs/${id}`)
+    await page.getByRole('treeitem', { name: /fleet.*Failed/ }).or(page.getByRole('treeitem', { name: /ship.*Failed/ })).first().waitFor()
+    const child = (await server.api('GET', `v1/runs?parent=${id}`)).body.runs[0].run
+    await page.goto(`${server.url}#/runs/${id}?in=${encodeURIComponent(child)}&node=two`)
+    const panel = page.getByRole('complementary', { name: 'two' })
+    await panel.getByLabel('Calls').fill('1')
+    await panel.getByRole('button', { name: 'Add and continue' }).click()
+    await panel.getByRole('form', { name: 'Add to the budget' }).waitFor({ state: 'detached' })
+    check((await ended(child)).body.status === 'completed', 'the child run did not continue')
+    await page.context().close()
+  })
+
+  test('the call before a changed prompt is named, with what changed it and the price', async () => {
+    const id = await start('changed')
+    const page = await open(`#/runs/${id}?node=two&tab=calls`)
+    const section = page.locator('.section', { hasText: 'Prompt cache' })
+    await section.getByText('other instructions').waitFor()
+    await section.getByText(/more than from the cache/).waitFor()
+    await section.getByRole('link', { name: 'one/model#1' }).waitFor()
+    await inspect(page, 'cache')
+    await page.context().close()
+  })
+
   test('what a view left out is shown, and why', async () => {
     const id = await start('logbook')
     const page = await open(`#/runs/${id}?node=say&tab=calls`)

@@ -148,6 +148,12 @@ test('a run is started with a form, its question answered, and a node read', asy
   await page.getByRole('tab', { name: 'Messages' }).click()
   await page.getByText('Is anything unusual about this invoice?').waitFor()
   await inspect(page, 'messages')
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'What the model saw' }).click()
+  const view = page.getByRole('region', { name: 'What the model saw' }).last()
+  await view.getByText('You review invoices for a small company. You are brief.').waitFor()
+  await view.getByText('Write one line that confirms the payment of 1250 EUR.').waitFor()
+  await inspect(page, 'view')
   await page.context().close()
 })
 
@@ -261,7 +267,7 @@ test('a question is answered on a phone', async () => {
   await server.api('POST', `v1/sessions/${talk.session}/messages?wait=10`, { message: 'Is there a berth?' })
   for (const [name, hash] of [
     ['runs', '#/runs'], ['run', `#/runs/${id}`], ['tree', `#/runs/${id}?view=timeline`], ['node', `#/runs/${id}?node=opinion`], ['call', `#/runs/${id}?node=opinion&tab=calls`], ['graph', `#/runs/${id}?view=graph`],
-    ['messages', `#/runs/${id}?view=messages`], ['compare', `#/runs/${id}?view=compare`], ['fork', `#/runs/${id}?fork=read`], ['usage', '#/usage'], ['answered', '#/inbox?tab=answered'], ['flows', '#/flows'], ['flow', '#/flows/invoice-review'],
+    ['messages', `#/runs/${id}?view=messages`], ['view', `#/runs/${id}?view=messages&beside=view`], ['compare', `#/runs/${id}?view=compare`], ['fork', `#/runs/${id}?fork=read`], ['usage', '#/usage'], ['answered', '#/inbox?tab=answered'], ['flows', '#/flows'], ['flow', '#/flows/invoice-review'],
     ['chat', '#/chat'], ['conversation', `#/chat/${talk.session}`], ['sessions', '#/sessions'], ['session', `#/sessions/${talk.session}?tab=trajectory`], ['memory', '#/memory'], ['codes', '#/codes'], ['start', '#/runs?start=invoice-review'],
   ]) {
     await page.goto(server.url + hash)

@@ -84,7 +84,7 @@ function FlowPage({ name }: { name: string }) {
 /** The source of a flow beside its drawing. A change is checked as it is typed, and can be kept as a version. */
 function Source({ name, loaded, text, setText, saved }: { name: string; loaded: LoadedFlow; text?: string; setText: (text?: string) => void; saved: () => void }) {
   const may = useMay('start')
-  const source = text ?? (loaded.flow.flow ? JSON.stringify(loaded.flow.flow, null, 2) : '')
+  const source = text ?? (loaded.flow.text || (loaded.flow.flow ? JSON.stringify(loaded.flow.flow, null, 2) : ''))
   const checked = useValidation(source, name)
   const problems = checked?.problems ?? []
   const [error, setError] = useState<ApiError>()

@@ -27,7 +27,7 @@ export default function RunPage({ id }: { id: string }) {
   const run = useRun(id, at)
   const data = run.data
   const clock = useNow(!!data && !ended(data.status) && !at)
-  const now = at && data ? data.at : clock
+  const now = at && data ? data.at : Math.max(clock, data?.at ?? 0)
   const narrow = useMediaQuery('(max-width: 900px)', window.innerWidth <= 900, { getInitialValueInEffect: false })
   const named = query.get('view')
   const view = named && (narrow || named !== 'overview') ? named : narrow ? 'overview' : 'timeline' // the wide page has the overview beside each view

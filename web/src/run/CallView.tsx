@@ -1,12 +1,13 @@
 import { Button } from '@mantine/core'
 import type { Schemas } from '../api/client'
-import { count, plain } from '../format'
+import { cost, count, plain } from '../format'
 import { CopyButton, RunError, Section } from '../parts/common'
 import { JsonTree } from '../parts/JsonTree'
 import { MessageView, type Message } from '../parts/MessageView'
+import { href } from '../route'
 import { t } from '../strings'
 
-interface Request {
+export interface Request {
   provider?: string
   model?: string
   system?: string
@@ -16,7 +17,7 @@ interface Request {
 }
 
 /** What a view of the history shows and omits, in tokens. */
-interface Manifest {
+export interface Manifest {
   from?: number
   to?: number
   pins?: number[]
@@ -42,7 +43,7 @@ interface Reply {
 }
 
 /** A model call: exactly what was sent, what was left out and why, and the answer. */
-export function CallView({ call, cache, play }: { call: Schemas['CallReport']; cache?: Schemas['PromptCache']; play?: () => void }) {
+export function CallView({ run, call, cache, play }: { run: string; call: Schemas['CallReport']; cache?: Schemas['PromptCache']; play?: () => void }) {
   const sent = (call.sent ?? undefined) as Request | undefined
   const manifest = (call.manifest ?? undefined) as Manifest | undefined
   const { provider, model, system, messages, tools, ...settings } = sent ?? {}
@@ -61,7 +62,7 @@ export function CallView({ call, cache, play }: { call: Schemas['CallReport']; c
       {!sent && <div className="dim">{t.node.onlyDigest} <span className="mono">{call.digest}</span></div>}
       <Meter m={manifest} u={cache?.usage} />
       {manifest && <LeftOut m={manifest} />}
-      {cache && <Cache c={cache} />}
+      {cache && <Cache c={cache} run={run} />}
       {sent && (
         <Section title={t.node.request}>
           <div className="column gap4">
@@ -83,7 +84,7 @@ export function CallView({ call, cache, play }: { call: Schemas['CallReport']; c
 }
 
 /** The tokens of a call by what they are for, in proportion to the window if it is known. */
-function Meter({ m, u }: { m?: Manifest; u?: Schemas['Usage'] }) {
+export function Meter({ m, u }: { m?: Manifest; u?: Partial<Schemas['Usage']> }) {
   const total = u?.input || (m?.tokens ?? 0) + (m?.system ?? 0) + (m?.tools ?? 0)
   const parts: [string, string, number][] = m
     ? [['system', t.node.m_system, m.system ?? 0], ['tools', t.node.m_tools, m.tools ?? 0], ['messages', t.node.m_messages, Math.max(0, total - (m.system ?? 0) - (m.tools ?? 0))]]
@@ -98,8 +99,8 @@ function Meter({ m, u }: { m?: Manifest; u?: Schemas['Usage'] }) {
         <div className="meter" role="img" aria-label={`${count(used)} ${t.node.window} ${count(whole)}`}>{parts.filter(([, , n]) => n > 0).map(([p, , n]) => <i key={p} data-p={p} style={{ width: `${(n / whole) * 100}%` }} />)}</div>
         <div className="legend">
           {parts.filter(([, , n]) => n > 0).map(([p, label, n]) => <span key={p}><i data-p={p} />{label} {count(n)}</span>)}
-          {(u?.cached ?? 0) > 0 && <span>{t.node.m_cached} {count(u!.cached)}</span>}
-          {(u?.reasoning ?? 0) > 0 && <span>{t.node.reasoning} {count(u!.reasoning)}</span>}
+          {(u?.cached ?? 0) > 0 && <span>{t.node.m_cached} {count(u?.cached ?? 0)}</span>}
+          {(u?.reasoning ?? 0) > 0 && <span>{t.node.reasoning} {count(u?.reasoning ?? 0)}</span>}
           {m?.window && <span>{t.node.window} {count(m.window)}</span>}
           {m?.reserve ? <span>{t.node.m_reserve} {count(m.reserve)}</span> : null}
         </div>
@@ -109,7 +110,7 @@ function Meter({ m, u }: { m?: Manifest; u?: Schemas['Usage'] }) {
 }
 
 /** What the view of the history left out of the request, and why. */
-function LeftOut({ m }: { m: Manifest }) {
+export function LeftOut({ m }: { m: Manifest }) {
   const rows: string[] = []
   if (m.left) rows.push(`${count(m.left)} ${t.node.omitted}`)
   if (m.from) rows.push(`${t.node.shows} ${m.from + 1} ${t.run.of} ${m.to}`)
@@ -127,14 +128,18 @@ function LeftOut({ m }: { m: Manifest }) {
   )
 }
 
-/** What a vendor's prompt cache had of the request, and where it differs from the call before. */
-function Cache({ c }: { c: Schemas['PromptCache'] }) {
+const causes: Record<string, string> = { tools: t.node.c_tools, system: t.node.c_system, message: t.node.c_message, view: t.node.c_view }
+
+/** What a vendor's prompt cache had of the request, where it differs from the call before, which node made it so, and what that cost. */
+function Cache({ c, run }: { c: Schemas['PromptCache']; run: string }) {
   return (
     <Section title={t.node.cache}>
       <dl className="facts">
         <dt>{t.node.cachedTokens}</dt><dd>{count(c.usage.cached)} {t.run.of} {count(c.usage.input)} {t.run.tokens}</dd>
-        <dt>{t.node.callBefore}</dt><dd className={c.before ? 'mono' : 'dim'}>{c.before || t.node.noBefore}</dd>
+        <dt>{t.node.callBefore}</dt><dd className={c.before ? 'mono' : 'dim'}>{c.before ? <a href={href(['runs', c.beforeRun], { node: c.before.slice(0, c.before.lastIndexOf('/')), tab: 'calls' })}>{c.before}</a> : t.node.noBefore}{c.before && c.beforeRun !== run && <> {t.node.inRun} {c.beforeRun}</>}</dd>
         {c.before && <><dt>{t.node.differs}</dt><dd>{c.place ? `${c.place}, ${t.node.byte} ${c.byte}` : t.node.continues} ({c.equal} {t.run.of} {c.of} {t.node.equal})</dd></>}
+        {c.cause && <><dt>{t.node.cacheCause}</dt><dd>{causes[c.cause] ?? c.cause}{c.node && <>: <a className="mono" href={href(['runs', run], { node: c.node })}>{c.node}</a></>}</dd></>}
+        {c.lost > 0 && <><dt>{t.node.lost}</dt><dd>{t.node.about} {count(c.lost)} {t.run.tokens}{c.cost > 0 && <>, <b>{cost(c.cost)}</b> {t.node.moreThanCached}</>}</dd></>}
       </dl>
       {c.place && <div className="two" style={{ marginTop: 8 }}><div className="code">{c.was || '–'}</div><div className="code">{c.is || '–'}</div></div>}
     </Section>

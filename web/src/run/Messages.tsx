@@ -1,13 +1,18 @@
+import { Button } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useRef } from 'react'
 import { api, take, type Schemas } from '../api/client'
+import { count } from '../format'
 import { Empty, Failure, Loading } from '../parts/common'
 import { MessageView, type Message } from '../parts/MessageView'
-import { useQuery } from '../route'
+import { href, useQuery } from '../route'
 import { t } from '../strings'
 import { useLoad } from '../use'
+import { LeftOut, Meter, type Manifest, type Request } from './CallView'
 
 const page = 200
+/** How many messages of a request are drawn. */
+const mostSent = 200
 
 /** The messages of a run's contexts, as they were at the event that is shown. */
 export function Messages({ run, at, event, contexts }: { run: string; at: number; event: number; contexts: Schemas['ContextRow'][] }) {
@@ -20,7 +25,9 @@ export function Messages({ run, at, event, contexts }: { run: string; at: number
       <nav className="column" aria-label={t.messages.tree}>
         {contexts.map((c) => (
           <button key={c.id} type="button" className="context" aria-pressed={c.id === id} style={{ paddingLeft: 8 + depth(c, contexts) * 12 }} onClick={() => set({ context: c.id })}>
-            <span className="cut">{c.label || c.id}</span><span className="small dim">{c.messages}</span>
+            <span className="cut">{c.label || c.id}</span>
+            {c.parent && <span className="small dim" title={`${t.messages.forkedAt} ${c.at}`}>⑂ {c.at}</span>}
+            <span className="small dim">{c.messages}</span>
           </button>
         ))}
       </nav>
@@ -45,13 +52,17 @@ function List({ run, at, event, context }: { run: string; at: number; event: num
   if (list.error) return <Failure error={list.error} retry={list.reload} />
   if (!list.data) return <Loading />
   if (messages.length === 0) return <Empty title={t.messages.empty} />
-  return (
+  const seen = list.data.last
+  const beside = query.get('beside') === 'view' && !!seen
+  const history = (
     <div className="column">
       <div className="bar small"><span className="dim">{context.model}</span><span className="grow" />
         {last > 0 && <button className="link" type="button" disabled={n === 0} onClick={() => set({ page: n - 1 })}>←</button>}
         <span>{n * page + 1}–{n * page + messages.length} {t.run.of} {context.messages}</span>
         {last > 0 && <button className="link" type="button" disabled={n === last} onClick={() => set({ page: n + 1 })}>→</button>}
+        {seen && <Button variant="default" aria-pressed={beside} onClick={() => set({ beside: beside ? '' : 'view' })}>{t.messages.view}</Button>}
       </div>
+      {seen && <Bar used={seen.input + seen.output} whole={seen.window} />}
       <div className="body pad" ref={box} tabIndex={0} role="log" aria-label={context.id}>
         <div style={{ height: rows.getTotalSize(), position: 'relative' }}>
           {rows.getVirtualItems().map((v) => (
@@ -62,5 +73,50 @@ function List({ run, at, event, context }: { run: string; at: number; event: num
         </div>
       </div>
     </div>
+  )
+  if (!beside) return history
+  return (
+    <div className="halves beside">
+      {history}
+      <View key={seen.call} run={run} call={seen} />
+    </div>
+  )
+}
+
+/** How much of a model's window a context takes. */
+function Bar({ used, whole }: { used: number; whole: number }) {
+  if (!whole) return null
+  return (
+    <div className="row small dim budget-bar">
+      <div className="meter grow" role="img" aria-label={`${count(used)} ${t.node.window} ${count(whole)}`}><i data-p="messages" style={{ width: `${Math.min(100, (used / whole) * 100)}%` }} /></div>
+      <span>{count(used)} {t.node.window} {count(whole)}</span>
+    </div>
+  )
+}
+
+/** What the last model call with a context was sent, beside the history. */
+function View({ run, call }: { run: string; call: Schemas['ContextCall'] }) {
+  const calls = useLoad((signal) => take(api.GET('/v1/runs/{run}/calls', { params: { path: { run }, query: { node: call.node } }, signal })), [run, call.node, call.call])
+  const found = calls.data?.calls?.find((c) => c.call === call.call)
+  if (calls.error) return <Failure error={calls.error} retry={calls.reload} />
+  if (!calls.data) return <Loading />
+  const sent = (found?.sent ?? undefined) as Request | undefined
+  const manifest = (found?.manifest ?? undefined) as Manifest | undefined
+  return (
+    <section className="column" aria-label={t.messages.view}>
+      <div className="bar small"><b>{t.messages.view}</b><span className="grow" /><a className="mono cut" href={href(['runs', run], { node: call.node, tab: 'calls' })}>{call.call}</a></div>
+      <div className="body pad column gap" tabIndex={0} role="region" aria-label={t.messages.view}>
+        <Meter m={manifest} u={{ input: call.input, output: call.output }} />
+        {manifest && <LeftOut m={manifest} />}
+        {!sent && <div className="dim">{t.node.onlyDigest}</div>}
+        {sent && (
+          <div className="column gap4">
+            {sent.system && <MessageView message={{ role: 'system', text: sent.system }} />}
+            {(sent.messages ?? []).slice(0, mostSent).map((m, i) => <MessageView key={i} message={m} />)}
+            {(sent.messages ?? []).length > mostSent && <div className="dim">{(sent.messages ?? []).length - mostSent} {t.messages.moreSent}</div>}
+          </div>
+        )}
+      </div>
+    </section>
   )
 }

@@ -172,7 +172,7 @@ function Calls({ run, node }: { run: string; node: RunNode }) {
     <>
       {playing && <Suspense fallback={null}><Playground run={run} node={node.node} call={playing} close={() => set({ play: '' })} /></Suspense>}
       {list.length === 0 && <div className="dim">{t.node.noCalls}</div>}
-      {list.map((c) => <CallView key={c.call} call={c} cache={cache.data?.calls?.find((x) => x.call === c.call)} play={may ? () => set({ play: c.call }) : undefined} />)}
+      {list.map((c) => <CallView key={c.call} run={run} call={c} cache={cache.data?.calls?.find((x) => x.call === c.call)} play={may ? () => set({ play: c.call }) : undefined} />)}
     </>
   )
 }
