@@ -27,6 +27,9 @@ func TestAFilterOfAnotherUserIsRefused(t *testing.T) {
 		{ada.Token, "ada", 200}, {ada.Token, "", 200}, {ada.Token, "bob", 403}, {ada.Token, "nobody", 403}, {root.Token, "bob", 200}, {root.Token, "nobody", 200},
 	}
 	for _, path := range filtered {
+		if p.server.Routes()[http.MethodGet+" "+path] == server.Admin {
+			continue // it lists objects of all users, to administrators alone
+		}
 		for _, c := range cases {
 			c.check(t, p, path)
 		}

@@ -96,6 +96,7 @@ function Bar({ used, whole }: { used: number; whole: number }) {
 
 /** What the last model call with a context was sent, beside the history. */
 function View({ run, call }: { run: string; call: Schemas['ContextCall'] }) {
+  const [, set] = useQuery()
   const calls = useLoad((signal) => take(api.GET('/v1/runs/{run}/calls', { params: { path: { run }, query: { node: call.node } }, signal })), [run, call.node, call.call])
   const found = calls.data?.calls?.find((c) => c.call === call.call)
   if (calls.error) return <Failure error={calls.error} retry={calls.reload} />
@@ -104,7 +105,7 @@ function View({ run, call }: { run: string; call: Schemas['ContextCall'] }) {
   const manifest = (found?.manifest ?? undefined) as Manifest | undefined
   return (
     <section className="column" aria-label={t.messages.view}>
-      <div className="bar small"><b>{t.messages.view}</b><span className="grow" /><a className="mono cut" href={href(['runs', run], { node: call.node, tab: 'calls' })}>{call.call}</a></div>
+      <div className="bar small"><b>{t.messages.view}</b><span className="grow" /><button className="link narrow-only" type="button" onClick={() => set({ beside: '' })}>{t.messages.history}</button><a className="mono cut" href={href(['runs', run], { node: call.node, tab: 'calls' })}>{call.call}</a></div>
       <div className="body pad column gap" tabIndex={0} role="region" aria-label={t.messages.view}>
         <Meter m={manifest} u={{ input: call.input, output: call.output }} />
         {manifest && <LeftOut m={manifest} />}
