@@ -65,7 +65,7 @@ type forkInput struct {
 
 // forkBody says what a fork shares and what is different in it.
 type forkBody struct {
-	From   string          `json:"from,omitempty" doc:"The path of the node that starts anew"`
+	From   string          `json:"from,omitempty" doc:"The path of the node that starts again"`
 	At     int64           `json:"at,omitempty" minimum:"0" doc:"The number of the last event that is shared"`
 	Inputs json.RawMessage `json:"inputs,omitempty" doc:"An object of inputs that differ"`
 	State  json.RawMessage `json:"state,omitempty" doc:"An object that is written to the state where the past ends"`

@@ -177,7 +177,7 @@ func (p *cli) checkFromChild(ctx context.Context, a *application, id, from strin
 	if err != nil {
 		return err
 	}
-	return usagef("--from %s is in a child run: fork that run (`%s`), or give --from %s to start it anew",
+	return usagef("--from %s is in a child run: fork that run (`%s`), or give --from %s to start it again",
 		from, p.commandLine("fork", child, "--from", below), engine.ShellWord(above))
 }
 

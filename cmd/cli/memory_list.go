@@ -187,7 +187,7 @@ func (p *cli) printMemory(i *memory.Item, versions []memory.Version, asJSON bool
 	st := p.styleFor(p.out)
 	owner := "user " + scopeText(i.Scope)
 	if i.User == "" {
-		owner = "nobody in particular, of " + scopeText(i.Scope)
+		owner = "no user, in " + scopeText(i.Scope)
 	}
 	fmt.Fprintf(p.out, "%s  %s  %s  %s\n", st.bold.Render(i.ID), i.Kind, app.Printable(i.Namespace), owner)
 	if i.Key != "" {

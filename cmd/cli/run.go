@@ -136,7 +136,7 @@ func (a *application) checkModel(model string) error {
 		return usagef("--model %s: expected PROVIDER/MODEL, as openai/gpt-5-mini", model)
 	}
 	if !slices.Contains(a.Providers, name) {
-		return usagef("--model %s: there is no provider %q%s; there are %s. Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or name the server in .weir/config.yaml; see `weir doctor`",
+		return usagef("--model %s: there is no provider %q%s; configured: %s. Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or name the server in .weir/config.yaml; see `weir doctor`",
 			model, name, didYouMean(name, a.Providers), strings.Join(a.Providers, ", "))
 	}
 	return nil

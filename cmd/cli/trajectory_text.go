@@ -114,7 +114,7 @@ func outlineLine(l *draw.OutlineLine, wide int, st style, colour lipgloss.Style)
 	}
 	var notes []string
 	if l.Open {
-		notes = append(notes, "goes on")
+		notes = append(notes, "continues")
 	}
 	if len(l.After) > 0 {
 		notes = append(notes, "after "+firstNames(l.After))

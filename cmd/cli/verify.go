@@ -219,8 +219,8 @@ func (p *cli) printVerified(v *audit.Options, out *audit.Report, proves bool) {
 		}
 	}
 	if !proves && out.OK {
-		line("%s", st.dim.Render("This proves that the record is consistent. Somebody who can write the database could\n"+
-			"have written it anew, or have cut off its end: keep the head elsewhere, and give it\nwith --head the next time."))
+		line("%s", st.dim.Render("This proves that the record is consistent. Somebody with write access to the database could\n"+
+			"have recomputed it, or removed its end: store the head elsewhere, and pass it with\n--head next time."))
 	}
 }
 

@@ -16,26 +16,26 @@ func manualInputType() node.Type {
 	return define[manualInputNode](&flow.TypeSpec{
 		Name:     "manualInput",
 		Category: "context",
-		Summary:  "Says a preset text where userInput would ask a person.",
-		Doc: `Stands where a ` + "`userInput`" + ` would and does not wait: the text is in the settings.
+		Summary:  "Adds a preset text to the conversation, in place of a person's answer.",
+		Doc: `Takes the place of a ` + "`userInput`" + ` node without waiting: the text is in the settings.
 Use it for a first message that is always the same, and to run a conversation
 without a person.
 
-| setting | what |
+| setting | meaning |
 |---|---|
 | ` + "`text`" + ` | a template; reads ` + "`inputs.*`, `state.*` and `run.*`" + ` |
 | ` + "`history`" + ` | also append the text to the context as a user message (default false) |
 
 Without ` + "`history`" + ` the text becomes the context's current output, which an
 ` + "`llmRequest`" + ` behind a context edge takes as its message. With it the text is in the
-history already, under the id ` + "`PATH.text`" + `, and is not said twice.`,
+history, under the id ` + "`PATH.text`" + `, and is not added twice.`,
 		Ports: flow.Ports{
 			In:    []flow.Port{contextIn()},
 			Out:   messagePorts(),
 			AnyIn: true,
 		},
 		Settings: objectSchema(map[string]any{
-			"text":    templateSchema("string", "What is said."),
+			"text":    templateSchema("string", "The text."),
 			"history": settingSchema("boolean", "Append the text to the context as a user message. Default: false."),
 		}, "text"),
 		Context: flow.ContextWrite,

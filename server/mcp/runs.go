@@ -68,7 +68,7 @@ func addRunTools(m *sdk.Server, c *server.Caller, o Options) {
 	}
 	if o.Fork && c.Can(server.Start) {
 		add(forkTool, "Starts a run that shares the past of another and continues with other inputs or state.", nil, object([]any{"run"}, map[string]any{
-			"run": run, "from": text("The path of the node that starts anew"),
+			"run": run, "from": text("The path of the node that starts again"),
 			"inputs": map[string]any{"type": "object", "description": "Inputs that differ"},
 			"state":  map[string]any{"type": "object", "description": "Values that are written to the state where the past ends"},
 		}), func(ctx context.Context, a *runArguments) (any, error) { return forkRun(ctx, c, a) })
