@@ -37,7 +37,7 @@ func TestEveryRouteThatChangesSomethingIsInTheAuditLog(t *testing.T) {
 	list := attacks(o, o)
 	for pattern, scope := range p.server.Routes() {
 		method, path, _ := strings.Cut(pattern, " ")
-		changes := method != http.MethodGet && !slices.Contains(reads, pattern)
+		changes := (method != http.MethodGet || path == "/v1/users/{user}/export") && !slices.Contains(reads, pattern)
 		if changes != slices.Contains(p.server.AuditedRoutes(), pattern) {
 			t.Errorf("%s: recorded: %v", pattern, !changes)
 		}

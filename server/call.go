@@ -97,6 +97,28 @@ func (c *call) origin(kind string) string {
 	return kind + ":" + c.who.token
 }
 
+// maxOwned bounds how many webhooks, and how many triggers, a user has.
+const maxOwned = 100
+
+// make calls create unless the caller has as many documents of a kind as a user may have. Requests of one user for one kind
+// pass one after the other in this process. The owner of the process is not bounded.
+func (c *call) make(kind string, create func() error) error {
+	if c.who.user == "" {
+		return create()
+	}
+	defer c.calls.enter("make " + kind + " " + c.who.user)()
+	list, err := c.app.Store.Documents(c, store.DocumentFilter{Kind: kind, User: c.who.user, Limit: maxOwned})
+	if err != nil {
+		return err
+	}
+	if len(list) == maxOwned {
+		p := newProblem(http.StatusConflict, engine.CodeTooMany, "you have "+itoa(maxOwned)+" of them, which is the most that a user may have")
+		p.Hint = "delete one first"
+		return p
+	}
+	return create()
+}
+
 // by is recorded as who did something.
 func (c *call) by() string {
 	if c.who.user == "" {

@@ -49,6 +49,7 @@ func (s *Server) registerRoutes() {
 	s.registerPlayground()
 	s.registerQuotas()
 	s.registerAudit()
+	s.registerUserExport()
 	s.registerBackups()
 	s.registerRetention()
 	if s.options.Page != nil {

@@ -141,7 +141,7 @@ func attacksOnDocuments(victim, own objects) map[string]attack {
 		"DELETE /v1/runs/{run}":                   on("runs/"+victim.run, "", ""),
 		"DELETE /v1/users/{user}":                 {},
 		"GET /v1/filters":                         {}, "PUT /v1/filters/{filter}": {body: `{"of":"runs","query":{}}`}, "DELETE /v1/filters/{filter}": {},
-		"GET /v1/audit": {}, "GET /v1/audit/verify": {},
+		"GET /v1/audit": {}, "GET /v1/audit/verify": {}, "GET /v1/users/{user}/export": {},
 		"POST /v1/backup": {}, "GET /v1/backups": {}, "GET /v1/retention": {}, "DELETE /v1/retention/{policy}": {},
 		"PUT /v1/retention/{policy}": {body: `{"of":"runs","olderThan":1}`},
 		"GET /v1/quotas":             {}, "PUT /v1/quotas": {body: `{"user":"ada","calls":1}`},

@@ -99,7 +99,7 @@ func createTrigger(c *call, in *createTriggerInput) (*created[createdTrigger], e
 	if t.Inputs == nil {
 		t.Inputs = json.RawMessage("{}")
 	}
-	if err := c.triggers.Put(context.WithoutCancel(c), t); err != nil {
+	if err := c.make(store.TriggerKind, func() error { return c.triggers.Put(context.WithoutCancel(c), t) }); err != nil {
 		return nil, err
 	}
 	out := createdTrigger{Trigger: t}

@@ -91,7 +91,7 @@ func createWebhook(c *call, in *createWebhookInput) (*created[webhookSecret], er
 		ID: runner.NewID(), User: c.who.user, URL: in.Body.URL, Events: in.Body.Events, Flow: in.Body.Flow, All: in.Body.All,
 		Created: time.Now().UTC().Truncate(time.Second),
 	}
-	if err := c.hooks.Put(context.WithoutCancel(c), h); err != nil {
+	if err := c.make(store.NoticeKind, func() error { return c.hooks.Put(context.WithoutCancel(c), h) }); err != nil {
 		return nil, err
 	}
 	return &created[webhookSecret]{"/v1/webhooks/" + h.ID, webhookSecret{h, c.hooks.Secret(h)}}, nil
