@@ -2,14 +2,14 @@ package builtin
 
 import "github.com/weir-run/weir/flow"
 
-const agentDoc = `Says the message in the context, and has the model work on it: it calls tools, sees their
-results, calls others, until it answers without calling any. All of that happens in a
-lane, a fork of the context that nobody else sees. The context itself gets the message
-and the final answer, and nothing of what was in between. (` + "`llmRequest`" + ` with tools does the
-same in the open: its calls and results stay in the conversation.) Queues say what it does
-before that, beside it and after it.
+const agentDoc = `Sends the message to the model, which works on it in a loop: it calls tools, sees their
+results and calls further tools, until it answers without a call. All of this happens in a
+lane, a private fork of the context. The context itself receives the message
+and the final answer, and nothing in between. (` + "`llmRequest`" + ` with tools does the
+same in the conversation: its calls and results stay there.) Queues add work
+before the message, after it and at the end.
 
-| input | what |
+| input | meaning |
 |---|---|
 | ` + "`message`" + ` | the task; a text or a message. Without one, what ` + "`llmRequest`" + ` would take |
 | ` + "`tools`" + ` | what the model may call: from ` + "`tools`" + ` nodes, or a list of names |
@@ -65,7 +65,7 @@ An entry of ` + "`pre`, `todo` and `post`" + ` is one of
 | ` + "`{tool: NAME, arguments: {...}}`" + ` | a tool call that the agent makes itself; the arguments may be templates. It may be any tool the process offers, wired to the node or not |
 | ` + "`{flow: PATH, in: {...}}`" + ` | a flow that runs as a child run, as a node of type ` + "`flow`" + ` has it, in a conversation of its own; the inputs may be templates |
 
-What comes of a tool or a flow is said in the lane, where the model sees it. Entries are worked on
+The result of a tool or a flow is added to the lane, where the model sees it. Entries are worked on
 one at a time, first in, first out:
 
 1. ` + "`pre`" + `. The first that fails fails the agent.

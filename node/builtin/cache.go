@@ -25,10 +25,10 @@ func cacheType() node.Type {
 	return define[cacheNode](&flow.TypeSpec{
 		Name:     "cache",
 		Category: "data",
-		Summary:  "Keeps a value for later runs, and does not ask for it again while it is kept.",
-		Doc: `Wire what is slow or dear to the port ` + "`value`" + `. The port is lazy: while a value is kept under the
+		Summary:  "Keeps a value for later runs, and does not compute it again while it is kept.",
+		Doc: `Wire the result of slow or expensive nodes to the port ` + "`value`" + `. The port is lazy: while a value is kept under the
 key, the nodes behind it do not run at all (unless something else needs them; they end
-` + "`not_needed`" + `). Otherwise they run, and what they give is kept and passed on.
+` + "`not_needed`" + `). Otherwise they run, and their value is kept and passed on.
 
 | setting | what |
 |---|---|

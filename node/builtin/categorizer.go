@@ -63,7 +63,7 @@ func categorizerType() node.Type {
 		Name:       "categorizer",
 		Aliases:    []string{"intentRouter"},
 		Category:   "model",
-		Summary:    "Has a model say which category a message belongs to, and takes that branch.",
+		Summary:    "Asks a model which category a message belongs to, and takes that branch.",
 		Doc:        categorizerDoc,
 		Ports:      categorizerPorts(nil),
 		PortsFor:   categorizerPorts,
@@ -91,12 +91,12 @@ func categorizerType() node.Type {
 	})
 }
 
-const categorizerDoc = `The model is sent the message alone, with the categories as its instructions: nothing else
-of the conversation, and nothing that is said here enters it. It answers with the name of a
+const categorizerDoc = `The model receives only the message, with the categories as its instructions, and nothing else
+of the conversation. Neither the message nor the answer is added to the conversation. The model answers with the name of a
 category, as JSON or alone, in any letters and quotes, also with prose, a fence or reasoning
-around the JSON. An answer that names no category, or several, is shown to the model once,
-with what is wrong; after that the node fails with ` + "`model_answer_invalid`" + `, and ` + "`retry`" + ` on that
-code asks again. An answer that says that none of the categories fits (` + "`none`, `null`" + `) takes
+around the JSON. If an answer names no category, or several, the model receives it once
+with the problem; if that fails, the node fails with ` + "`model_answer_invalid`" + `, and ` + "`retry`" + ` on that
+code asks again. If the model answers that none of the categories fits (` + "`none`, `null`" + `) takes
 ` + "`default`" + `, and the node's metadata say so; without a default it is an answer that names no category.
 
 | input | what |

@@ -60,7 +60,7 @@ func decisionType(b *breaker.Set) node.Type {
 		Doc: `What decides is an expression, code, or code that models write. Its result, as text, is the branch that is
 taken: nodes with ` + "`after: NODE.BRANCH`" + ` run, those behind the other branches are skipped.
 
-An expression is CEL and stands bare; it reads ` + "`inputs.*`" + ` (whatever is wired to the node,
+An expression is CEL, written without braces; it reads ` + "`inputs.*`" + ` (whatever is wired to the node,
 under any port name), ` + "`state.*`" + ` and ` + "`run.*`" + `.
 
 ` + codeDoc + ` Code has to set ` + "`context['branch_decision']`" + `: it

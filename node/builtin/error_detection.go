@@ -105,7 +105,7 @@ func errorDetectionType() node.Type {
 	return define[errorDetectionNode](&flow.TypeSpec{
 		Name:     "errorDetection",
 		Category: "control",
-		Summary:  "Finds out whether a result reports an error, and takes one of two branches.",
+		Summary:  "Detects whether a result reports an error, and takes one of two branches.",
 		Doc: `Tools, services and models often report a failure as an ordinary result. The node looks at the value on the port ` + "`value`" + ` in this
 order, and stops at the first finding:
 

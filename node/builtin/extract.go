@@ -20,10 +20,10 @@ func extractType() node.Type {
 		Name: "extract", Aliases: []string{"extractor"},
 		Category: "model",
 		Summary:  "Has a model take data of a given form out of a text.",
-		Doc: `The model is sent the message alone, with the schema: nothing else of the conversation, and
-nothing that is said here enters it. The JSON is read out of prose, fences and reasoning
-around it. An answer that does not fit the schema is shown to the model once, with what is
-wrong; after that the node fails with ` + "`model_answer_invalid`" + `, and ` + "`retry`" + ` on that code asks again.
+		Doc: `The model receives only the message and the schema, and nothing else of the conversation.
+Neither the message nor the answer is added to the conversation. The JSON may be surrounded by prose,
+a fence or reasoning. If an answer does not fit the schema, the model receives it once with the
+problem; if that fails, the node fails with ` + "`model_answer_invalid`" + `, and ` + "`retry`" + ` on that code asks again.
 
 | input | what |
 |---|---|

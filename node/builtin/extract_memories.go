@@ -64,7 +64,7 @@ the tool ` + "`memoryWrite`" + `, as by the node ` + "[`remember`](remember.md)"
 | ` + "`added`" + ` | how many of them were not known before |
 ` + singleCallOutputs + `
 
-An item of the kind fact or procedure has a key, and a new text under a key replaces the old one. The model is not shown what is remembered already: wire
+An item of the kind fact or procedure has a key, and a new text under a key replaces the old one. The model does not see what is remembered already: wire
 ` + "[`recall`](recall.md)" + ` to ` + "`about`" + ` if it should be. Anybody whose text is read can influence what is remembered: read only
 messages of the user, or have the calls approved. If a call fails, the node fails, and the items before it stay remembered; repeating it writes nothing twice.` + fmt.Sprintf(memoryDoc, memoryWriteTool),
 		Ports:      p,

@@ -26,7 +26,7 @@ func forEachType() node.Type {
 | ` + "`concurrency`" + ` | how many iterations may run at once (default 1) |
 | ` + "`onItemError`" + ` | what an iteration that fails does: ` + "`fail`" + ` fails the node (default), ` + "`null`" + ` puts null in its place in ` + "`results`" + `, ` + "`drop`" + ` leaves it out |
 
-The list comes in on the port ` + "`items`" + `. In the ` + "`in:`" + ` of the body's nodes, and in its outputs,
+The port ` + "`items`" + ` takes the list. In the ` + "`in:`" + ` of the body's nodes, and in its outputs,
 ` + "`inputs.item`" + ` is the item and ` + "`inputs.index`" + ` its place, from 0; whatever else is wired to the
 ` + "`forEach`" + ` is ` + "`inputs.NAME`" + ` in every iteration. A node of the body has the path ` + "`NODE#2/INNER`" + `
 for the second item.

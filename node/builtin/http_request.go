@@ -108,7 +108,7 @@ request is made, is in no port and no journal, and is taken out of whatever come
 
 **Where it can go.** Only public addresses. Loopback, private, link-local, carrier-grade
 NAT, multicast and cloud metadata addresses are refused with ` + "`http_blocked`" + `, whatever name
-leads to them and also after a redirect; whoever runs Weir can allow some. At most five
+leads to them and also after a redirect; the configuration can allow some. At most five
 redirects are followed; headers do not follow to another host. Proxy settings of the
 environment are ignored.
 

@@ -47,8 +47,8 @@ context of that iteration, and reach the main context at its end, as all message
 **Priority.** If a history is too long for a call, the messages with the lowest ` + "`priority`" + ` (1 to 100, default 50) are
 left out first, and among equal ones the oldest. A message with calls and its results have the highest priority among them. ` + "`pinned`" + ` messages always stay.
 
-The ` + "`messages`" + ` port takes such a list too, or one text, which a user says. Text that came in
-on a port is said as it is: what looks like a template in it stays text.
+The ` + "`messages`" + ` port also takes such a list, or one text, which becomes a user message. Text from
+a port is never evaluated as a template.
 
 | output | what |
 |---|---|

@@ -67,11 +67,11 @@ What is asked:
 
 1. a value on ` + "`message`" + `, where there is one. If the history has it already (a ` + "`userInput`" + ` with
    ` + "`history: true`" + ` said it), it is not said again.
-2. else the context's current output: what a ` + "`userInput`" + ` or ` + "`manualInput`" + ` has said into the
+2. else the context's current output: the text that a ` + "`userInput`" + ` or ` + "`manualInput`" + ` gave to the
    context and nobody has put in its history yet. So a conversation can be wired by context
    edges alone. Where several nodes say something into one context at the same time, wire
    ` + "`message`" + ` instead: the current output is what the last of them said.
-3. else the history as it stands. An empty one is an error.
+3. else nothing: the model answers the history as it is. An empty history is an error.
 
 | setting | what |
 |---|---|
@@ -100,7 +100,7 @@ What is asked:
 ` + approvalDoc + `
 
 Model calls that failed for a passing reason are tried again by the service, and the call's
-key goes with each try. The streamed text reaches whoever watches the run.`
+key goes with each try. The streamed text is sent to all readers of the run.`
 
 // llmRequestPorts adds the port value if there is a schema.
 func llmRequestPorts(with map[string]any) flow.Ports {

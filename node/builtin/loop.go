@@ -33,7 +33,7 @@ long as it is false.
 | ` + "`atMax`" + ` | when the condition still does not hold then: ` + "`fail`" + ` (default) with ` + "`loop_limit`" + `, or ` + "`stop`" + ` and continue |
 
 In the ` + "`in:`" + ` of the body's nodes, and in its outputs, ` + "`inputs.*`" + ` are the values of the loop's own
-` + "`in:`" + `, under any names. From the second iteration on, an output of the iteration before takes the place of the input of the same
+` + "`in:`" + `, under any names. From the second iteration on, an output of the previous iteration replaces the input of the same
 name; so a body with the input and output ` + "`draft`" + ` works on its draft. ` + "`inputs.index`" + ` counts
 iterations from 0. An output that an iteration did not give (it is one reference to a node that was skipped) is
 absent in the next, whatever the loop's own ` + "`in:`" + ` gave, and reading it is an error; to keep the value, write

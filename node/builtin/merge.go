@@ -22,8 +22,8 @@ either come or been skipped, and is skipped when all were.
 |---|---|
 | ` + "`mode`" + ` | ` + "`first`" + ` (default): of branches that exclude each other, the one that came; two that came fail the run. ` + "`coalesce`" + `: of the values that came, the first in the order of the edges; the others are not used. ` + "`list`" + `: every value that came, in the order of the edges |
 
-With ` + "`coalesce`" + ` the node waits until each branch has come or been skipped, so that the result does not depend on which
-was faster. A branch whose value is null has come.
+With ` + "`coalesce`" + ` the node waits until each branch has given a value or was skipped, so that the result does not depend on which
+was faster. Null is a value.
 
 The value comes out as it went in, whatever it is; a person's words that pass through a
 ` + "`merge`" + ` are still known as theirs.`,

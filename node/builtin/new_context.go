@@ -22,8 +22,8 @@ func newContextType() node.Type {
 	return define[newContextNode](&flow.TypeSpec{
 		Name:     "newContext",
 		Category: "context",
-		Summary:  "Makes a conversation of its own, beside the main one.",
-		Doc: `What is said in the new context stays there: the context it comes from is read and never
+		Summary:  "Creates a separate conversation beside the main one.",
+		Doc: `Messages in the new context stay there: the context that it is made from is read and never
 changed. The output is a handle; wire it to the ` + "`context`" + ` port of the nodes that are to
 work in it. It lives as long as the run.
 

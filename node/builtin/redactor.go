@@ -103,7 +103,7 @@ const redactorDoc = `In a text, and in all texts inside a list or object (names 
 | ` + "`found`" + ` | how many of each kind: ` + "`{EMAIL: 2}`" + ` |
 | ` + "`unknown`" + ` | with ` + "`restore`" + `: placeholders that the map does not have, which stay in the value |
 
-**The private map** is kept beside the journal, in the cache of the store, under the run's user: it is in no event, stream or export, runs of other users
+**The private map** is not in the journal. It is kept in the cache of the store, under the run's user: no event, stream or export has it, runs of other users
 cannot restore from it, and it is deleted with its user, and with any session or run of that user. A run without a user restores only its own maps, or
 those of its session. If a map is missing, restoring fails with ` + "`redaction_lost`" + `.
 

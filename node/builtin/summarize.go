@@ -33,11 +33,11 @@ func summarizeType() node.Type {
 	return define[summarizeNode](&flow.TypeSpec{
 		Name:     "summarize",
 		Category: "model",
-		Summary:  "Has a model summarise a text, messages, or the conversation.",
-		Doc: `The model is sent what is to be summarised as one text, in which nothing has a role of its
-own: what somebody in it asks for is reported and not done. Nothing that is said here
-enters the conversation. What is too long for one call is halved, at most ` + fmt.Sprint(maxHalving) + ` times: each
-part is summarised, and then the summaries are.
+		Summary:  "Asks a model to summarise a text, messages, or the conversation.",
+		Doc: `The model receives the material as one text without roles, so that requests in it are
+summarised and not carried out. Neither the material nor the summary is added to the
+conversation. Material that is too long for one call is halved, at most ` + fmt.Sprint(maxHalving) + ` times: each
+part is summarised, and then the summaries.
 
 | input | what |
 |---|---|

@@ -36,10 +36,10 @@ const approveDoc = "| `approve` | `{TOOL: always}` or `{TOOL: once}`: a person h
 	"also where it does not ask for that itself. A tool that asks is asked for, whatever stands here |"
 
 // approvalDoc documents how a person approves tool calls.
-const approvalDoc = `Where a person has to allow a call, those of the same answer that need no leave are made first;
+const approvalDoc = `If a call needs approval, the calls of the same answer that need none are made first;
 then the run pauses, with a question for each call that does (of a tool with ` + "`once`" + ` one at a time). The answers are ` + "`approve`" + `,
 ` + "`reject`" + `, or ` + "`{\"approve\": false, \"reason\": \"...\"}`" + `, and the model gets the reason. ` + "`once`" + ` means once
-in the run: what was allowed in one node is asked in no other. Who answered is kept with the result.`
+in the run: an approval in one node applies to all nodes. The result records who answered.`
 
 // offeredTools returns the tools of the port tools, with the approval policy of the
 // settings.

@@ -34,8 +34,8 @@ outlives the process. The question's id is ` + "`PATH:ask#1`" + `.
 | ` + "`history`" + ` | also append the answer to the context as a user message (default false) |
 | ` + "`timeout`" + ` | give up after this long: the node fails with ` + "`answer_timeout`" + ` |
 
-An answer that does not fit the schema is refused where it is given, and the run goes
-on waiting. Typed text is taken as it is where the schema allows text, and read as
+An answer that does not fit the schema is refused when it is sent, and the run
+continues to wait. Typed text is taken as it is where the schema allows text, and read as
 JSON otherwise: for ` + "`{type: integer}`" + ` the answer ` + "`42`" + ` is a number.
 
 The answer comes out as ` + "`text`" + ` and, with its type, as ` + "`value`" + `. It also becomes the

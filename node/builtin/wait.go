@@ -30,10 +30,10 @@ run continues at that time. A time in the past ends the wait at once.
 | ` + "`for`" + ` | how long, from the node's start: 90s, 5m, 1h30m, or a number of seconds; a template |
 | ` + "`until`" + ` | a moment as RFC 3339 writes it, 2030-01-31T09:00:00Z; a template |
 
-Give one of them. What comes in on ` + "`value`" + ` goes out on ` + "`value`" + ` afterwards. Times are kept to the
+Set one of them. The input ` + "`value`" + ` is passed on to the output ` + "`value`" + ` afterwards. Times are kept to the
 millisecond.`,
 		Ports: flow.Ports{
-			In:    []flow.Port{{Name: "value", Type: flow.TypeAny, Description: "Passed on when the time has come."}},
+			In:    []flow.Port{{Name: "value", Type: flow.TypeAny, Description: "Passed on when the wait ends."}},
 			Out:   []flow.Port{{Name: "value", Type: flow.TypeAny, Description: "What came in."}},
 			AnyIn: true,
 		},
