@@ -225,6 +225,9 @@ func Open(o Options) (*Weir, error) {
 			Tools: w.tools, Executors: executors, Cache: cache{w.store}, HTTP: o.HTTP, Secret: o.Secrets, Grants: o.Grants, Quotas: o.Quotas,
 		},
 	}
+	if t := o.Trajectories; t != nil && t.Describer != nil && (t.Describer.Model == "") == (t.Describer.Describe == nil) {
+		return nil, errors.New("open Weir: Options.Trajectories.Describer needs either Model or Describe")
+	}
 	w.trajectories, ro.Trajectories = w.newTrajectories(o.Trajectories)
 	ro.Flow, ro.RecordedProgram = w.programByFingerprint, w.recordedProgramOf
 	if len(w.toolFlows) > 0 {

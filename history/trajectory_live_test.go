@@ -180,10 +180,15 @@ outputs: {x: "{{ a.text }}"}
 
 func startDescribing(t *testing.T, p describingModel, budget string, timeout time.Duration) (*weir.Weir, *weir.Run, trajectory.Storage) {
 	t.Helper()
+	return startDescribingBy(t, p, budget, &runner.DescriptionOptions{Model: "clerk/m", Timeout: timeout})
+}
+
+func startDescribingBy(t *testing.T, p describingModel, budget string, by *runner.DescriptionOptions) (*weir.Weir, *weir.Run, trajectory.Storage) {
+	t.Helper()
 	s := memoryTables()
 	w, err := weir.Open(weir.Options{
 		Providers: map[string]weir.Provider{"clerk": p}, Tools: []*weir.Tool{lookTool()},
-		Trajectories: &weir.TrajectoryOptions{Storage: s, Describer: &runner.DescriptionOptions{Model: "clerk/m", Timeout: timeout}},
+		Trajectories: &weir.TrajectoryOptions{Storage: s, Describer: by},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -282,6 +287,52 @@ func TestFailedDescriptionIsReported(t *testing.T) {
 				t.Errorf("description %q, error %q", n.Description, why)
 			}
 		})
+	}
+}
+
+// A function of the program describes data in place of a model: its calls cost nothing, and one
+// that fails, panics, says nothing or does not return leaves the data without description.
+func TestAFunctionOfTheProgramDescribesData(t *testing.T) {
+	forever := make(chan struct{})
+	t.Cleanup(func() { close(forever) })
+	for name, c := range map[string]struct {
+		describe  func(context.Context, string, string) (string, error)
+		timeout   time.Duration
+		text, why string
+	}{
+		"it answers": {describe: func(_ context.Context, run, subject string) (string, error) {
+			return fmt.Sprintf(" %s has %v. ", run, strings.Contains(subject, "Table \"") && strings.Contains(subject, "tool: look")), nil
+		}, text: "r1 has true."},
+		"it fails":    {describe: func(context.Context, string, string) (string, error) { return "", errors.New("no paint") }, why: "no paint"},
+		"it panics":   {describe: func(context.Context, string, string) (string, error) { panic("spilled") }, why: "spilled"},
+		"it is empty": {describe: func(context.Context, string, string) (string, error) { return " \n", nil }, why: "the answer of the program's describer is empty"},
+		"it ignores its context": {
+			describe: func(context.Context, string, string) (string, error) { <-forever; return "late", nil },
+			timeout:  time.Millisecond, why: "the program's describer did not answer within 1ms",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, r, _ := startDescribingBy(t, describingModel{}, "", &runner.DescriptionOptions{Describe: c.describe, Timeout: c.timeout})
+			res, err := r.Wait(t.Context())
+			if err != nil || res.Status != engine.Completed || res.Usage.Calls != 2 {
+				t.Fatal(res.Status, res.Error, res.Usage, err)
+			}
+			n := table(t, w)
+			why, _ := n.Attributes[follow.AttrDescriptionError].(string)
+			if n.Description != c.text || !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
+				t.Errorf("description %q, error %q", n.Description, why)
+			}
+		})
+	}
+}
+
+func TestADescriberIsEitherAModelOrAFunction(t *testing.T) {
+	describe := func(context.Context, string, string) (string, error) { return "", nil }
+	for _, by := range []*runner.DescriptionOptions{{}, {Model: "a/b", Describe: describe}} {
+		if w, err := weir.Open(weir.Options{Trajectories: &weir.TrajectoryOptions{Describer: by}}); err == nil {
+			t.Error("it is accepted")
+			_ = w.Close(context.Background())
+		}
 	}
 }
 
