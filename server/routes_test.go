@@ -36,7 +36,7 @@ func attacks(victim, own objects) map[string]attack {
 		return attack{paths: []string{"/v1/sessions/" + victim.session + rest}, body: body}
 	}
 	list := attacksOnDocuments(victim, own)
-	maps.Copy(list, attacksOnSteering(victim))
+	maps.Copy(list, attacksOnRounds(victim))
 	maps.Copy(list, map[string]attack{
 		"GET /healthz": {}, "GET /readyz": {}, "GET /openapi.json": {}, "GET /docs": {}, "GET /docs.css": {}, "GET /metrics": {},
 		"GET /v1/flows":           {},
@@ -106,10 +106,11 @@ func attacks(victim, own objects) map[string]attack {
 	return list
 }
 
-// attacksOnSteering lists the routes by which people send messages to what runs.
-func attacksOnSteering(victim objects) map[string]attack {
+// attacksOnRounds lists the routes by which people follow and steer what runs.
+func attacksOnRounds(victim objects) map[string]attack {
 	return map[string]attack{
 		"POST /v1/sessions/{session}/steer": {paths: []string{"/v1/sessions/" + victim.session + "/steer"}, body: `{"message":"x"}`},
+		"GET /v1/sessions/{session}/stream": {paths: []string{"/v1/sessions/" + victim.session + "/stream"}},
 		"POST /v1/runs/{run}/steer":         {paths: []string{"/v1/runs/" + victim.run + "/steer"}, body: `{"message":"x"}`},
 	}
 }

@@ -35,6 +35,7 @@ func (s *Server) registerStream() {
 		description: "The id of each event is its cursor: a reader that sends the last one it received misses no event of the journal and " +
 			"gets none twice, also after a restart of the server. The stream ends when the run has ended. The answer is 204 if nothing comes after the cursor.",
 	}, streamRun)
+	s.registerSessionStream()
 }
 
 func streamRun(c *call, in *streamInput) (*streamOutput, error) {
@@ -48,10 +49,15 @@ func streamRun(c *call, in *streamInput) (*streamOutput, error) {
 	if c.isDraining() {
 		return nil, unavailable()
 	}
-	// The first item says whether the cursor is valid and whether there is anything to send.
+	return c.stream(func(ctx context.Context, items chan<- streamItem) { followRun(ctx, c.app.Weir, in.Run, cursor, items) })
+}
+
+// stream returns an answer with the items that follow sends until it closes the channel. The
+// first item says whether the cursor is valid and whether there is anything to send.
+func (c *call) stream(follow func(ctx context.Context, items chan<- streamItem)) (*streamOutput, error) {
 	ctx, cancel := context.WithCancel(c)
 	items := make(chan streamItem)
-	go followRun(ctx, c.app.Weir, in.Run, cursor, items)
+	go follow(ctx, items)
 	first := streamItem{silent: true}
 	select {
 	case x, ok := <-items:
@@ -88,6 +94,16 @@ type streamItem struct {
 	weir.Item
 	err    error
 	silent bool // there was none yet
+	// round is the run of the item in a stream of a session, "" in one of a run.
+	round string
+}
+
+// id is the position behind the item.
+func (x *streamItem) id() string {
+	if x.round != "" {
+		return x.round + roundSeparator + x.Cursor()
+	}
+	return x.Cursor()
 }
 
 // followRun sends the items of a run until it has ended or ctx has. It never waits for the
@@ -168,7 +184,7 @@ func eventText(x streamItem) string {
 		Type string `json:"type"`
 	}
 	_ = json.Unmarshal(data, &kind) // an item has a type
-	return fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", x.Cursor(), kind.Type, data)
+	return fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", x.id(), kind.Type, data)
 }
 
 // longAnswer writes an answer that may last for any time, as long as the client receives

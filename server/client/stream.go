@@ -30,9 +30,20 @@ const maxEvent = 64 << 20
 // run has ended. It connects again when the connection or the server ends, without missing
 // an event or yielding one twice, for as long as ctx lasts. An *Error of the server ends it.
 func (c *Client) Stream(ctx context.Context, run, cursor string) iter.Seq2[Event, error] {
+	return c.stream(ctx, "/v1/runs/"+url.PathEscape(run)+"/stream", cursor)
+}
+
+// StreamSession yields the events of all rounds of a session in the same way, from the first
+// round on, and waits for new ones until ctx ends. The ids of events of Stream are no cursors
+// of it.
+func (c *Client) StreamSession(ctx context.Context, session, cursor string) iter.Seq2[Event, error] {
+	return c.stream(ctx, "/v1/sessions/"+url.PathEscape(session)+"/stream", cursor)
+}
+
+func (c *Client) stream(ctx context.Context, path, cursor string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for {
-			ended, stopped, err := c.streamOnce(ctx, run, &cursor, yield)
+			ended, stopped, err := c.streamOnce(ctx, path, &cursor, yield)
 			if stopped || ended {
 				return
 			}
@@ -49,9 +60,9 @@ func (c *Client) Stream(ctx context.Context, run, cursor string) iter.Seq2[Event
 	}
 }
 
-// streamOnce reads one connection; ended says that the run has.
-func (c *Client) streamOnce(ctx context.Context, run string, cursor *string, yield func(Event, error) bool) (ended, stopped bool, err error) {
-	r, err := c.request(ctx, http.MethodGet, "/v1/runs/"+url.PathEscape(run)+"/stream", nil)
+// streamOnce reads one connection; ended says that what is streamed has ended.
+func (c *Client) streamOnce(ctx context.Context, path string, cursor *string, yield func(Event, error) bool) (ended, stopped bool, err error) {
+	r, err := c.request(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return false, false, err
 	}
@@ -78,9 +89,9 @@ func (c *Client) streamOnce(ctx context.Context, run string, cursor *string, yie
 		case !ok:
 			return false, false, lines.Err()
 		case e.Type == "server.failed":
-			return false, false, fmt.Errorf("stream of run %s: %s", run, e.Data)
+			return false, false, fmt.Errorf("%s: %s", path, e.Data)
 		case e.ID == "":
-			continue // of the server, not of the run
+			continue // of the server, not of what is streamed
 		}
 		*cursor = e.ID
 		if !yield(e, nil) {
