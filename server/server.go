@@ -169,7 +169,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		s.tokenRate = newRateLimit(o.TokenRate, max(1, 10*o.TokenRate))
 	}
 	s.triggers = trigger.New(trigger.Options{
-		Store: o.App.Store, Start: s.startTriggered, Ended: s.hasEnded, Key: key, Logger: o.Logger,
+		Store: o.App.Store, Start: s.startTriggered, Ended: s.hasEnded, Cancel: s.cancelTriggered, Key: key, Logger: o.Logger,
 	})
 	s.hooks = webhook.New(webhook.Options{Store: o.App.Store, Runs: o.App.Store, HTTP: o.App.HTTP, Key: key, Logger: o.Logger})
 	for i := range o.Flows {

@@ -101,7 +101,7 @@ func (f *sessionFollower) round(ctx context.Context, to chan<- streamItem) error
 	for item, err := range f.c.app.Follow(ctx, f.run, f.cursor) {
 		if err != nil {
 			if ctx.Err() != nil {
-				return nil //nolint:nilerr // the reader has gone
+				return nil // the reader has gone
 			}
 			return err
 		}

@@ -24,7 +24,7 @@ type createTriggerInput struct {
 		Schedule string          `json:"schedule,omitempty" maxLength:"200" doc:"Minute, hour, day of the month, month, day of the week, as in cron; or @hourly, @daily, @weekly, @monthly"`
 		Zone     string          `json:"zone,omitempty" maxLength:"100" doc:"The time zone, such as Europe/Berlin; without it UTC"`
 		Missed   string          `json:"missed,omitempty" enum:"skip,one,all" doc:"Times at which no server ran: start none (skip, the default), one run, or all (at most 100)"`
-		Overlap  string          `json:"overlap,omitempty" enum:"allow,skip" doc:"If the run before has not ended: start another one (allow, the default), or none"`
+		Overlap  string          `json:"overlap,omitempty" enum:"allow,skip,queue,cancel" doc:"If the run before has not ended: start another one (allow, the default), none, one when it has ended (queue, for a schedule), or one and cancel that before"`
 		Inputs   json.RawMessage `json:"inputs,omitempty" doc:"An object of inputs of each run"`
 		Payload  string          `json:"payload,omitempty" maxLength:"200" doc:"For a webhook: the input that takes the body of the request"`
 	}
@@ -195,6 +195,17 @@ func (s *Server) startTriggered(ctx context.Context, t *trigger.Trigger, f trigg
 		return p.Detail, nil
 	}
 	return "", err
+}
+
+// cancelTriggered cancels the run before of a trigger.
+func (s *Server) cancelTriggered(ctx context.Context, t *trigger.Trigger, run string) error {
+	_, err := s.app.Cancel(context.WithoutCancel(ctx), run, t.User, "the next run of the trigger "+t.Name+" starts")
+	if err != nil {
+		if ended, unread := s.hasEnded(ctx, run); unread == nil && ended {
+			return nil
+		}
+	}
+	return err
 }
 
 // hasEnded reports whether a run has ended, or does not exist.

@@ -81,6 +81,33 @@ func TestASignedRequestStartsOneRun(t *testing.T) {
 	}
 }
 
+// TestARequestCancelsTheRunBefore sends two requests to a trigger with the overlap cancel.
+func TestARequestCancelsTheRunBefore(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true})
+	c := p.anyone("ada")
+	x := makeTrigger(t, c, `{"name":"orders","flow":"ask","kind":"webhook","payload":"name","overlap":"cancel"}`)
+	var runs []string
+	for _, id := range []string{"1", "2", "2"} { // the last one is sent again
+		a := p.signedRequest(x, id, `"Ada"`, x.Secret, time.Now())
+		var got struct{ Run string }
+		if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != http.StatusAccepted {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		runs = append(runs, got.Run)
+	}
+	for _, want := range []string{"cancelled", "paused"} {
+		var run *client.Run
+		for run == nil || run.Status != want { // until the test times out
+			var err error
+			if run, err = c.Run(t.Context(), runs[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runs = runs[1:]
+	}
+}
+
 func TestATriggerThatCannotFireIsRefused(t *testing.T) {
 	t.Parallel()
 	p := openProcess(t, t.TempDir(), server.Options{})

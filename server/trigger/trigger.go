@@ -25,7 +25,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-const triggerKind = store.TriggerKind
+// Kind is the kind of the documents of triggers.
+const Kind = store.TriggerKind
 
 // The kinds of triggers.
 const (
@@ -46,12 +47,16 @@ type Trigger struct {
 	// Missed says what happens with times at which no process was there.
 	Missed string `json:"missed,omitempty" enum:"skip,one,all" doc:"Times at which no server ran: start none, one run, or all (at most 100)"`
 	// Overlap says what happens if the run before has not ended.
-	Overlap string `json:"overlap,omitempty" enum:"allow,skip" doc:"If the run before has not ended: start another one, or none"`
+	Overlap string `json:"overlap,omitempty" enum:"allow,skip,queue,cancel" doc:"If the run before has not ended: start another one, none, one when it has ended, or one and cancel that before"`
 	// Inputs are those of each run; Payload names the input that gets the body of a request.
 	Inputs  json.RawMessage `json:"inputs"`
 	Payload string          `json:"payload,omitempty" doc:"The input that takes the body of the request"`
 	Paused  bool            `json:"paused"`
 	Created time.Time       `json:"created"`
+
+	// Queued are the times of a schedule with the overlap queue whose runs have not started,
+	// oldest first.
+	Queued []time.Time `json:"queued,omitempty" doc:"Times that wait for the end of the run before, at most 100"`
 
 	Next      time.Time `json:"next,omitzero" doc:"The next time of the schedule"`
 	LastRun   string    `json:"lastRun" doc:"The run that it has started last"`
@@ -77,6 +82,9 @@ type Options struct {
 	Start func(ctx context.Context, t *Trigger, f Firing) (refused string, err error)
 	// Ended reports whether a run has ended, or does not exist.
 	Ended func(ctx context.Context, run string) (bool, error)
+	// Cancel cancels the run before, for a trigger with the overlap cancel. Cancelling it again,
+	// or after it has ended, must do nothing.
+	Cancel func(ctx context.Context, t *Trigger, run string) error
 	// Key is the secret from which ids of runs and secrets of triggers derive.
 	Key    []byte
 	Logger *slog.Logger
@@ -121,6 +129,8 @@ func (t *Trigger) check() error {
 		return invalid("payload: a schedule has no request whose body an input could take")
 	case !schedule && (t.Schedule != "" || t.Zone != "" || t.Missed != ""):
 		return invalid("schedule, zone and missed belong to triggers of the kind schedule")
+	case !schedule && t.Overlap == overlapQueue:
+		return invalid("overlap: only runs of a schedule can be queued")
 	case schedule && t.Schedule == "":
 		return invalid("schedule: expected minute, hour, day of the month, month and day of the week")
 	}
@@ -146,6 +156,8 @@ func (r *Runner) Put(ctx context.Context, t *Trigger) error {
 		// Times of a pause are not missed.
 		if t.Next = c.Next(r.o.Clock()); !t.Paused {
 			due = t.Next
+		} else {
+			t.Queued = nil
 		}
 	}
 	return r.save(ctx, t, due)
@@ -156,14 +168,14 @@ func (r *Runner) save(ctx context.Context, t *Trigger, due time.Time) error {
 	if err != nil {
 		return err
 	}
-	d, err := r.o.Store.PutDocument(ctx, store.Document{Kind: triggerKind, ID: t.ID, User: t.User, Version: t.version, Body: body, Due: due})
+	d, err := r.o.Store.PutDocument(ctx, store.Document{Kind: Kind, ID: t.ID, User: t.User, Version: t.version, Body: body, Due: due})
 	t.version = d.Version
 	return err
 }
 
 // Get returns a trigger. store.ErrNotFound.
 func (r *Runner) Get(ctx context.Context, id string) (*Trigger, error) {
-	d, err := r.o.Store.Document(ctx, triggerKind, id)
+	d, err := r.o.Store.Document(ctx, Kind, id)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +192,7 @@ func triggerOf(d *store.Document) (*Trigger, error) {
 
 // List returns the triggers of a user, of all if user is "", by id behind after.
 func (r *Runner) List(ctx context.Context, user, after string, limit int) ([]*Trigger, error) {
-	list, err := r.o.Store.Documents(ctx, store.DocumentFilter{Kind: triggerKind, User: user, After: after, Limit: limit})
+	list, err := r.o.Store.Documents(ctx, store.DocumentFilter{Kind: Kind, User: user, After: after, Limit: limit})
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +209,7 @@ func (r *Runner) List(ctx context.Context, user, after string, limit int) ([]*Tr
 
 // Delete deletes a trigger. Runs that it has started stay.
 func (r *Runner) Delete(ctx context.Context, id string) error {
-	return r.o.Store.DeleteDocument(ctx, triggerKind, id, 0)
+	return r.o.Store.DeleteDocument(ctx, Kind, id, 0)
 }
 
 // Run fires schedules until ctx ends.
@@ -217,7 +229,7 @@ func (r *Runner) Run(ctx context.Context) {
 // Step fires the schedules that are due.
 func (r *Runner) Step(ctx context.Context) error {
 	for {
-		list, err := r.o.Store.ClaimDocuments(ctx, triggerKind, claimTime, 8)
+		list, err := r.o.Store.ClaimDocuments(ctx, Kind, claimTime, 8)
 		if err != nil || len(list) == 0 {
 			return err
 		}
@@ -254,13 +266,17 @@ func (r *Runner) fireSchedule(ctx context.Context, t *Trigger) error {
 	default:
 		times = nil
 	}
-	for _, at := range times {
-		if err := r.fire(ctx, t, Firing{Run: r.runID(t, at.UTC().Format(time.RFC3339))}); err != nil {
-			return err // the claim ends, and the firing is tried again
-		}
+	due := next
+	if t.Overlap == overlapQueue {
+		due, err = r.fireQueued(ctx, t, times, next)
+	} else {
+		err = r.fireAll(ctx, t, times)
+	}
+	if err != nil {
+		return err // the claim ends, and the firing is tried again
 	}
 	t.Next = next
-	if err := r.save(ctx, t, next); err != nil && !errors.Is(err, store.ErrChanged) && !errors.Is(err, store.ErrNotFound) {
+	if err := r.save(ctx, t, due); err != nil && !errors.Is(err, store.ErrChanged) && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	return nil // a change meanwhile says itself when the trigger is due
@@ -280,13 +296,18 @@ func (r *Runner) fire(ctx context.Context, t *Trigger, f Firing) error {
 }
 
 func (r *Runner) start(ctx context.Context, t *Trigger, f Firing) (refused string, err error) {
-	if t.Overlap == "skip" && t.LastRun != "" && t.LastRun != f.Run {
+	if (t.Overlap == overlapSkip || t.Overlap == overlapCancel) && t.LastRun != "" && t.LastRun != f.Run {
 		ended, err := r.o.Ended(ctx, t.LastRun)
 		if err != nil {
 			return "", err
 		}
-		if !ended {
+		if !ended && t.Overlap == overlapSkip {
 			return fmt.Sprintf("skipped: run %s has not ended", t.LastRun), nil
+		}
+		if !ended {
+			if err := r.o.Cancel(ctx, t, t.LastRun); err != nil {
+				return "", err
+			}
 		}
 	}
 	return r.o.Start(ctx, t, f)

@@ -28,8 +28,14 @@ const (
 	// claimTime is how long a process has for the deliveries that it took, sendTime for one.
 	claimTime = time.Minute
 	sendTime  = 20 * time.Second
-	// atOnce is how many deliveries a process sends at the same time.
-	atOnce = 8
+	// atOnce is how many deliveries a process sends at the same time, and atOnceForUser how many
+	// of the hooks of one user.
+	atOnce        = 256
+	atOnceForUser = 4
+	// claimed is how many deliveries are taken at a time.
+	claimed = 16
+	// busyPause is how long deliveries wait of a user for whom as many are being sent as may be.
+	busyPause = 5 * time.Second
 	// keepTime is how long deliveries stay listed after they were delivered or given up.
 	keepTime = 7 * 24 * time.Hour
 	// maxAnswer is how much of an answer is read, so that the connection can be used again.
@@ -48,8 +54,9 @@ func pauses() []time.Duration {
 
 // Run sends deliveries until ctx ends.
 func (s *Sender) Run(ctx context.Context) {
+	defer s.flights.all.Wait()
 	for {
-		if err := s.Step(ctx); err != nil && ctx.Err() == nil {
+		if err := s.begin(ctx); err != nil && ctx.Err() == nil {
 			s.o.Logger.WarnContext(ctx, "webhooks", "error", err)
 		}
 		select {
@@ -60,13 +67,14 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// Step turns the notices that there are into deliveries, and tries those that are due once.
+// Step turns the notices that there are into deliveries, tries those that are due once, and
+// returns when all tries have ended. Run does not wait for them.
 func (s *Sender) Step(ctx context.Context) error {
 	if err := s.takeNotices(ctx); err != nil {
 		return err
 	}
 	for {
-		list, err := s.o.Store.ClaimDocuments(ctx, deliveryKind, claimTime, atOnce)
+		list, err := s.o.Store.ClaimDocuments(ctx, deliveryKind, claimTime, claimed)
 		if err != nil || len(list) == 0 {
 			return err
 		}

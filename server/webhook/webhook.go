@@ -110,8 +110,9 @@ type Options struct {
 
 // Sender keeps hooks and sends deliveries. Its methods may be called concurrently.
 type Sender struct {
-	o    Options
-	http *http.Client
+	o       Options
+	http    *http.Client
+	flights flights
 }
 
 // New returns a Sender. Run makes it send.
@@ -124,7 +125,7 @@ func New(o Options) *Sender {
 	}
 	c := *o.HTTP
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Sender{o, &c}
+	return &Sender{o: o, http: &c}
 }
 
 // Secret returns the secret with which deliveries of a hook are signed, in the form of
