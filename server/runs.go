@@ -109,7 +109,11 @@ func (c *call) report(id string, wait int) (app.RunReport, error) {
 	if x := c.app.ActiveRun(id); x != nil && wait > 0 {
 		ctx, cancel := context.WithTimeout(c, time.Duration(wait)*time.Second)
 		defer cancel()
-		if r, err := x.Wait(c.untilDrain(ctx)); err == nil {
+		r, err := x.Wait(c.whileAllowed(ctx))
+		if err := c.checkAllowed(); err != nil {
+			return app.RunReport{}, err
+		}
+		if err == nil {
 			return app.RunReportOf(r), nil
 		}
 	}
@@ -121,6 +125,33 @@ func (c *call) report(id string, wait int) (app.RunReport, error) {
 	return app.RunReportOf(weir.Result{
 		Run: id, Status: r.Status(), Outputs: r.Outputs(), Absent: r.Absent(), Interrupts: r.Interrupts(), Usage: r.Usage(), Error: r.Failure(),
 	}), nil
+}
+
+// whileAllowed returns a context for waiting: it also ends when the server drains, and within a heartbeat after the caller's
+// token was revoked or the user deactivated.
+func (c *call) whileAllowed(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(c.untilDrain(ctx))
+	go func() {
+		defer cancel()
+		beat := time.NewTicker(c.options.Heartbeat)
+		defer beat.Stop()
+		for c.mayStillRead() {
+			select {
+			case <-beat.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx
+}
+
+// checkAllowed refuses the answer to a request that has waited, if its token was revoked or its user deactivated meanwhile.
+func (c *call) checkAllowed() error {
+	if c.Err() == nil && !c.mayStillRead() {
+		return newProblem(http.StatusUnauthorized, engine.CodeUnauthenticated, "the token is not valid any more")
+	}
+	return nil
 }
 
 // untilDrain returns a context that also ends when the server drains.

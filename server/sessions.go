@@ -226,10 +226,15 @@ func sendMessage(c *call, in *sendInput) (*sentOutput, error) {
 
 // sent reports a message, after at most some seconds.
 func (c *call) sent(reply *weir.Reply, wait int) (*sentOutput, error) {
-	ctx, cancel := context.WithTimeout(c.untilDrain(c), time.Duration(wait)*time.Second)
+	ctx, cancel := context.WithTimeout(c.whileAllowed(c), time.Duration(wait)*time.Second)
 	defer cancel()
 	out := sent{Session: reply.Session.ID, Message: reply.Message, Status: "queued", Added: json.RawMessage("[]")}
 	state, err := reply.Wait(ctx)
+	if wait > 0 {
+		if err := c.checkAllowed(); err != nil {
+			return nil, err
+		}
+	}
 	out.Run = reply.Run()
 	if err != nil && ctx.Err() == nil {
 		return nil, err

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/server"
+	"github.com/weir-run/weir/server/client"
 )
 
 // TestADeactivatedUserIsStoppedAtOnce: every way in which a user can do something ends, and
@@ -164,5 +166,64 @@ func TestBoundsThatCannotApplyAreNotDropped(t *testing.T) {
 	}
 	if got := p.send(http.MethodPut, "/v1/users/*", `{"role":"viewer"}`, withToken(root)); got.status != http.StatusUnprocessableEntity {
 		t.Errorf("a record of *: %d %s", got.status, got.body)
+	}
+}
+
+// TestARequestThatWaitsEndsWithItsToken: a request that waits for a run or a reply is refused when its user is deactivated, or
+// its token revoked, and the run continues.
+func TestARequestThatWaitsEndsWithItsToken(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true, Heartbeat: 20 * time.Millisecond})
+	root := p.client("root", server.Admin)
+	decode[any](p, root, http.MethodPut, "/v1/model-stops", `{"models":"*"}`)
+	stop := func(user string, revoke bool) {
+		t.Helper()
+		if !revoke {
+			decode[any](p, root, http.MethodPut, "/v1/users/"+user, `{"role":"operator","disabled":true}`)
+			return
+		}
+		list, err := p.app.Store.Tokens(t.Context(), user)
+		if err != nil || len(list) != 1 {
+			t.Fatal(list, err)
+		}
+		decode[any](p, root, http.MethodDelete, "/v1/tokens/"+list[0].ID, "")
+	}
+	for i, revoke := range []bool{false, true} {
+		for j, ofSession := range []bool{false, true} {
+			user := fmt.Sprintf("u%d%d", i, j)
+			checkWaitEnds(t, p, root, user, ofSession, func() { stop(user, revoke) })
+		}
+	}
+}
+
+// checkWaitEnds sends a request that waits, ends the right of its user, and fails unless the request is refused and its run
+// continues.
+func checkWaitEnds(t *testing.T, p *process, root *client.Client, user string, ofSession bool, stop func()) {
+	t.Helper()
+	c := p.anyone(user)
+	path, body := "/v1/runs?wait=60", `{"flow":"talk","inputs":{"message":"x"}}`
+	if ofSession {
+		session, err := c.OpenSession(t.Context(), "talk", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		path, body = "/v1/sessions/"+session+"/messages?wait=60", `{"message":"x"}`
+	}
+	status := func() string {
+		runs := decode[struct{ Runs []struct{ Status string } }](p, root, http.MethodGet, "/v1/runs?user="+user, "")
+		if len(runs.Runs) != 1 {
+			return ""
+		}
+		return runs.Runs[0].Status
+	}
+	waiting := make(chan error, 1)
+	go func() { waiting <- c.Do(t.Context(), http.MethodPost, path, json.RawMessage(body), nil) }()
+	waitUntil(t, "the run is waiting", func() bool { return status() == "running" })
+	stop()
+	if err := <-waiting; err == nil || !strings.Contains(err.Error(), "not valid") {
+		t.Errorf("%s: %v", user, err)
+	}
+	if got := status(); got != "running" {
+		t.Errorf("the run of %s is %s", user, got)
 	}
 }
