@@ -16,6 +16,7 @@ import (
 	"github.com/weir-run/weir/server/trigger"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/memory"
+	"github.com/weir-run/weir/store/postgres"
 	"github.com/weir-run/weir/store/sqlite"
 )
 
@@ -178,14 +179,27 @@ func TestTriggerProcess(t *testing.T) {
 	}
 }
 
+// openStore opens the file at a path, or the database at a URL of PostgreSQL.
+func openStore(t *testing.T, path string, clock func() time.Time) *store.Full {
+	t.Helper()
+	var s store.Store
+	var err error
+	if store.IsURL(path) {
+		s, err = postgres.Open(t.Context(), path, postgres.Options{Clock: clock, MaxConnections: 4})
+	} else {
+		s, err = sqlite.Open(t.Context(), path, sqlite.Options{Clock: clock})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store.Complete(s)
+}
+
 // openRunner opens a database with a Weir and a Runner that starts runs in it.
 func openRunner(t *testing.T, path string, now time.Time, crash string) (*trigger.Runner, func()) {
 	t.Helper()
 	clock := func() time.Time { return now }
-	s, err := sqlite.Open(t.Context(), path, sqlite.Options{Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openStore(t, path, clock)
 	w, err := weir.Open(weir.Options{Store: s})
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +238,12 @@ func openRunner(t *testing.T, path string, now time.Time, crash string) (*trigge
 
 func TestSeveralProcessesStartOneRunForEachFiring(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "weir.db")
+	testSeveralProcesses(t, filepath.Join(t.TempDir(), "weir.db"))
+}
+
+// testSeveralProcesses has processes, two of which crash, fire the triggers of one database.
+func testSeveralProcesses(t *testing.T, path string) {
+	t.Helper()
 	r, end := openRunner(t, path, begin(), "")
 	for i := range triggers {
 		add(t, r, trigger.Trigger{ID: fmt.Sprint("trigger", i), Missed: "all"})
@@ -253,10 +272,7 @@ func TestSeveralProcessesStartOneRunForEachFiring(t *testing.T) {
 	if err := r.Step(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openStore(t, path, nil)
 	defer s.Close() //nolint:errcheck // it was only read
 	runs, err := s.Runs(t.Context(), store.Filter{Limit: 1000})
 	if err != nil {

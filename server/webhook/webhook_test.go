@@ -136,6 +136,19 @@ func TestAPausedHookSendsNothingAndLosesNothing(t *testing.T) {
 
 func TestSeveralProcessesSendEachEventOnce(t *testing.T) {
 	t.Parallel()
+	path := filepath.Join(t.TempDir(), "weir.db")
+	testSeveralSenders(t, func(c *clock) store.Store {
+		s, err := sqlite.Open(context.Background(), path, sqlite.Options{Clock: c.time})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+}
+
+// testSeveralSenders has senders, each with a connection to the database of its own, deliver the events of many runs.
+func testSeveralSenders(t *testing.T, open func(c *clock) store.Store) {
+	t.Helper()
 	const runs, processes = 40, 4
 	var mu sync.Mutex
 	tries := map[string]int{}
@@ -145,15 +158,11 @@ func TestSeveralProcessesSendEachEventOnce(t *testing.T) {
 		tries[q.Header.Get("Webhook-Id")]++
 	}))
 	defer r.Close()
-	path := filepath.Join(t.TempDir(), "weir.db")
 	c := &clock{}
 	var all sync.WaitGroup
 	var senders []*webhook.Sender
 	for i := range processes {
-		s, err := sqlite.Open(context.Background(), path, sqlite.Options{Clock: c.time})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := store.Complete(open(c))
 		t.Cleanup(func() { _ = s.Close() })
 		senders = append(senders, newSender(s, c))
 		if i == 0 {

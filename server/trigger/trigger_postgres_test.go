@@ -1,0 +1,14 @@
+//go:build unix
+
+package trigger_test
+
+import (
+	"testing"
+
+	"github.com/weir-run/weir/internal/pgtest"
+)
+
+func TestSeveralProcessesOnPostgreSQLStartOneRunForEachFiring(t *testing.T) {
+	t.Parallel()
+	testSeveralProcesses(t, pgtest.Start(t).Schema(t))
+}
