@@ -7,6 +7,7 @@ const answers = [
   [/confirms the payment/, 'Thank you for your invoice. You will be paid within 14 days.'],
   [/politely declines/, 'We cannot approve the invoice as it stands. Please send us the order number.'],
   [/Welcome (\S+?)\./, 'A warm welcome, $1. The harbour master expects you.'],
+  [/Describe/, `${'The quay is long, '.repeat(900)}and there it ends.`],
   [/How long/, 'Until noon. After that the tide is too low.'],
   [/berth/i, 'Berth 4 is free. It has water and 16 A.'],
   [/^\d+$/, 'I have counted them.'],

@@ -62,6 +62,20 @@ export function moreTests({ test, check, open, inspect, start, ended, server }) 
     await page.context().close()
   })
 
+  test('a round that runs is interrupted with another message', async () => {
+    const { body } = await server.api('POST', 'v1/sessions', { flow: 'harbour' })
+    await server.api('POST', `v1/sessions/${body.session}/messages`, { message: 'Describe the quay.' })
+    const page = await open(`#/chat/${body.session}`)
+    await page.getByText('The quay is long,').first().waitFor()
+    await page.getByRole('textbox', { name: 'Message' }).fill('How long?')
+    await inspect(page, 'steer')
+    await page.getByRole('button', { name: 'Interrupt' }).click()
+    await page.getByText('Until noon.').waitFor()
+    await page.getByRole('button', { name: 'Interrupt' }).waitFor({ state: 'detached' })
+    check((await page.getByText('and there it ends').count()) === 0, 'the answer was not interrupted')
+    await page.context().close()
+  })
+
   test('what a view left out is shown, and why', async () => {
     const id = await start('logbook')
     const page = await open(`#/runs/${id}?node=say&tab=calls`)

@@ -96,6 +96,8 @@ function Conversation({ id }: { id: string }) {
   const [pending, setPending] = useState<string[]>([])
   const [error, setError] = useState<ApiError>()
   const [run, setRun] = useState('')
+  const [works, setWorks] = useState(false)
+  const [steered, setSteered] = useState('')
   const round = session.data?.run || run || kept.at(-1)?.run || ''
   const beside = query.get('beside') ?? ''
   const end = useRef<HTMLDivElement>(null)
@@ -118,6 +120,21 @@ function Conversation({ id }: { id: string }) {
       setText(message)
     } finally {
       setPending((p) => p.filter((x) => x !== message))
+    }
+  }
+  /** Sends a message to the round that runs, or ends the model's answer where it is. */
+  const steer = async (interrupt: boolean) => {
+    const message = text.trim()
+    setText('')
+    setError(undefined)
+    try {
+      const r = await take(api.POST('/v1/sessions/{session}/steer', { params: { path: { session: id }, header: { 'Idempotency-Key': requestKey() } }, body: { message: message || undefined, interrupt: interrupt || undefined } }))
+      setSteered(r.outcome === 'steered' ? `${t.chat.steered} ${r.node}` : t.chat.notSteered)
+      session.reload()
+      list.reload()
+    } catch (e) {
+      setError(e as ApiError)
+      setText(message)
     }
   }
   /** Copies the conversation up to a message and has that message, as it is or edited, answered again. */
@@ -147,11 +164,12 @@ function Conversation({ id }: { id: string }) {
         <div className="column">
           <div className="body">
             <div className="pad narrow column gap" role="log" aria-label={t.chat.title}>
-              {kept.length === 0 && pending.length === 0 && <Empty art="chat" title={t.chat.empty} />}
+              {kept.length === 0 && pending.length === 0 && !round && <Empty art="chat" title={t.chat.empty} />}
               {kept.map((m) => <Bubble key={m.position} m={m} again={may ? (message) => again(m.position, message) : undefined} />)}
               {pending.filter((x) => !shown.has(x)).map((x, i) => <div key={i} className="bubble" data-role="user"><MessageView message={{ role: 'user', text: x }} /></div>)}
-              {round && <Round key={round} id={round} changed={() => { session.reload(); list.reload() }} />}
+              {round && <Round key={round} id={round} works={setWorks} changed={() => { session.reload(); list.reload() }} />}
               {session.data.queued > 0 && <div className="small dim">{session.data.queued} {t.chat.queued}</div>}
+              {works && steered && <div className="small dim" role="status">{steered}</div>}
               {error && <Failure error={error} />}
               <div ref={end} />
             </div>
@@ -160,6 +178,8 @@ function Conversation({ id }: { id: string }) {
             <form className="bar composer" onSubmit={(e) => { e.preventDefault(); void send() }}>
               <Textarea className="grow" aria-label={t.chat.message} placeholder={t.chat.hint} autosize minRows={1} maxRows={8} value={text} onChange={(e) => setText(e.currentTarget.value)}
                 onKeyDown={(e) => { if (e.key === 'Enter' && !e.shiftKey) { e.preventDefault(); void send() } }} />
+              {works && <Tooltip label={t.chat.steerHint}><Button variant="default" disabled={!text.trim()} onClick={() => steer(false)}>{t.chat.steer}</Button></Tooltip>}
+              {works && <Tooltip label={t.chat.interruptHint}><Button variant="default" onClick={() => steer(true)}>{t.chat.interrupt}</Button></Tooltip>}
               <Button type="submit" disabled={!text.trim()}>{t.chat.send}</Button>
             </form>
           )}
@@ -202,7 +222,7 @@ function Bubble({ m, again }: { m: Schemas['MessageRow']; again?: (message: stri
 }
 
 /** The round that is running: its text while it comes, and its questions. */
-function Round({ id, changed }: { id: string; changed: () => void }) {
+function Round({ id, works, changed }: { id: string; works: (running: boolean) => void; changed: () => void }) {
   const run = useRun(id, 0)
   const status = run.data?.status ?? ''
   const over = ended(status)
@@ -210,6 +230,10 @@ function Round({ id, changed }: { id: string; changed: () => void }) {
   useEffect(() => {
     if (status) changed()
   }, [events])
+  useEffect(() => {
+    works(status === 'running')
+    return () => works(false)
+  }, [status])
   const text = [...run.live.values()].map((v) => v.text).filter(Boolean).join('\n')
   if (!run.data) return null
   return (
