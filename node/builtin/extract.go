@@ -19,7 +19,7 @@ func extractType() node.Type {
 	return define[extractNode](&flow.TypeSpec{
 		Name: "extract", Aliases: []string{"extractor"},
 		Category: "model",
-		Summary:  "Has a model take data of a given form out of a text.",
+		Summary:  "Asks a model to extract data of a given schema from a text.",
 		Doc: `The model receives only the message and the schema, and nothing else of the conversation.
 Neither the message nor the answer is added to the conversation. The JSON may be surrounded by prose,
 a fence or reasoning. If an answer does not fit the schema, the model receives it once with the

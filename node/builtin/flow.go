@@ -63,9 +63,9 @@ func flowType() node.Type {
 }
 
 const flowDoc = `The child is a separate run with its own journal, state and conversation; its row names this
-run as its parent. The ports of the node follow from the flow: its inputs are the inputs, as they are
-declared there, and its outputs come out under their names. Everything is checked when the
-flow is read, the file of the child with it.
+run as its parent. The ports of the node follow from the flow: the inputs of the flow are input ports, with the
+declared types, and its outputs are output ports. Everything is checked when the
+flow is loaded, together with the file of the child.
 
 | setting | what |
 |---|---|

@@ -25,7 +25,7 @@ func injectMessagesType() node.Type {
 	return define[injectMessagesNode](&flow.TypeSpec{
 		Name:     "injectMessages",
 		Category: "context",
-		Summary:  "Puts messages into a context without asking a model.",
+		Summary:  "Adds messages to a context without calling a model.",
 		Doc: `The messages go to the end of the history of the context on the ` + "`context`" + ` port, else of
 the main context: first those of the settings, then those of the ` + "`messages`" + ` port, all
 or none. With ` + "`place: prepend`" + ` they go before all other messages.

@@ -22,7 +22,7 @@ func loopType() node.Type {
 		Name:     "loop",
 		Category: "control",
 		Summary:  "Runs a body of nodes until a condition holds.",
-		Doc: `The nodes under ` + "`body`" + ` run, at least once; then ` + "`until`" + ` is looked at, and they run again as
+		Doc: `The nodes under ` + "`body`" + ` run, at least once; then ` + "`until`" + ` is evaluated, and they run again as
 long as it is false.
 
 | setting | what |

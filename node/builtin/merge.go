@@ -14,9 +14,9 @@ func mergeType() node.Type {
 	return define[mergeNode](&flow.TypeSpec{
 		Name:     "merge",
 		Category: "control",
-		Summary:  "Joins branches: passes on the one value that came, or all that came as a list.",
-		Doc: `Wire the ends of the branches to the port ` + "`value`" + `. The node runs when each of them has
-either come or been skipped, and is skipped when all were.
+		Summary:  "Joins branches: passes on the one value that arrived, or all values as a list.",
+		Doc: `Wire the ends of the branches to the port ` + "`value`" + `. The node runs when each branch has
+either given a value or was skipped. It is skipped if all branches were skipped.
 
 | setting | what |
 |---|---|
@@ -25,8 +25,8 @@ either come or been skipped, and is skipped when all were.
 With ` + "`coalesce`" + ` the node waits until each branch has given a value or was skipped, so that the result does not depend on which
 was faster. Null is a value.
 
-The value comes out as it went in, whatever it is; a person's words that pass through a
-` + "`merge`" + ` are still known as theirs.`,
+The value is passed on unchanged. A message of a person that passes through a ` + "`merge`" + ` keeps
+its id, so that it is not added to a conversation twice.`,
 		Ports:    mergePorts(nil),
 		PortsFor: mergePorts,
 		Settings: objectSchema(map[string]any{

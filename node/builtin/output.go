@@ -20,9 +20,9 @@ func outputType() node.Type {
 		Aliases:  []string{"end"},
 		Category: "flow",
 		Summary:  "Marks an end of the flow and checks the value that arrives there.",
-		Doc: `Passes its ` + "`value`" + ` on unchanged. It is the place to end a drawn flow, and the one to check
-what leaves it: with a ` + "`schema`" + ` (JSON Schema) a value that does not fit fails the node with
-` + "`output_invalid`" + ` and every place where it differs.
+		Doc: `Passes its ` + "`value`" + ` on unchanged. It marks an end of a drawn flow and can check the
+result: if a value does not fit the ` + "`schema`" + ` (JSON Schema), the node fails with
+` + "`output_invalid`" + `, which lists every place that differs.
 
 What a run returns are the flow's ` + "`outputs:`" + `; name the node there:
 ` + "`outputs: {result: \"{{ NODE.value }}\"}`" + `.`,

@@ -16,8 +16,8 @@ func portalOutType() node.Type {
 		Aliases:  []string{"portalOutput"},
 		Category: "control",
 		Summary:  "Names a value, so that portalIn nodes can take it without a drawn edge.",
-		Doc: `Keeps long lines out of a drawing: wire a value to ` + "`portalOut`" + ` here, and take it from a
-` + "`portalIn`" + ` of the same ` + "`name`" + ` over there. The two are joined by an edge when the flow is
+		Doc: `Avoids long lines in a drawing: wire a value to ` + "`portalOut`" + `, and take it from a
+` + "`portalIn`" + ` of the same ` + "`name`" + ` elsewhere. The two are joined by an edge when the flow is
 loaded, so order, skipping and types are those of a drawn edge; a cycle through portals is
 an error like any cycle (to repeat something, use ` + "`loop`" + `).
 
@@ -45,7 +45,7 @@ func portalInType() node.Type {
 		Aliases:  []string{"portalInput"},
 		Category: "control",
 		Summary:  "Takes the value that the portalOut of the same name has named.",
-		Doc: `See ` + "`portalOut`" + `. The value comes out as it went in there.
+		Doc: `See ` + "`portalOut`" + `. The value is the one that was wired to it.
 
 | setting | what |
 |---|---|

@@ -58,9 +58,9 @@ winner.
 
 **Isolation.** Each branch works in a lane of its own (` + "`isolation: fork`" + `, the default): it sees contexts and state as they
 were when the race started, and no branch sees another. With ` + "`isolation: fresh`" + ` the branches start with empty contexts,
-and nothing but the outputs is kept. ` + "`share`" + ` is refused.
+and only the outputs are kept. ` + "`share`" + ` is refused.
 
-**Failure.** A branch that fails is out of the race, and the others continue. If every branch fails, the node fails
+**Failure.** A branch that fails cannot win, and the others continue. If every branch fails, the node fails
 with ` + "`race_failed`" + ` and the failure of each branch. Where one of them is an exhausted budget, the code is
 ` + "`budget_exceeded`" + `. ` + "`timeout`" + ` limits the race as a whole; ` + "`retry`" + ` runs all branches again.
 

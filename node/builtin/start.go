@@ -16,8 +16,8 @@ func startType() node.Type {
 		Category: "flow",
 		Summary:  "Begins a flow: outputs the main context and the run's inputs.",
 		Doc: `A flow may begin with any node that has no incoming edge, so a ` + "`start`" + ` node is
-never required. It is there to draw a conversation as a line of context edges that
-begins somewhere, and for flows that name it ` + "`defaultContextStart`" + `.
+never required. Use it to draw where a line of context edges begins; flows that name it
+` + "`defaultContextStart`" + ` are accepted.
 
 | output | what |
 |---|---|

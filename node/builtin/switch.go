@@ -25,7 +25,7 @@ func switchType() node.Type {
 		Aliases:  []string{"router"},
 		Category: "control",
 		Summary:  "Takes the branch of the first condition that holds.",
-		Doc: `The conditions are CEL and stand bare; they read ` + "`inputs.*`" + ` (whatever is wired to the node,
+		Doc: `The conditions are CEL, written without braces; they read ` + "`inputs.*`" + ` (whatever is wired to the node,
 under any port name), ` + "`state.*`" + ` and ` + "`run.*`" + `. They are tried in order until one is true, and
 those after it are not evaluated.
 
@@ -39,7 +39,7 @@ those after it are not evaluated.
 | ` + "`result`" + ` | the branch's name, text |
 | a port for each branch | ` + "`true`" + ` on the one that is taken; the others have no value |
 
-A condition that gives anything but true or false is an error.`,
+A condition whose result is neither true nor false is an error.`,
 		Ports: flow.Ports{Out: branchPorts(nil), AnyIn: true},
 		PortsFor: func(with map[string]any) flow.Ports {
 			return flow.Ports{Out: branchPorts(switchBranches(with)), AnyIn: true}

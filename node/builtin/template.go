@@ -19,8 +19,8 @@ func templateType() node.Type {
 		Name:     "template",
 		Category: "data",
 		Summary:  "Fills in a text or a structure with values.",
-		Doc: `Whatever is wired to the node, under any port name, is ` + "`inputs.NAME`" + ` in the template;
-` + "`state.*`" + ` and ` + "`run.*`" + ` can be read too.
+		Doc: `The template reads the input ports of the node, which may have any names, as ` + "`inputs.NAME`" + `;
+it can also read ` + "`state.*`" + ` and ` + "`run.*`" + `.
 
 | setting | what |
 |---|---|
@@ -31,8 +31,8 @@ With ` + "`format: text`" + ` the result is on the port ` + "`text`" + `. Values
 JSON.
 
 With ` + "`format: json`" + ` the result is also on the port ` + "`value`" + `, with its type. A text must be
-JSON once it is filled in, or the node fails with ` + "`json_invalid`" + `; quotes in an inserted
-value would break it, so write the structure itself where you can: in
+JSON after the values are inserted, or the node fails with ` + "`json_invalid`" + `. Quotes in an inserted
+value would break it, so write the structure itself if you can: in
 ` + "`text: {name: \"{{ inputs.name }}\"}`" + ` every value keeps its type and nothing needs quoting.
 
 Inserted values are never read as templates again.`,

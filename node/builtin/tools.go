@@ -78,8 +78,8 @@ func toolsType() node.Type {
 | ` + "`tools`" + ` | the choice |
 | ` + "`toolNames`" + ` | the names, a list in alphabetical order |
 
-A name that this process does not offer fails the node with ` + "`tool_unknown`" + ` and the list of
-those it does. Tools come from the program that runs Weir; a flow chooses among them and
+If the process does not offer a name, the node fails with ` + "`tool_unknown`" + `, which lists the
+offered tools. Tools come from the program that runs Weir; a flow chooses among them and
 cannot add any.`,
 		Ports: flow.Ports{Out: []flow.Port{
 			{Name: "tools", Type: flow.TypeTools, Description: "The choice, for llmRequest."},

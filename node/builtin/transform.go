@@ -21,7 +21,7 @@ func transformType() node.Type {
 		Aliases:  []string{"filter"},
 		Category: "data",
 		Summary:  "Computes values with expressions and may write the state.",
-		Doc: `Expressions are CEL and stand bare, without ` + "`{{ }}`" + `. Whatever is wired to the node, under
+		Doc: `Expressions are CEL, written without ` + "`{{ }}`" + `. Whatever is wired to the node, under
 any port name, is ` + "`inputs.NAME`" + `; ` + "`state.*`" + ` and ` + "`run.*`" + ` can be read too.
 
 | setting | what |
@@ -30,7 +30,7 @@ any port name, is ` + "`inputs.NAME`" + `; ` + "`state.*`" + ` and ` + "`run.*`"
 | ` + "`fields`" + ` | several, by name: each result is on the port of that name, and ` + "`value`" + ` is the object of all |
 | ` + "`state`" + ` | expressions by key of the state they are written to |
 
-Give ` + "`expr`" + ` or ` + "`fields`" + `, not both; ` + "`state`" + ` may stand with either or alone. All expressions
+Set ` + "`expr`" + ` or ` + "`fields`" + `, not both; ` + "`state`" + ` may be set with either or alone. All expressions
 read the state as it was when the node started, also those under ` + "`state`" + `.`,
 		Ports: flow.Ports{
 			Out:   []flow.Port{{Name: "value", Type: flow.TypeAny, Description: "The result."}},

@@ -23,7 +23,7 @@ func waitEventType() node.Type {
 		Category:  "control",
 		OnlyWaits: true,
 		Summary:   "Waits for an event from outside, by name.",
-		Doc: `The run pauses until an event of this name is given to it: over HTTP, from Go, or with
+		Doc: `The run pauses until it receives an event of this name: over HTTP, from Go, or with
 ` + "`weir answer RUN INTERRUPT VALUE`" + `. Waiting costs nothing and outlives the process.
 
 | setting | what |
@@ -32,8 +32,8 @@ func waitEventType() node.Type {
 | ` + "`schema`" + ` | JSON Schema of the event's value; any value where there is none |
 | ` + "`timeout`" + ` | give up after this long: the node fails with ` + "`event_timeout`" + ` |
 
-The event's value is on the port ` + "`value`" + `; an event that does not fit the schema is refused where
-it is given, and the run continues to wait.`,
+The event's value is on the port ` + "`value`" + `; an event that does not fit the schema is refused when
+it is sent, and the run continues to wait.`,
 		Ports: flow.Ports{
 			Out:   []flow.Port{{Name: "value", Type: flow.TypeAny, Description: "The event's value."}},
 			AnyIn: true,
