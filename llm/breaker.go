@@ -30,14 +30,14 @@ func OutageCodes() []string {
 // guardedCall is call, unless the model has failed repeatedly: the error then is
 // breaker_open, and nothing is sent. Recordings are never refused.
 func (s *Service) guardedCall(
-	ctx context.Context, run string, p Provider, req Request, key string, emit func(Chunk), by usageFunc,
+	ctx context.Context, run string, p Provider, req *Request, key string, emit func(Chunk), by usageFunc,
 ) (*Response, error) {
 	do := func() (*Response, error) { return s.call(ctx, run, p, req, key, emit, by) }
 	if s.replay != nil {
 		return do()
 	}
 	name := "model " + req.Provider + "/" + req.Model
-	resp, err := breaker.Call(s.breakers, name, breaker.Settings(s.breakerSettings[req.Provider]), outcomeOf(ctx, &req), do)
+	resp, err := breaker.Call(s.breakers, name, breaker.Settings(s.breakerSettings[req.Provider]), outcomeOf(ctx, req), do)
 	open, refused := errors.AsType[*breaker.Open](err)
 	if !refused {
 		return resp, err

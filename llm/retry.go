@@ -22,10 +22,13 @@ const (
 )
 
 // call makes one model call and repeats it if it may succeed later. It is the inside of an
-// effect.
+// effect. The request is copied here alone: copies on the stack are what a run that waits for
+// a model takes most of its memory for.
 func (s *Service) call(
-	ctx context.Context, run string, p Provider, req Request, key string, emit func(Chunk), by usageFunc,
+	ctx context.Context, run string, p Provider, asked *Request, key string, emit func(Chunk), by usageFunc,
 ) (*Response, error) {
+	own := *asked
+	req := &own
 	req.Key = key
 	emit, closed := withKey(key, emit)
 	defer closed()
@@ -34,25 +37,19 @@ func (s *Service) call(
 	}
 	var lost RetryCost
 	for try := 1; ; try++ {
-		resp, spent, err := s.generate(ctx, run, p, &req, emit, by)
+		resp, spent, err := s.generate(ctx, run, p, req, emit, by)
 		if err == nil && resp != nil {
-			out := *resp // it may belong to the provider
-			out.RetryCost, out.Usage, out.Unbilled = lost, spent, false
-			if err := out.complete(req.AnswerPosition); err != nil {
-				lost.Add(spent)
-				return &Response{RetryCost: lost}, err
-			}
-			return &out, nil
+			return completed(resp, lost, spent, req.AnswerPosition)
 		}
 		if spent != (Usage{}) {
 			lost.Add(spent)
 		}
-		nothing := &Response{RetryCost: lost}
+		nothing := withoutAnswer(lost)
 		if cause := context.Cause(ctx); cause != nil {
 			return nothing, cause
 		}
 		failed := asError(err)
-		wait, again := retryDelay(&req, failed, spent, try, key)
+		wait, again := retryDelay(req, failed, spent, try, key)
 		if !again {
 			return nothing, failed
 		}
@@ -64,6 +61,25 @@ func (s *Service) call(
 		}
 	}
 }
+
+// completed returns the answer of a call, whose earlier tries cost lost. Neither it nor withoutAnswer is inlined, so that no
+// answer is on the stack of a call that waits.
+//
+//go:noinline
+func completed(resp *Response, lost RetryCost, spent Usage, position int) (*Response, error) {
+	out := *resp // it may belong to the provider
+	out.RetryCost, out.Usage, out.Unbilled = lost, spent, false
+	if err := out.complete(position); err != nil {
+		lost.Add(spent)
+		return &Response{RetryCost: lost}, err
+	}
+	return &out, nil
+}
+
+// withoutAnswer returns the cost of a call that failed.
+//
+//go:noinline
+func withoutAnswer(lost RetryCost) *Response { return &Response{RetryCost: lost} }
 
 // retryDelay returns the wait after a failed try, if there is to be another. If not, it
 // adds the reason to the error's message: the budget, or the number of tries.

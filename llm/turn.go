@@ -301,7 +301,7 @@ func (t *turn) call(req *Request) (*Response, error) {
 	}
 	resp, err := t.host.ModelCall(req, func(ctx context.Context, key string) (*Response, error) {
 		var said partialAnswer
-		resp, err := t.service.guardedCall(ctx, t.host.Run(), t.provider, *req, key, said.emitTo(t.host.Emit), t.usageOf)
+		resp, err := t.service.guardedCall(ctx, t.host.Run(), t.provider, req, key, said.emitTo(t.host.Emit), t.usageOf)
 		if err != nil && errors.Is(context.Cause(ctx), ErrInterrupted) {
 			return said.response(resp), nil
 		}

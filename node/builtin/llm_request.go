@@ -235,7 +235,10 @@ func (n *llmRequestNode) Run(ctx *node.Ctx) error {
 	return n.outputResult(ctx, result)
 }
 
-// keepSteered keeps what people have said in a turn that failed.
+// keepSteered keeps what people have said in a turn that failed. It is not inlined, so that no message is on the stack of
+// a node that waits for a model.
+//
+//go:noinline
 func keepSteered(m *convo.Manager, steered []convo.Message, err error) error {
 	for _, msg := range steered {
 		if _, unkept := m.AddUserInput(msg); unkept != nil {
