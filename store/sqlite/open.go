@@ -204,7 +204,7 @@ func syncFolder(dir string) error {
 func (s *Store) connect(ctx context.Context, opts Options) error {
 	busy := opts.BusyTimeout
 	if busy == 0 {
-		busy = 10 * time.Second
+		busy = 30 * time.Second
 	}
 	shared := []string{
 		"busy_timeout(" + strconv.FormatInt(busy.Milliseconds(), 10) + ")",

@@ -26,7 +26,7 @@ import (
 
 // Options tune a store; the zero value is right for most.
 type Options struct {
-	// BusyTimeout bounds how long a write waits for another process; 0 is 10
+	// BusyTimeout bounds how long a write waits for other processes, among which SQLite is not fair; 0 is 30
 	// seconds.
 	BusyTimeout time.Duration
 	// Readers is the number of concurrent reads; 0 is 4.
