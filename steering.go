@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
@@ -27,17 +26,14 @@ func (w *Weir) Steer(ctx context.Context, run string, s Steering) (node string, 
 	if err := s.Check(); err != nil {
 		return "", err
 	}
-	_, err = w.do(ctx, run, runner.Steer(s, &node))
-	if errors.Is(err, store.ErrOwned) {
-		var added *engine.SteeringAdded
-		if added, err = w.local.PostSteering(ctx, run, s); added != nil {
-			node = added.Path
+	if known {
+		if path, unread := w.local.FindSteering(ctx, run, s.ID); unread == nil && path != "" {
+			return path, nil // sent before, perhaps to another node
 		}
 	}
-	if known && errors.Is(err, runner.ErrSteeringLate) {
-		if added, unread := w.local.FindSteering(ctx, run, s.ID); unread == nil && added != nil {
-			return added.Path, nil // sent before
-		}
+	_, err = w.do(ctx, run, runner.Steer(s, &node))
+	if errors.Is(err, store.ErrOwned) {
+		node, err = w.local.PostSteering(ctx, run, s)
 	}
 	if err != nil {
 		return "", err

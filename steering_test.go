@@ -496,3 +496,83 @@ func TestAnotherProcessSteers(t *testing.T) {
 		t.Errorf("the events are %v", kinds)
 	}
 }
+
+// A message that is sent again under its id is not taken again: not by another node, not by the next round, and not by
+// the round that it has become.
+func TestAMessageSentAgainIsNotTakenAgain(t *testing.T) {
+	t.Parallel()
+	two := strings.Replace(steeredFlows()["agent"], "outputs:", "  then: {type: agent, in: {message: \"Then {{ work.text }}\"}}\noutputs:", 1)
+	c := newSteeringCase(t, "agent", two, weir.Options{})
+	again := func(m weir.Steering, queued bool) {
+		t.Helper()
+		r, err := c.s.Steer(t.Context(), m, weir.SendOptions{})
+		if err != nil || r.Message != m.ID || (r.Queued != nil) != queued || !queued && r.Node != "work" {
+			t.Errorf("sent again: %+v, %v", r, err)
+		}
+	}
+	a, b := weir.Steering{ID: "a", Text: "Faster"}, weir.Steering{ID: "b", Text: "Next"}
+	r := c.send("Go")
+	call := c.shows("user: Go")
+	c.steer(a)
+	call.look()
+	c.shows("user: Go | assistant: +call | tool: seen | user: Faster").say("Done.")
+	call = c.shows("user: Go | user: Faster | assistant: Done. | user: Then Done.")
+	again(a, false)
+	call.say("Then.")
+	c.ends(r, "Then.")
+	next, err := c.s.Steer(t.Context(), b, weir.SendOptions{})
+	if err != nil || next.Queued == nil {
+		t.Fatalf("a message after the round gave %+v, %v", next, err)
+	}
+	call = <-c.model.calls
+	before := call.shown()
+	again(a, false)
+	again(b, true)
+	call.say("Yes.")
+	c.shows(before + " | assistant: Yes. | user: Then Yes.").say("Then.")
+	c.ends(next.Queued, "Then.")
+}
+
+// Another process steers a child run through the inbox of the parent, and knows that it did.
+func TestAnotherProcessSteersAChildRun(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"inner.yaml": steeredFlows()["agent"],
+		"outer.yaml": "weir: 1\nname: outer\ninputs: {message: {type: text, required: true}}\n" +
+			"nodes: {sub: {type: flow, in: {message: \"{{ run.inputs.message }}\"}, with: {flow: inner.yaml}}}\noutputs: {text: \"{{ sub.text }}\"}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	model := newHeldModel()
+	open := func() *steeringCase {
+		w := weirkit.Open(t, weir.Options{
+			Store: weirkit.OpenSQLite(t, filepath.Join(folder, "weir.db")), Providers: map[string]weir.Provider{"held": model}, Tools: []*weir.Tool{look()},
+		})
+		f, err := w.Load(filepath.Join(folder, "outer.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := w.Session(t.Context(), f, weir.SessionOptions{User: "ada", Thread: "t"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &steeringCase{t, model, w, s, "agent"}
+	}
+	c, other := open(), open()
+	r := c.send("Go")
+	call := c.shows("user: Go")
+	for _, m := range []weir.Steering{{ID: "a", Text: "A"}, {ID: "b", Text: "B", Path: "sub>work"}, {ID: "a", Text: "A"}} {
+		if got, err := other.s.Steer(t.Context(), m, weir.SendOptions{}); err != nil || got.Run != r.Run() || got.Node != "sub>work" || got.Queued != nil {
+			t.Errorf("steering with %+v gave %+v, %v", m, got, err)
+		}
+	}
+	if got, err := other.w.Steer(t.Context(), r.Run(), weir.Steering{Text: "C"}); err != nil || got != "sub>work" {
+		t.Errorf("steering the run gave %q, %v", got, err)
+	}
+	call.say("One.")
+	c.shows("user: Go | assistant: One. | user: A | user: B | user: C").say("Two.")
+	c.ends(r, "Two.")
+}

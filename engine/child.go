@@ -87,6 +87,9 @@ func childPathPrefix(id string) string {
 	return id
 }
 
+// BelowChild returns the path "PATH>REST" of something in a child run, of which id is the interrupt in the parent.
+func BelowChild(id, rest string) string { return childPathPrefix(id) + ">" + rest }
+
 // appendSurfaced appends the interrupts of a child in the form in which its parent shows
 // them.
 func (o *openInterrupt) appendSurfaced(out []Interrupt) []Interrupt {

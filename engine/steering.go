@@ -75,7 +75,7 @@ func (r *Run) Steerable(accepts func(p *NodePlan) bool) []string {
 	}
 	for _, c := range r.OpenChildren() {
 		if !c.ToCancel {
-			out = append(out, childPathPrefix(c.ID)+">")
+			out = append(out, BelowChild(c.ID, ""))
 		}
 	}
 	return out

@@ -131,53 +131,70 @@ func (s *Steering) Check() error {
 // maxSteering is the maximum size of the text of a Steering, in bytes.
 const maxSteering = 256 << 10
 
-// FindSteering returns the message with an id in the journal of a run, nil if it is not there.
-// Child runs are not searched.
-func (l *Local) FindSteering(ctx context.Context, run, id string) (*engine.SteeringAdded, error) {
+// FindSteering returns the path of the node that a message with an id was sent to, from the journals of a run and of the
+// child runs that it started; "" if it is in none of them.
+func (l *Local) FindSteering(ctx context.Context, run, id string) (path string, err error) {
+	var children []engine.Interrupt
 	for c, err := range l.store.Commits(ctx, run, 0) {
 		if err != nil {
-			return nil, fmt.Errorf("run %s: %w", run, err)
+			return "", fmt.Errorf("run %s: %w", run, err)
 		}
 		for _, e := range c.Events {
 			if s, ok := e.(*engine.SteeringAdded); ok && s.ID == id {
-				return s, nil
+				return s.Path, nil
+			}
+			if w, ok := e.(*engine.NodeWaiting); ok {
+				children = append(children, w.Interrupts...)
 			}
 		}
 	}
-	return nil, nil
+	for _, i := range children {
+		if i.Child == nil {
+			continue
+		}
+		inner, err := l.FindSteering(ctx, i.Child.Run, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound): // it has not started
+		case err != nil:
+			return "", err
+		case inner != "":
+			return engine.BelowChild(i.ID, inner), nil
+		}
+	}
+	return "", nil
 }
 
 // PostSteering puts a message into the inbox of a run that another process executes, and waits
-// until that process has taken it. It returns ErrSteeringLate if that process has refused it, and
-// store.ErrOwned if it did not look in time; the message is then removed.
-func (l *Local) PostSteering(ctx context.Context, run string, s Steering) (*engine.SteeringAdded, error) {
+// until that process has taken it. It returns the path of the node. The error is ErrSteeringLate if that process has
+// refused it, and store.ErrOwned if it did not look in time; the message is then removed.
+func (l *Local) PostSteering(ctx context.Context, run string, s Steering) (path string, err error) {
 	p := s.Post(run)
 	p.At = time.Now()
 	if err := l.store.Post(ctx, p); err != nil {
-		return nil, fmt.Errorf("run %s: %w", run, err)
+		return "", fmt.Errorf("run %s: %w", run, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()
 	for {
 		id, err := l.waitingSteering(ctx, run, s.ID)
 		if err == nil && id == 0 {
-			found, err := l.FindSteering(ctx, run, s.ID)
-			if err == nil && found == nil {
+			path, err := l.FindSteering(ctx, run, s.ID)
+			if err == nil && path == "" {
 				err = errSteeringLate(run)
 			}
-			return found, err
+			return path, err
 		}
 		select {
 		case <-time.After(l.o.Poll):
 		case <-ctx.Done():
 			late := context.WithoutCancel(ctx)
 			if removed := l.store.RemovePosts(late, []int64{id}); removed != nil {
-				return nil, fmt.Errorf("run %s: %w", run, removed)
+				return "", fmt.Errorf("run %s: %w", run, removed)
 			}
-			if found, err := l.FindSteering(late, run, s.ID); found != nil || err != nil {
-				return found, err
+			if path, err := l.FindSteering(late, run, s.ID); path != "" || err != nil {
+				return path, err
 			}
-			return nil, fmt.Errorf("run %s: the message was not taken: %w", run, store.ErrOwned)
+			return "", fmt.Errorf("run %s: the message was not taken: %w", run, store.ErrOwned)
 		}
 	}
 }
