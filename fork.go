@@ -252,7 +252,8 @@ func rerunOptions(f *Flow, start *engine.RunStarted, s Start) (b runner.StartOpt
 		b.Settings = was
 	}
 	if s.Model != "" {
-		b.Settings.Provider, b.Settings.Model = runner.SplitModel(s.Model)
+		given := runner.SettingsFor(f, s.Model)
+		b.Settings.Provider, b.Settings.Model, b.Settings.Fallback = given.Provider, given.Model, given.Fallback
 	}
 	if b.Inputs, err = forkInputs(f, f, start.Inputs, s.Inputs); err != nil {
 		return b, err

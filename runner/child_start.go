@@ -176,10 +176,7 @@ func normalValues(vs engine.Values) (engine.Values, error) {
 
 // childMain creates the child's main context. A flow that names no model uses the node's; model, if set, replaces both.
 func (a *attempt) childMain(f *flow.Flow, isolation, model string) (engine.ContextChange, error) {
-	s := SettingsOf(f)
-	if model != "" {
-		s.Provider, s.Model = SplitModel(model)
-	}
+	s := SettingsFor(f, model)
 	body := &convo.Change{Create: true, Kind: convo.Main, Settings: &s}
 	main := engine.ContextChange{ID: engine.MainContext, Create: true, Body: body}
 	if len(a.contexts) == 0 {

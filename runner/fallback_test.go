@@ -326,7 +326,7 @@ func TestModelFallbackContinuesAfterACrash(t *testing.T) {
 }
 
 // A model that is given when a run starts replaces the flow's models, unless it is the first of
-// them; a fork under another model does so too.
+// them; a fork and a rerun under another model do so too.
 func TestAModelGivenAtTheStartReplacesTheModelsOfTheContext(t *testing.T) {
 	t.Parallel()
 	for model, want := range map[string][]string{
@@ -352,6 +352,17 @@ func TestAModelGivenAtTheStartReplacesTheModelsOfTheContext(t *testing.T) {
 		}
 		if r := weirkit.Wait(t, fork); r.Status != weir.Failed || !slices.Equal(m.calls, []string{"a ask/model#1"}) {
 			t.Errorf("a fork with another model: %s after the calls %q", r.Status, m.calls)
+		}
+		m.calls, m.fail = nil, failing(engine.CodeModelFiltered, "a", "c")
+		for given, want := range map[string][]string{"fake/c": {"c ask/model#1"}, "fake/a": {"a ask/model#1", "b ask/model#1.2"}} {
+			m.calls = nil
+			again, err := w.Rerun(t.Context(), run.ID, weir.Start{Model: given})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if weirkit.Wait(t, again); !slices.Equal(m.calls, want) {
+				t.Errorf("a rerun of %q with %s makes the calls %q, want %q", model, given, m.calls, want)
+			}
 		}
 	}
 }
