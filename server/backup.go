@@ -30,6 +30,14 @@ type Backups struct {
 	Keep int
 }
 
+// checkBackups refuses a schedule by which no backups would be made.
+func (o *Options) checkBackups() error {
+	if o.Backups.Every > 0 && o.App.Backup == nil {
+		return errors.New("server.backup.every: this database is not backed up by Weir: a PostgreSQL database is backed up with its own tools, such as pg_dump")
+	}
+	return nil
+}
+
 const (
 	// backupKind is the kind of the document that makes scheduled backups due.
 	backupKind = "backup_job"
@@ -50,8 +58,9 @@ type backupWriter struct {
 	all     sync.WaitGroup
 }
 
-// backupWork is a backup that is being written. file and err are set when done is closed.
+// backupWork is a backup that is being written. file and err are set when done is closed, and not to be read before.
 type backupWork struct {
+	at   time.Time // when it was begun
 	done chan struct{}
 	file backupFile
 	err  error
@@ -121,7 +130,7 @@ func makeBackup(c *call, _ *struct{}) (*backupAnswer, error) {
 	case <-wait.C:
 	case <-c.Done():
 	}
-	return &backupAnswer{http.StatusAccepted, backupFile{At: w.file.At}}, nil
+	return &backupAnswer{http.StatusAccepted, backupFile{At: w.at}}, nil
 }
 
 // startBackup starts a backup, unless one is being written, and returns it. It ends when the server drains.
@@ -133,7 +142,7 @@ func (s *Server) startBackup() *backupWork {
 		return b.running
 	}
 	at := time.Now().UTC().Truncate(time.Millisecond)
-	w := &backupWork{done: make(chan struct{}), file: backupFile{At: at}}
+	w := &backupWork{at: at, done: make(chan struct{})}
 	b.running = w
 	b.all.Go(func() {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -164,8 +173,10 @@ func (s *Server) writeBackup(ctx context.Context, at time.Time) (backupFile, err
 	}
 	f.Bytes = info.Size()
 	list, err := s.backupFiles()
-	if keep := s.options.Backups.Keep; err == nil && keep > 0 && len(list) > keep {
-		for _, old := range list[keep:] {
+	// The clock may have been set back: this one stays, although others have later times.
+	list = slices.DeleteFunc(list, func(x backupFile) bool { return x.File == f.File })
+	if others := s.options.Backups.Keep - 1; err == nil && others >= 0 && len(list) > others {
+		for _, old := range list[others:] {
 			err = errors.Join(err, os.Remove(filepath.Join(s.options.Backups.Folder, old.File)))
 		}
 	}

@@ -72,6 +72,26 @@ func TestABackupIsWrittenToTheConfiguredFolderAndCanBeRestored(t *testing.T) {
 	}
 }
 
+// TestANewBackupStaysWhenTheClockWasSetBack has backups with later times in the folder.
+func TestANewBackupStaysWhenTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for _, name := range []string{"weir-29990101T000000.000Z.db", "weir-29990102T000000.000Z.db"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for keep := range 3 {
+		p := openProcess(t, t.TempDir(), server.Options{Backups: server.Backups{Folder: folder, Keep: keep}})
+		made := decode[struct{ File string }](p, &client.Client{}, http.MethodPost, "/v1/backup", "").File
+		list, err := os.ReadDir(folder)
+		want := []int{3, 1, 2}[keep]
+		if err != nil || len(list) != want || !slices.ContainsFunc(list, func(e os.DirEntry) bool { return e.Name() == made }) {
+			t.Errorf("keep %d, made %s: %v, %v", keep, made, list, err)
+		}
+	}
+}
+
 func TestAServerWithoutAFolderMakesNoBackups(t *testing.T) {
 	t.Parallel()
 	p := openProcess(t, t.TempDir(), server.Options{})
@@ -82,6 +102,10 @@ func TestAServerWithoutAFolderMakesNoBackups(t *testing.T) {
 		}
 	}
 	p.app.Backup = nil // as with PostgreSQL
+	scheduled := server.Options{App: p.app, Backups: server.Backups{Folder: t.TempDir(), Every: time.Hour}}
+	if _, err := server.New(t.Context(), scheduled); err == nil || !strings.Contains(err.Error(), "server.backup.every") {
+		t.Errorf("a schedule without effect: %v", err)
+	}
 	if got := p.send(http.MethodPost, "/v1/backup", "", nil); got.status != http.StatusNotImplemented || got.problem() != "store_unsupported" {
 		t.Errorf("%d %s", got.status, got.body)
 	}

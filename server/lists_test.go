@@ -189,6 +189,26 @@ func TestAStreamOfAListEndsWithItsToken(t *testing.T) {
 	}
 }
 
+// TestAStreamOfAListEndsWithTheRole demotes an owner, whose stream has the runs of all users.
+func TestAStreamOfAListEndsWithTheRole(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true, Heartbeat: 20 * time.Millisecond})
+	root := p.client("root", server.Admin, server.Read, server.Start)
+	p.setUser("root", func(u *server.User) { u.Role = server.OwnerRole })
+	r := p.streamList(root, "")
+	r.next()
+	p.setUser("root", func(u *server.User) { u.Note = "with the same rights" })
+	p.start(root.Token, "one")
+	r.next()
+	p.setUser("root", func(u *server.User) { u.Role = server.OperatorRole })
+	for r.lines.Scan() { // until the server has closed it
+		continue
+	}
+	if got := p.send(http.MethodGet, "/v1/runs", "", withToken(root.Token)); got.status != http.StatusOK {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
 func TestAnswersAreListedWithWhoGaveThem(t *testing.T) {
 	t.Parallel()
 	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true})

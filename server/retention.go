@@ -263,11 +263,11 @@ func (s *Server) deleteOldRuns(ctx context.Context, name string, p *policy, dele
 		}
 		err = s.audited(ctx, map[string]string{"policy": name, "runs": strings.Join(ids, " ")}, func() error {
 			for i := range selected.Runs {
-				_, err := s.app.ActOn(ctx, app.BulkDelete, &selected.Runs[i], "retention policy "+name)
-				if err != nil && !errors.Is(err, store.ErrNotFound) {
+				gone, err := s.deleteUnchanged(ctx, name, &selected.Runs[i])
+				if err != nil {
 					return err
 				}
-				*deleted = true
+				*deleted = *deleted || gone
 			}
 			return nil
 		})
@@ -275,6 +275,22 @@ func (s *Server) deleteOldRuns(ctx context.Context, name string, p *policy, dele
 			return err
 		}
 	}
+}
+
+// deleteUnchanged deletes a run that a policy has selected, unless something has changed in it since: a person may have
+// retried it.
+func (s *Server) deleteUnchanged(ctx context.Context, name string, r *store.Run) (gone bool, err error) {
+	x, err := s.app.Store.Run(ctx, r.ID)
+	if err == nil && (!x.Head.Status.Ended() || !x.Updated.Equal(r.Updated)) {
+		return false, nil
+	}
+	if err == nil {
+		_, err = s.app.ActOn(ctx, app.BulkDelete, &x, "retention policy "+name)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // audited does something that the schedule wants, with an entry in the audit log.

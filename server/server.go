@@ -133,7 +133,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	if err := errors.Join(o.placeBelow(), o.checkProxies()); err != nil {
+	if err := errors.Join(o.placeBelow(), o.checkProxies(), o.checkBackups()); err != nil {
 		return nil, err
 	}
 	sameSite := http.NewCrossOriginProtection()

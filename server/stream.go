@@ -155,19 +155,20 @@ func (c *call) sendEvents(ctx context.Context, w http.ResponseWriter, first stre
 	}
 }
 
-// mayStillRead reports whether the token of a stream is still valid, if it has one, and its user active.
+// mayStillRead reports whether the token of a stream is still valid, if it has one, and its user active, with a role that
+// allows what the request was allowed.
 func (c *call) mayStillRead() bool {
 	if c.who.token == "" {
-		_, disabled, err := c.roleOf(c, c.who.user)
-		return err == nil && !disabled
+		role, disabled, err := c.roleOf(c, c.who.user)
+		return err == nil && !disabled && c.who.keeps(role)
 	}
 	list, err := c.app.Store.Tokens(c, c.who.user)
 	if err != nil {
 		return false
 	}
 	i := slices.IndexFunc(list, func(t store.Token) bool { return t.ID == c.who.token })
-	_, disabled, err := c.roleOf(c, c.who.user)
-	return err == nil && !disabled && i >= 0 && list[i].Valid(time.Now())
+	role, disabled, err := c.roleOf(c, c.who.user)
+	return err == nil && !disabled && c.who.keeps(role) && i >= 0 && list[i].Valid(time.Now())
 }
 
 // eventText returns a server-sent event. The data is one line of JSON.

@@ -152,3 +152,11 @@ func (p *principal) bound(role Role) {
 	p.scopes = slices.DeleteFunc(slices.Clone(p.scopes), func(s Scope) bool { return !role.allows(s) })
 	p.all = p.all && role.allows(Admin)
 }
+
+// keeps reports whether the principal has all its scopes with the present role of its user.
+func (p *principal) keeps(role Role) bool {
+	if p.token == "" && p.user != "" && p.all && role != OwnerRole { // a proxy has named an owner
+		return false
+	}
+	return !slices.ContainsFunc(p.scopes, func(s Scope) bool { return !role.allows(s) })
+}

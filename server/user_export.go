@@ -122,7 +122,7 @@ func (x *userExport) sessions() error {
 			return err
 		}
 		for i := range list {
-			if err := errors.Join(x.line("session", &list[i]), x.messages(list[i].ID)); err != nil {
+			if err := errors.Join(x.line("session", &list[i]), ignoreDeleted(x.messages(list[i].ID))); err != nil {
 				return err
 			}
 		}
@@ -158,7 +158,7 @@ func (x *userExport) runs() error {
 			return err
 		}
 		for i := range list {
-			if err := errors.Join(x.line("run", &list[i]), x.events(list[i].ID)); err != nil {
+			if err := errors.Join(x.line("run", &list[i]), ignoreDeleted(x.events(list[i].ID))); err != nil {
 				return err
 			}
 		}
@@ -220,6 +220,14 @@ func (x *userExport) audit() error {
 			return nil
 		}
 	}
+}
+
+// ignoreDeleted drops the error of a run or session that was deleted during the export.
+func ignoreDeleted(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // ignoreUnsupported drops the error of a store that lacks a capability: it has nothing of the user there.

@@ -106,6 +106,8 @@ func (d *document) reportForm(path []string, want string) {
 		d.report(path, "is to be the name of an environment variable and not what it holds", "such as OPENAI_API_KEY")
 	case strings.Contains(want, "https"):
 		d.report(path, "is to begin with https:// or http://", "")
+	case path[0] == "server" && (last == "keep" || last == "every"):
+		d.report(path, "is to be a duration of at least a minute", "such as 90m or 24h")
 	case last == "timeout" || last == "drain":
 		d.report(path, "is to be a duration", "such as 30s or 1m30s")
 	default:

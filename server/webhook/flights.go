@@ -50,10 +50,11 @@ func (f *flights) free() int {
 // begin turns the notices that there are into deliveries, and begins to send those that are
 // due. It does not wait for receivers: a slow one delays only the deliveries of its user.
 func (s *Sender) begin(ctx context.Context) error {
-	if err := s.takeNotices(ctx); err != nil {
-		return err
-	}
 	for {
+		// Deliveries that wait for others of their user can be due again before all were looked at.
+		if err := s.takeNotices(ctx); err != nil {
+			return err
+		}
 		free := s.flights.free()
 		if free <= 0 {
 			return nil

@@ -67,6 +67,50 @@ func TestASlowReceiverDelaysOnlyItsUser(t *testing.T) {
 	<-ended
 }
 
+// TestNoticesAreTakenWhileDeliveriesOfAUserWait has more deliveries of a user wait than are looked at until the first of
+// them is due again: with a clock that is behind, they are due at once.
+func TestNoticesAreTakenWhileDeliveriesOfAUserWait(t *testing.T) {
+	t.Parallel()
+	release, begun, taken := make(chan struct{}), make(chan struct{}, 100), make(chan struct{}, 100)
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		begun <- struct{}{}
+		<-release
+	}))
+	defer slow.Close()
+	quick := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { taken <- struct{}{} }))
+	defer quick.Close()
+	s := memory.New()
+	w := webhook.New(webhook.Options{
+		Store: s.Capabilities().Documents, Runs: s, HTTP: new(http.Client), Key: []byte("key"), Clock: func() time.Time { return time.Now().Add(-time.Hour) },
+	})
+	for user, url := range map[string]string{"ada": slow.URL, "bob": quick.URL} {
+		if err := w.Put(t.Context(), &webhook.Hook{ID: user, User: user, URL: url, Events: []string{webhook.RunFailed}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 20 {
+		failRun(t, s, fmt.Sprint("ada", i), "ada")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.Run(ctx)
+	}()
+	for range 4 {
+		<-begun
+	}
+	failRun(t, s, "bob", "bob")
+	select {
+	case <-taken:
+	case <-time.After(time.Minute):
+		t.Error("the notice of a run waits for the deliveries of another user")
+	}
+	close(release)
+	cancel()
+	<-ended
+}
+
 func failRun(t *testing.T, s store.Store, id, user string) {
 	t.Helper()
 	a := store.Append{
