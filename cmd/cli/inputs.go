@@ -181,10 +181,11 @@ func (p *cli) inputValue(t flow.PortType, text string) (any, error) {
 	if err == nil {
 		return v, nil
 	}
-	if t == flow.TypeAny {
+	valid := json.Valid([]byte(text))
+	if t == flow.TypeAny && (!valid || !strings.ContainsAny(text, "{[")) {
 		return text, nil
 	}
-	if json.Valid([]byte(text)) { // a value that is not taken, such as a number beyond 64 bits
+	if valid { // a value that is not taken, such as a number beyond 64 bits
 		return nil, err
 	}
 	return nil, fmt.Errorf("expected %s, written as JSON, got %s", t, shorten(text, 60))
