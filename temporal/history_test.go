@@ -151,7 +151,6 @@ nodes:
     type: loop
     with:
       max: 12
-      atMax: stop
       body:
         nodes:
           ask: {type: userInput, with: {prompt: "?", schema: {type: integer}}}
