@@ -3,6 +3,7 @@ package runner_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -28,11 +29,15 @@ func TestNodeOfAChainTakesFewAllocations(t *testing.T) {
 			}
 			f := weirkit.Parse(t, w, "weir: 1\nname: chain\nnodes:\n  n0: {type: "+typ+"}\n"+nodes.String())
 			weirkit.RunToEnd(t, w, f)
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			weirkit.RunToEnd(t, w, f)
-			runtime.ReadMemStats(&after)
-			return float64(after.Mallocs-before.Mallocs) / float64(n)
+			least := math.Inf(1) // other goroutines of the process allocate too
+			for range 3 {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				weirkit.RunToEnd(t, w, f)
+				runtime.ReadMemStats(&after)
+				least = min(least, float64(after.Mallocs-before.Mallocs)/float64(n))
+			}
+			return least
 		}
 		few, many := perNode(200), perNode(2000)
 		t.Logf("%s: %.1f allocations a node of 200, %.1f of 2,000", typ, few, many)
