@@ -158,6 +158,9 @@ func viewDump(t *testing.T, db *sql.DB, view, order string) []string {
 		}
 		var line strings.Builder
 		for i, name := range names {
+			if view == "journal" && name == "seq" {
+				continue
+			}
 			line.WriteString(name + "=" + plainCell(t, name, *values[i].(*any)) + " ")
 		}
 		out = append(out, line.String())
@@ -166,6 +169,9 @@ func viewDump(t *testing.T, db *sql.DB, view, order string) []string {
 		t.Fatalf("%s: %v", view, err)
 	}
 	slices.Sort(out) // ids order the runs of each store differently
+	if view == "journal" {
+		out = slices.Compact(out) // which events share a commit depends on the time that commits take
+	}
 	return append([]string{strings.Join(names, " ")}, out...)
 }
 
