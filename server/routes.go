@@ -1,6 +1,7 @@
 package server
 
 import (
+	"io"
 	"net/http"
 	"sync"
 
@@ -132,4 +133,14 @@ func register[I, O any](s *Server, o operation, handler func(call *call, in *I) 
 	pattern := o.method + " " + o.path
 	s.routes.scopes[pattern], s.routes.reads[pattern], s.routes.audited[pattern] = o.scope, o.reads, o.audited
 	huma.Register(s.api, op, handlerOf(s, handler))
+}
+
+// ReadJSON reads the body of a request of another protocol. A key that occurs twice in one object is an error, as in the
+// bodies of the API.
+func ReadJSON(body io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return nil, err
+	}
+	return data, jsonkey.Check(data)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/internal/jsonkey"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/server"
 	"github.com/weir-run/weir/session"
@@ -76,10 +74,7 @@ func serve(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 }
 
 func (x *round) read(r *http.Request) (err error) {
-	data, err := io.ReadAll(r.Body)
-	if err == nil {
-		err = jsonkey.Check(data)
-	}
+	data, err := server.ReadJSON(r.Body)
 	if err == nil {
 		err = json.Unmarshal(data, &x.in)
 	}

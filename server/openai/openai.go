@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/internal/jsonkey"
 	"github.com/weir-run/weir/server"
 )
 
@@ -99,10 +97,7 @@ func handle(w http.ResponseWriter, c *server.Caller, err error) {
 // decode reads the body of a request into v. A member that v lacks is refused: it would have
 // no effect.
 func decode(r *http.Request, v any) error {
-	data, err := io.ReadAll(r.Body)
-	if err == nil {
-		err = jsonkey.Check(data)
-	}
+	data, err := server.ReadJSON(r.Body)
 	if err == nil {
 		d := json.NewDecoder(bytes.NewReader(data))
 		d.DisallowUnknownFields()
