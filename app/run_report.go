@@ -16,6 +16,16 @@ type RunReport struct {
 	Interrupts []Interrupt   `json:"interrupts"`
 	Usage      Usage         `json:"usage"`
 	Error      *engine.Error `json:"error"`
+	// Truncated lists the values that the answer of a server leaves out because of their size; nil if it has all.
+	Truncated []TruncatedValue `json:"truncated,omitempty"`
+}
+
+// TruncatedValue is a value of which an answer of a server has no more than the beginning.
+type TruncatedValue struct {
+	Place   string `json:"place" doc:"Where in the answer the value belongs, as a JSON Pointer. A text of a message is its excerpt there; other values are null or missing."`
+	Size    int    `json:"size" doc:"Bytes: of the text or data of a message, of the JSON of any other value"`
+	Excerpt string `json:"excerpt" doc:"The beginning; empty for data that is no text"`
+	URL     string `json:"url" doc:"GET it for the whole value, or with the header Range for a part of it"`
 }
 
 // Interrupt is a question or event that a paused run waits for.

@@ -37,6 +37,7 @@ func (s *Server) registerRoutes() {
 	s.registerPromptCache()
 	s.registerDrawing()
 	s.registerNode()
+	s.registerValues()
 	s.registerMe()
 	s.registerUsers()
 	s.registerReference()

@@ -181,13 +181,13 @@ func (s *Server) shareWith(h http.Header, r *http.Request) (asks bool) {
 		return false
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "ETag, Location, Retry-After")
+	h.Set("Access-Control-Expose-Headers", "Content-Disposition, Content-Range, ETag, Location, Retry-After")
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, If-Match, If-Range, Last-Event-ID, Range")
 	h.Set("Access-Control-Max-Age", "600")
 	return true
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,12 +17,6 @@ type NodeQuery struct {
 	RunPath
 	Node string `query:"node" required:"true" doc:"The path of the node, for example refine#2/draft"`
 	At   int64  `query:"at" minimum:"0" doc:"The node as it was after this event; 0 is now"`
-}
-
-type nodeValueInput struct {
-	NodeQuery
-	Part string `query:"part" required:"true" enum:"inputs,outputs,metadata,state,effects,messages,waits" doc:"Where the value is"`
-	Name string `query:"name" required:"true" doc:"The port, key, effect, or the position in the list from 0"`
 }
 
 // nodeDetails is a node with beginnings of its values.
@@ -85,7 +78,6 @@ func (s *Server) registerNode() {
 		return operation{id: id, method: http.MethodGet, path: "/v1/runs/{run}/" + path, scope: Read, summary: summary, tags: []string{"history"}}
 	}
 	register(s, op("getNode", "node", "Get what a node was given and did; large values as their beginning"), getNode)
-	register(s, op("getNodeValue", "value", "Get one value of a node in full, as JSON"), getNodeValue)
 }
 
 // nodeOf reads a node of a run of the caller.
@@ -156,9 +148,12 @@ func shownValues(list engine.Values) []shownValue {
 }
 
 // shown returns a value as JSON, or its beginning. That of a text is text.
-func shown(name string, data []byte) shownValue {
+func shown(name string, data []byte) shownValue { return shownWithin(name, data, maxShown) }
+
+// shownWithin returns a value of at most bound bytes, or its beginning.
+func shownWithin(name string, data []byte, bound int) shownValue {
 	s := shownValue{Name: name, Size: len(data), Value: data}
-	if len(data) <= maxShown {
+	if len(data) <= bound {
 		return s
 	}
 	s.Value = json.RawMessage("null")
@@ -167,26 +162,8 @@ func shown(name string, data []byte) shownValue {
 		s.Excerpt = excerpt.Bytes(text, maxExcerpt)
 		return s
 	}
-	s.Excerpt = excerpt.Bytes(strings.ToValidUTF8(string(data[:2*maxExcerpt]), "?"), maxExcerpt)
+	s.Excerpt = excerpt.Bytes(strings.ToValidUTF8(string(data[:min(len(data), 2*maxExcerpt)]), "?"), maxExcerpt)
 	return s
-}
-
-// valueDownload is one value.
-type valueDownload struct {
-	ContentType string `header:"Content-Type"`
-	Body        []byte
-}
-
-func getNodeValue(c *call, in *nodeValueInput) (*valueDownload, error) {
-	d, n, err := c.nodeOf(&in.NodeQuery)
-	if err != nil {
-		return nil, err
-	}
-	v, ok := valueNamed(d, n, in.Part, in.Name)
-	if !ok {
-		return nil, notFound(fmt.Sprintf("value in %s of node %s with the name", in.Part, in.Node), in.Name)
-	}
-	return &valueDownload{"application/json", app.JSONOf(v)}, nil
 }
 
 func valueNamed(d *app.NodeDetails, n *history.NodeRecord, part, name string) (engine.Value, bool) {

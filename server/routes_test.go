@@ -106,12 +106,14 @@ func attacks(victim, own objects) map[string]attack {
 	return list
 }
 
-// attacksOnRounds lists the routes by which people follow and steer what runs.
+// attacksOnRounds lists the routes by which people read, follow and steer what runs.
 func attacksOnRounds(victim objects) map[string]attack {
 	return map[string]attack{
-		"POST /v1/sessions/{session}/steer": {paths: []string{"/v1/sessions/" + victim.session + "/steer"}, body: `{"message":"x"}`},
-		"GET /v1/sessions/{session}/stream": {paths: []string{"/v1/sessions/" + victim.session + "/stream"}},
-		"POST /v1/runs/{run}/steer":         {paths: []string{"/v1/runs/" + victim.run + "/steer"}, body: `{"message":"x"}`},
+		"POST /v1/sessions/{session}/steer":                         {paths: []string{"/v1/sessions/" + victim.session + "/steer"}, body: `{"message":"x"}`},
+		"GET /v1/sessions/{session}/stream":                         {paths: []string{"/v1/sessions/" + victim.session + "/stream"}},
+		"GET /v1/runs/{run}/contexts/{context}/messages/{position}": {paths: []string{"/v1/runs/" + victim.run + "/contexts/main/messages/0"}},
+		"GET /v1/sessions/{session}/messages/{position}":            {paths: []string{"/v1/sessions/" + victim.session + "/messages/0"}},
+		"POST /v1/runs/{run}/steer":                                 {paths: []string{"/v1/runs/" + victim.run + "/steer"}, body: `{"message":"x"}`},
 	}
 }
 

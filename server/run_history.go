@@ -53,6 +53,7 @@ type contextInput struct {
 	At      int64  `query:"at" minimum:"0" doc:"As it was after this event; 0 is now"`
 	From    int    `query:"from" minimum:"0" doc:"The first position"`
 	Limit   int    `query:"limit" minimum:"1" maximum:"1000" default:"200"`
+	ValueBound
 }
 
 type contextPage struct {
@@ -60,6 +61,8 @@ type contextPage struct {
 	From int             `json:"from"`
 	List []convo.Message `json:"list" doc:"The messages from position from on"`
 	Last *contextCall    `json:"last" doc:"The last model call whose answer it has; null if there is none"`
+	// Truncated is nil if the answer has all values.
+	Truncated []app.TruncatedValue `json:"truncated,omitempty" doc:"The texts and data that are larger than maxValue"`
 }
 
 type callsInput struct {
@@ -250,7 +253,11 @@ func getContext(c *call, in *contextInput) (*body[contextPage], error) {
 		ContextRow: ContextRow{r.ID, r.Kind, r.Label, r.Parent, r.Model, len(r.Messages), x.At},
 		From:       min(in.From, len(r.Messages)),
 	}
-	out.List = r.Messages[out.From:min(out.From+in.Limit, len(r.Messages))]
+	out.List = slices.Clone(r.Messages[out.From:min(out.From+in.Limit, len(r.Messages))])
+	for i := range out.List {
+		m, cut := boundMessage(out.List[i], "/list/"+itoa(int64(i)), c.contextMessageURL(in.Run, in.Context, out.From+i, in.At), in.MaxValue)
+		out.List[i], out.Truncated = m, append(out.Truncated, cut...)
+	}
 	out.Last, err = c.lastCall(v, in.Context)
 	return bodyOf(out), err
 }

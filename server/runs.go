@@ -29,13 +29,15 @@ type startInput struct {
 type getRunInput struct {
 	RunPath
 	At int64 `query:"at" minimum:"0" doc:"The run as it was after this event; 0 is now"`
+	ValueBound
 }
 
 // runDetails is a run without the messages of its contexts.
 type runDetails struct {
 	*app.RunDetails
-	Contexts []ContextRow `json:"contexts"`
-	Labels   []string     `json:"labels"`
+	Contexts  []ContextRow         `json:"contexts"`
+	Labels    []string             `json:"labels"`
+	Truncated []app.TruncatedValue `json:"truncated" doc:"The values that are larger than maxValue"`
 }
 
 // ContextRow is a context of a run.
@@ -114,7 +116,7 @@ func (c *call) report(id string, wait int) (app.RunReport, error) {
 			return app.RunReport{}, err
 		}
 		if err == nil {
-			return app.RunReportOf(r), nil
+			return c.boundReport(app.RunReportOf(r), ""), nil
 		}
 	}
 	v, err := c.app.Inspect(c, id, 0)
@@ -122,9 +124,9 @@ func (c *call) report(id string, wait int) (app.RunReport, error) {
 		return app.RunReport{}, err
 	}
 	r := v.Run
-	return app.RunReportOf(weir.Result{
+	return c.boundReport(app.RunReportOf(weir.Result{
 		Run: id, Status: r.Status(), Outputs: r.Outputs(), Absent: r.Absent(), Interrupts: r.Interrupts(), Usage: r.Usage(), Error: r.Failure(),
-	}), nil
+	}), ""), nil
 }
 
 // whileAllowed returns a context for waiting: it also ends when the server drains, and within a heartbeat after the caller's
@@ -183,6 +185,7 @@ func getRun(c *call, in *getRunInput) (*body[runDetails], error) {
 		return nil, err
 	}
 	out := runDetails{RunDetails: details, Contexts: []ContextRow{}}
+	out.Truncated = c.boundDetails(details, in.At, in.MaxValue)
 	if out.Labels, err = c.labelsOf(in.Run); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/internal/excerpt"
 	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 )
@@ -54,6 +55,8 @@ type sent struct {
 	Text    string          `json:"text" doc:"The reply, once the run rests"`
 	Report  *app.RunReport  `json:"report" doc:"The run, once it rests; null before"`
 	Added   json.RawMessage `json:"messages" doc:"The messages that the reply added to the history"`
+	// Truncated is nil if the answer has all values.
+	Truncated []app.TruncatedValue `json:"truncated,omitempty" doc:"The values that are larger than 64 KiB"`
 }
 
 type sentOutput struct {
@@ -66,11 +69,14 @@ type messagesInput struct {
 	SessionPath
 	From  int `query:"from" minimum:"0" doc:"The first position"`
 	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"200"`
+	ValueBound
 }
 
 type messageList struct {
 	Messages []app.MessageRow `json:"messages"`
 	Length   int              `json:"length" doc:"How many messages the session has"`
+	// Truncated is nil if the answer has all values.
+	Truncated []app.TruncatedValue `json:"truncated,omitempty" doc:"The texts and data that are larger than maxValue"`
 }
 
 type queueList struct {
@@ -249,9 +255,18 @@ func (c *call) sent(reply *weir.Reply, wait int) (*sentOutput, error) {
 		}
 		return &sentOutput{http.StatusAccepted, "/v1/sessions/" + out.Session + "/messages", out}, nil
 	}
-	report := app.RunReportOf(state.Result)
+	report := c.boundReport(app.RunReportOf(state.Result), "/report")
+	rows := app.MessageRows(state.Messages)
 	out.Report, out.Status, out.Text = &report, report.Status, state.Text
-	if out.Added, err = json.Marshal(app.MessageRows(state.Messages)); err != nil {
+	out.Truncated = append(report.Truncated, c.boundRows(out.Session, "/messages/", rows, defaultMaxValue)...)
+	report.Truncated = nil
+	if len(out.Text) > defaultMaxValue {
+		out.Text = excerpt.Bytes(out.Text, maxExcerpt)
+		if i := len(rows) - 1; i >= 0 {
+			out.Truncated = append(out.Truncated, app.TruncatedValue{Place: "/text", Size: len(state.Text), Excerpt: out.Text, URL: c.sessionMessageURL(out.Session, rows[i].Position)})
+		}
+	}
+	if out.Added, err = json.Marshal(rows); err != nil {
 		return nil, err
 	}
 	return &sentOutput{http.StatusOK, "/v1/runs/" + out.Run, out}, nil
@@ -269,6 +284,7 @@ func listMessages(c *call, in *messagesInput) (*body[messageList], error) {
 			return nil, err
 		}
 		out.Messages = app.MessageRows(list)
+		out.Truncated = c.boundRows(row.ID, "/messages/", out.Messages, in.MaxValue)
 	}
 	return bodyOf(out), nil
 }

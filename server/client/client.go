@@ -74,6 +74,8 @@ type Run struct {
 	Interrupts []Interrupt    `json:"interrupts"`
 	Usage      Usage          `json:"usage"`
 	Error      *RunError      `json:"error"`
+	// Truncated are the values that are too large for the answer: their outputs are nil. Value reads them.
+	Truncated []Truncated `json:"truncated"`
 }
 
 // Interrupt is something that a run waits for.
@@ -119,6 +121,8 @@ type Sent struct {
 	Status  string `json:"status"` // queued, or that of the run
 	Text    string `json:"text"`   // the reply, once the run rests
 	Report  *Run   `json:"report"`
+	// Truncated are the values that are too large for the answer. Value reads them.
+	Truncated []Truncated `json:"truncated"`
 }
 
 // Message says something in a session.
