@@ -290,9 +290,9 @@ func (c *copier) copyCache() error {
 	return nil
 }
 
-// checkSessionStates fails with ErrDiverged where a session keeps other values than at the
-// source. Values that were set by hand come with the session, which the copy had already.
-func (c *copier) checkSessionStates() error {
+// copySessionStates brings what was set by hand in sessions that the copy had already. It fails with ErrDiverged where a
+// session keeps other values than at the source after that.
+func (c *copier) copySessionStates() error {
 	if c.from.Capabilities().Sessions == nil {
 		return nil
 	}
@@ -301,22 +301,34 @@ func (c *copier) checkSessionStates() error {
 		return err
 	}
 	for i := range sessions {
-		want, err := c.from.SessionState(c.ctx, sessions[i].ID)
-		if err != nil {
-			return err
+		id := sessions[i].ID
+		same, err := c.hasSameState(id)
+		if err == nil && !same {
+			if err = c.copySession(id); err == nil {
+				same, err = c.hasSameState(id)
+			}
 		}
-		got, err := c.to.SessionState(c.ctx, sessions[i].ID)
 		if errors.Is(err, store.ErrNotFound) {
 			continue // its rounds were erased
 		}
 		if err != nil {
 			return err
 		}
-		if !reflect.DeepEqual(got, want) {
-			return fmt.Errorf("%w: the state of session %s was changed by hand since an earlier copy", ErrDiverged, sessions[i].ID)
+		if !same {
+			return fmt.Errorf("%w: the state of session %s was changed by hand since an earlier copy", ErrDiverged, id)
 		}
 	}
 	return nil
+}
+
+// hasSameState reports whether the copy has the values of a session.
+func (c *copier) hasSameState(id string) (bool, error) {
+	want, err := c.from.SessionState(c.ctx, id)
+	if err != nil {
+		return false, err
+	}
+	got, err := c.to.SessionState(c.ctx, id)
+	return reflect.DeepEqual(got, want), err
 }
 
 // surplusRuns reports the runs that only the copy has.

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
 )
 
@@ -24,9 +23,10 @@ func (c *copier) copySessions(had map[string]bool) error {
 			continue
 		}
 		if x.Rounds == 0 {
-			err = c.copyEmptySession(&x)
+			err = c.copySession(x.ID)
 			c.out.Sessions++
-		} else if !x.Expires.IsZero() {
+		}
+		if err == nil && !x.Expires.IsZero() {
 			err = c.to.ExpireSession(c.ctx, x.ID, x.Expires)
 		}
 		if err != nil {
@@ -46,43 +46,14 @@ func (c *copier) copySessions(had map[string]bool) error {
 	return nil
 }
 
-// copyEmptySession makes a session without rounds, and the values that were set by hand.
-func (c *copier) copyEmptySession(x *store.Session) error {
-	err := c.to.CreateSession(c.ctx, store.NewSession{
-		ID: x.ID, User: x.User, Flow: x.Flow, Thread: x.Thread, Parent: x.Parent, ParentLength: x.ParentLength, Expires: x.Expires, Now: x.Created,
-	})
+// copySession makes a session without rounds, and brings what rounds do not bring: the values that it began with, and those
+// that were set by hand.
+func (c *copier) copySession(id string) error {
+	sessions, err := c.from.ArchiveSession(c.ctx, id)
 	if err != nil {
 		return err
 	}
-	values, err := c.from.SessionState(c.ctx, x.ID)
-	if err != nil {
-		return err
-	}
-	inherited, err := c.to.SessionState(c.ctx, x.ID)
-	if err != nil {
-		return err
-	}
-	set := map[string]bool{}
-	for _, v := range values {
-		set[v.Key] = true
-		if v.By == "" && slices.ContainsFunc(inherited, func(i store.StateValue) bool { return i.Key == v.Key }) {
-			continue
-		}
-		change := engine.SessionChange{Key: v.Key, Value: v.Value, Reducer: v.Reducer}
-		if err := c.to.SetSessionState(c.ctx, store.StateEdit{Session: x.ID, Changes: []engine.SessionChange{change}, By: v.By, At: v.At}); err != nil {
-			return err
-		}
-	}
-	for _, i := range inherited { // and removed by hand since
-		if set[i.Key] {
-			continue
-		}
-		change := engine.SessionChange{Key: i.Key, Delete: true}
-		if err := c.to.SetSessionState(c.ctx, store.StateEdit{Session: x.ID, Changes: []engine.SessionChange{change}, At: x.Created}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.to.Restore(c.ctx, sessions, nil)
 }
 
 // copyErased copies the chains of erased runs.

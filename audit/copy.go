@@ -77,7 +77,7 @@ func Copy(ctx context.Context, from, to store.Store, progress func(done, all int
 	if err := c.copyBeside(had); err != nil {
 		return out, err
 	}
-	if err := c.checkSessionStates(); err != nil {
+	if err := c.copySessionStates(); err != nil {
 		return out, err
 	}
 	after, err := Verify(ctx, to, Options{Heads: heads})

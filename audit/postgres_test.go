@@ -72,22 +72,32 @@ func TestVerifyFindsChangedColumnsOnPostgreSQL(t *testing.T) {
 	}
 }
 
-func TestACopyToPostgreSQLAndBackHasTheRowsOfEachTable(t *testing.T) {
-	t.Parallel()
+func openPostgres(t *testing.T) *postgres.Store {
+	t.Helper()
 	s, err := postgres.Open(t.Context(), pgtest.Start(t).Schema(t), postgres.Options{MaxConnections: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	testCopiedTables(t, s)
+	return s
+}
+
+func TestACopyToPostgreSQLAndBackHasTheRowsOfEachTable(t *testing.T) {
+	t.Parallel()
+	testCopiedTables(t, openPostgres(t))
 }
 
 func TestASessionThatWasCopiedToPostgreSQLBeforeItsFirstRoundGetsItsRounds(t *testing.T) {
 	t.Parallel()
-	s, err := postgres.Open(t.Context(), pgtest.Start(t).Schema(t), postgres.Options{MaxConnections: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	testEarlySession(t, s)
+	testEarlySession(t, openPostgres(t))
+}
+
+func TestACopyOnPostgreSQLHasRoundsOfForksOfSessionsWithoutRounds(t *testing.T) {
+	t.Parallel()
+	testForkedSessions(t, openPostgres(t))
+}
+
+func TestACopyOnPostgreSQLHasValuesThatWereSetSince(t *testing.T) {
+	t.Parallel()
+	testValuesSetSince(t, openPostgres(t))
 }

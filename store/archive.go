@@ -37,7 +37,7 @@ type ArchivedRun struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// ArchivedSession is a session in an export, to which exported rounds belong.
+// ArchivedSession is a session in an export: one to which exported rounds belong, or from which such a one was forked.
 type ArchivedSession struct {
 	ID      string    `json:"session"`
 	User    string    `json:"user"`
@@ -47,6 +47,9 @@ type ArchivedSession struct {
 	// Parent is the session that it was forked from, with its first At messages.
 	Parent       string `json:"parent,omitempty"`
 	ParentLength int    `json:"at,omitempty"`
+	// ParentRound is how many rounds the parent had when the session was forked; nil if it had those that it has when the
+	// session is restored. Exports do not have it: the parent has no later rounds in them.
+	ParentRound *int `json:"-"`
 	// Carryover is the carryover of its last round, nil if unknown.
 	Carryover []byte `json:"main,omitempty"`
 	// State are the changes of the session's state that no round of it made, in order: what

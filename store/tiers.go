@@ -246,7 +246,11 @@ type ArchiveStore interface {
 	// tree, the runs whose past they share, and, for a round, the rounds before it.
 	// ErrNotFound.
 	Archive(ctx context.Context, run string) ([]ArchivedRun, []ArchivedSession, error)
-	// Restore creates sessions and runs of an export, all or none. ErrExists if a run
+	// ArchiveSession returns a session, whose rounds must be restored before it, and those that it was forked from, directly
+	// or not, as they were without rounds. ErrNotFound.
+	ArchiveSession(ctx context.Context, session string) ([]ArchivedSession, error)
+	// Restore creates sessions and runs of an export, all or none. It leaves sessions that exist as they are, apart from
+	// restored rounds and changes of their state that they lack. ErrExists if a run
 	// exists, ErrSessionAdvanced if a session has other rounds than those before the
 	// restored one.
 	Restore(ctx context.Context, sessions []ArchivedSession, runs []RunToRestore) error

@@ -191,6 +191,10 @@ func (x noArchive) Archive(context.Context, string) ([]ArchivedRun, []ArchivedSe
 	return nil, nil, x.err()
 }
 
+func (x noArchive) ArchiveSession(context.Context, string) ([]ArchivedSession, error) {
+	return nil, x.err()
+}
+
 func (x noArchive) Restore(context.Context, []ArchivedSession, []RunToRestore) error {
 	return x.err()
 }

@@ -12,13 +12,16 @@ import (
 )
 
 // neededRuns selects the runs without which run $1 cannot be restored, and its children: its
-// parent, its base, the rounds before it, and the rounds that the parent of its session had
-// had when the session was forked from it.
-const neededRuns = `SELECT p.num FROM run r JOIN run p ON p.id = r.parent WHERE r.num = $1 AND r.parent <> ''
+// parent, its base, the rounds before it, and the rounds that the sessions had had from which its session was forked,
+// directly or not.
+const neededRuns = `WITH RECURSIVE up (session, rounds) AS (
+		SELECT s.parent, s.parent_round FROM run r JOIN session s ON s.num = r.session WHERE r.num = $1
+		UNION SELECT s.parent, s.parent_round FROM up JOIN session s ON s.num = up.session)
+	SELECT p.num FROM run r JOIN run p ON p.id = r.parent WHERE r.num = $1 AND r.parent <> ''
 	UNION SELECT c.num FROM run r JOIN run c ON c.parent = r.id WHERE r.num = $1
 	UNION SELECT base FROM run WHERE num = $1 AND base IS NOT NULL
 	UNION SELECT b.num FROM run r JOIN run b ON b.session = r.session AND b.round < r.round WHERE r.num = $1
-	UNION SELECT b.num FROM run r JOIN session s ON s.num = r.session JOIN run b ON b.session = s.parent AND b.round <= s.parent_round WHERE r.num = $1`
+	UNION SELECT b.num FROM up JOIN run b ON b.session = up.session AND b.round <= up.rounds`
 
 // Archive lists what an export of a run holds; see store.ArchiveStore.
 func (s *Store) Archive(ctx context.Context, run string) (runs []store.ArchivedRun, sessions []store.ArchivedSession, err error) {
@@ -71,20 +74,42 @@ func (s *Store) archivedRuns(ctx context.Context, nums []int64) (out []store.Arc
 	return out, err
 }
 
-func (s *Store) archivedSessions(ctx context.Context, runs []store.ArchivedRun) (out []store.ArchivedSession, err error) {
+// ArchiveSession returns a session and those that it was forked from; see store.ArchiveStore.
+func (s *Store) ArchiveSession(ctx context.Context, session string) (out []store.ArchivedSession, err error) {
+	x, err := s.Session(ctx, session)
+	if err == nil {
+		out, err = s.archiveSessions(ctx, map[string]int{session: x.Rounds})
+	}
+	return out, s.wrap("export session "+session, err)
+}
+
+func (s *Store) archivedSessions(ctx context.Context, runs []store.ArchivedRun) ([]store.ArchivedSession, error) {
 	last := map[string]int{}
 	for i := range runs {
 		if id := runs[i].Session; id != "" {
 			last[id] = max(last[id], runs[i].Round)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(last)) {
+	return s.archiveSessions(ctx, last)
+}
+
+// archiveSessions reads sessions as they were after the given rounds, and those that they were forked from.
+func (s *Store) archiveSessions(ctx context.Context, last map[string]int) (out []store.ArchivedSession, err error) {
+	wanted := slices.Sorted(maps.Keys(last))
+	for i := 0; i < len(wanted); i++ {
+		id := wanted[i]
 		x, err := s.Session(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		a := store.ArchivedSession{
 			ID: x.ID, User: x.User, Flow: x.Flow, Thread: x.Thread, Created: x.Created.UTC(), Parent: x.Parent, ParentLength: x.ParentLength,
+		}
+		if x.Parent != "" {
+			a.ParentRound = &x.ParentRound
+			if !slices.Contains(wanted, x.Parent) {
+				wanted = append(wanted, x.Parent)
+			}
 		}
 		if x.Rounds == last[id] {
 			a.Carryover = x.Carryover

@@ -18,6 +18,7 @@ type restorer struct {
 	t        *tx
 	sessions map[string]*store.ArchivedSession
 	rest     map[string][]store.ArchivedState // changes of states that are still to be made
+	ready    map[string]bool                  // sessions that are there with what they had
 }
 
 // Restore makes sessions and runs of an export as they were, all or none; see
@@ -25,7 +26,7 @@ type restorer struct {
 func (s *Store) Restore(ctx context.Context, sessions []store.ArchivedSession, runs []store.RunToRestore) error {
 	return s.write(ctx, "import", func(t *tx) error {
 		t.queue(awaitDeletions)
-		w := restorer{t, map[string]*store.ArchivedSession{}, map[string][]store.ArchivedState{}}
+		w := restorer{t, map[string]*store.ArchivedSession{}, map[string][]store.ArchivedState{}, map[string]bool{}}
 		for i := range sessions {
 			w.sessions[sessions[i].ID], w.rest[sessions[i].ID] = &sessions[i], sessions[i].State
 		}
@@ -35,12 +36,8 @@ func (s *Store) Restore(ctx context.Context, sessions []store.ArchivedSession, r
 			}
 		}
 		for i := range sessions {
-			id := sessions[i].ID
-			t.queue("UPDATE session SET carryover = coalesce($2, carryover) WHERE id = $1", text(id), sessions[i].Carryover)
-			if x, err := t.lockSession(id); err != nil {
-				return err
-			} else if err := w.restoreState(x, maxNumber); err != nil {
-				return err
+			if err := w.completeSession(&sessions[i]); err != nil {
+				return fmt.Errorf("session %s: %w", sessions[i].ID, err)
 			}
 		}
 		return nil
@@ -77,15 +74,11 @@ func (w *restorer) restoreRun(a *store.RunToRestore) error {
 }
 
 // sessionOf locks the session of a round, and makes it if it is not there.
-func (w *restorer) sessionOf(a *store.RunToRestore) (*sessionRow, error) {
-	x, err := w.t.lockSession(a.Session)
-	if errors.Is(err, store.ErrNotFound) && w.sessions[a.Session] != nil {
-		if err = w.makeSession(w.sessions[a.Session], a.Secret); err == nil {
-			x, err = w.t.lockSession(a.Session)
-		}
-	}
-	if err == nil && x.rounds == 0 {
-		x, err = w.resetSession(x, a.Secret)
+func (w *restorer) sessionOf(a *store.RunToRestore) (x *sessionRow, err error) {
+	if archived := w.sessions[a.Session]; archived != nil {
+		x, err = w.restoreSession(archived, a.Secret)
+	} else {
+		x, err = w.t.lockSession(a.Session)
 	}
 	if err == nil {
 		err = w.restoreState(x, a.Round)
@@ -96,26 +89,64 @@ func (w *restorer) sessionOf(a *store.RunToRestore) (*sessionRow, error) {
 	return x, err
 }
 
-// resetSession prepares a session without rounds, which an earlier copy may have brought, for its first round: it gets
-// the secret of the rounds, and all changes of its state are made again.
-func (w *restorer) resetSession(x *sessionRow, secret []byte) (*sessionRow, error) {
-	w.t.queue("DELETE FROM session_change WHERE session = $1", x.num)
-	w.t.queue("UPDATE session SET secret = $2, changes = 0 WHERE num = $1", x.num, secret)
-	return w.t.lockSession(x.id)
+// restoreSession locks a session. It makes one that is not there, before it those that it was forked from. One without
+// rounds, which an earlier copy may have brought, gets the secret of its first round, unless that is nil.
+func (w *restorer) restoreSession(a *store.ArchivedSession, secret []byte) (*sessionRow, error) {
+	x, err := w.t.lockSession(a.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		if err = w.makeSession(a); err == nil {
+			x, err = w.t.lockSession(a.ID)
+		}
+	}
+	if err == nil && x.rounds == 0 && secret != nil {
+		x.secret = secret
+		w.t.queue("UPDATE session SET secret = $2 WHERE num = $1", x.num, secret)
+	}
+	if err != nil || w.ready[a.ID] {
+		return x, err
+	}
+	w.ready[a.ID] = true
+	return x, w.skipState(x)
 }
 
-func (w *restorer) makeSession(a *store.ArchivedSession, secret []byte) error {
+// skipState leaves out the changes of a session's state that it has already: its first ones that no round made.
+func (w *restorer) skipState(x *sessionRow) error {
+	var have int
+	err := w.t.queryRow([]any{&have}, "SELECT count(*) FROM session_change WHERE session = $1 AND run IS NULL", x.num)
+	w.rest[x.id] = w.rest[x.id][min(have, len(w.rest[x.id])):]
+	return err
+}
+
+// completeSession makes a session that no run needed, and what comes after its last round.
+func (w *restorer) completeSession(a *store.ArchivedSession) error {
+	x, err := w.restoreSession(a, nil)
+	if err != nil {
+		return err
+	}
+	w.t.queue("UPDATE session SET carryover = coalesce($2, carryover) WHERE num = $1", x.num, a.Carryover)
+	return w.restoreState(x, maxNumber)
+}
+
+// makeSession makes a session, before it those that it was forked from.
+func (w *restorer) makeSession(a *store.ArchivedSession) error {
+	if up := w.sessions[a.Parent]; up != nil {
+		if _, err := w.restoreSession(up, nil); err != nil {
+			return err
+		}
+	}
 	n := store.NewSession{
 		ID: a.ID, User: a.User, Flow: a.Flow, Thread: a.Thread, Parent: a.Parent, ParentLength: a.ParentLength, Now: a.Created,
 	}
 	parent, err := w.t.parentOf(&n)
+	if err == nil && a.ParentRound != nil {
+		parent.rounds = int64(*a.ParentRound)
+	}
 	if err == nil {
 		_, err = w.t.insertSession(&n, parent)
 	}
 	if err != nil {
 		return fmt.Errorf("session %s: %w", a.ID, err)
 	}
-	w.t.queue("UPDATE session SET secret = $2 WHERE id = $1", text(a.ID), secret)
 	return nil
 }
 

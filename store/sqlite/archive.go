@@ -3,10 +3,9 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"slices"
 	"time"
 
-	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
 )
 
@@ -41,13 +40,16 @@ func (s *Store) Archive(ctx context.Context, run string) (runs []store.ArchivedR
 }
 
 // neededRuns are the runs without which one cannot be restored, and its children: its
-// parent, its base, the round before it, and the rounds that its session's parent had
-// had then.
-const neededRuns = `SELECT p.num FROM run_row r JOIN run_row p ON p.id = r.parent WHERE r.num = ?1
+// parent, its base, the round before it, and the rounds that the sessions had had from which its session was forked,
+// directly or not.
+const neededRuns = `WITH RECURSIVE up (session, rounds) AS (
+		SELECT s.parent, s.parent_round FROM run_row r JOIN session s ON s.num = r.session WHERE r.num = ?1
+		UNION SELECT s.parent, s.parent_round FROM up JOIN session s ON s.num = up.session)
+	SELECT p.num FROM run_row r JOIN run_row p ON p.id = r.parent WHERE r.num = ?1
 	UNION SELECT c.num FROM run_row r JOIN run_row c ON c.parent = r.id WHERE r.num = ?1
 	UNION SELECT base FROM run_row WHERE num = ?1 AND base IS NOT NULL
 	UNION SELECT b.num FROM run_row r JOIN run_row b ON b.session = r.session AND b.round < r.round WHERE r.num = ?1
-	UNION SELECT b.num FROM run_row r JOIN session s ON s.num = r.session JOIN run_row b ON b.session = s.parent AND b.round <= s.parent_round WHERE r.num = ?1`
+	UNION SELECT b.num FROM up JOIN run_row b ON b.session = up.session AND b.round <= up.rounds`
 
 func (s *Store) archived(ctx context.Context, nums map[int64]bool) (out []store.ArchivedRun, err error) {
 	list := make([]int64, 0, len(nums))
@@ -79,19 +81,41 @@ func (s *Store) archived(ctx context.Context, nums map[int64]bool) (out []store.
 	return out, err
 }
 
-func (s *Store) archivedSessions(ctx context.Context, runs []store.ArchivedRun) (out []store.ArchivedSession, err error) {
+// ArchiveSession returns a session and those that it was forked from; see store.ArchiveStore.
+func (s *Store) ArchiveSession(ctx context.Context, session string) (out []store.ArchivedSession, err error) {
+	x, err := s.Session(ctx, session)
+	if err == nil {
+		out, err = s.archiveSessions(ctx, map[string]int{session: x.Rounds})
+	}
+	return out, s.wrap("export session "+session, err)
+}
+
+func (s *Store) archivedSessions(ctx context.Context, runs []store.ArchivedRun) ([]store.ArchivedSession, error) {
 	last := map[string]int{}
 	for i := range runs {
 		if id := runs[i].Session; id != "" {
 			last[id] = max(last[id], runs[i].Round)
 		}
 	}
-	for _, id := range sortedKeys(last) {
+	return s.archiveSessions(ctx, last)
+}
+
+// archiveSessions reads sessions as they were after the given rounds, and those that they were forked from.
+func (s *Store) archiveSessions(ctx context.Context, last map[string]int) (out []store.ArchivedSession, err error) {
+	wanted := sortedKeys(last)
+	for i := 0; i < len(wanted); i++ {
+		id := wanted[i]
 		x, err := s.Session(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		a := store.ArchivedSession{ID: x.ID, User: x.User, Flow: x.Flow, Thread: x.Thread, Created: x.Created.UTC(), Parent: x.Parent, ParentLength: x.ParentLength}
+		if x.Parent != "" {
+			a.ParentRound = &x.ParentRound
+			if !slices.Contains(wanted, x.Parent) {
+				wanted = append(wanted, x.Parent)
+			}
+		}
 		if x.Rounds == last[id] {
 			a.Carryover = x.Carryover
 		}
@@ -101,154 +125,4 @@ func (s *Store) archivedSessions(ctx context.Context, runs []store.ArchivedRun) 
 		out = append(out, a)
 	}
 	return out, nil
-}
-
-// Restore creates the sessions and runs of an export in one transaction, all or nothing. The
-// error is store.ErrExists if one of them exists.
-func (s *Store) Restore(ctx context.Context, sessions []store.ArchivedSession, runs []store.RunToRestore) error {
-	byID := make(map[string]*store.ArchivedSession, len(sessions))
-	rest := make(map[string][]store.ArchivedState, len(sessions))
-	for i := range sessions {
-		byID[sessions[i].ID], rest[sessions[i].ID] = &sessions[i], sessions[i].State
-	}
-	err := s.write(ctx, "import", func(ctx context.Context) error {
-		w := &writeTx{s: s, ctx: ctx}
-		for i := range runs {
-			if err := w.restoreRound(byID[runs[i].Session], rest, &runs[i]); err != nil {
-				return err
-			}
-		}
-		for i := range sessions {
-			if _, err := s.conn.ExecContext(ctx, "UPDATE session SET main = coalesce(?, main) WHERE id = ?", sessions[i].Carryover, sessions[i].ID); err != nil {
-				return err
-			}
-			if err := w.restoreState(rest, sessions[i].ID, maxNumber); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	s.mu.Lock()
-	s.runs = runCache{} // what is remembered may be of what was not kept
-	s.mu.Unlock()
-	return err
-}
-
-// restoreRound creates a run, and first the parts of its session that it needs. The session is
-// nil for a run that is no round. rest are the state changes that have not been made yet.
-func (w *writeTx) restoreRound(a *store.ArchivedSession, rest map[string][]store.ArchivedState, r *store.RunToRestore) error {
-	if a != nil {
-		if err := w.restoreSession(a, r.Secret); err != nil {
-			return fmt.Errorf("session %s: %w", a.ID, err)
-		}
-		if err := w.restoreState(rest, a.ID, r.Round); err != nil {
-			return err
-		}
-	}
-	if err := w.restore(r); err != nil {
-		return fmt.Errorf("run %s: %w", r.ID, err)
-	}
-	return nil
-}
-
-// restoreSession creates a session unless it exists.
-func (w *writeTx) restoreSession(a *store.ArchivedSession, secret []byte) error {
-	var there bool
-	if err := w.s.conn.QueryRowContext(w.ctx, "SELECT EXISTS (SELECT 1 FROM session WHERE id = ?)", a.ID).Scan(&there); err != nil {
-		return err
-	}
-	if there {
-		return w.resetSession(a.ID, secret)
-	}
-	err := w.createSession(store.NewSession{
-		ID: a.ID, User: a.User, Flow: a.Flow, Thread: a.Thread, Parent: a.Parent, ParentLength: a.ParentLength, Now: a.Created,
-	})
-	if err != nil {
-		return err
-	}
-	_, err = w.s.conn.ExecContext(w.ctx, "UPDATE session SET salt = ? WHERE id = ?", secret, a.ID)
-	return err
-}
-
-// resetSession prepares a session without rounds, which an earlier copy may have brought, for its first round: it gets
-// the secret of the rounds, and all changes of its state are made again. It does nothing to one with rounds.
-func (w *writeTx) resetSession(id string, secret []byte) error {
-	_, err := w.s.conn.ExecContext(w.ctx, `DELETE FROM session_change WHERE EXISTS (SELECT 1 FROM session s WHERE s.id = ? AND s.rounds = 0
-		AND session_change.id > s.num << 32 AND session_change.id < (s.num + 1) << 32)`, id)
-	if err == nil {
-		_, err = w.s.conn.ExecContext(w.ctx, "UPDATE session SET salt = ?, changes = NULL WHERE id = ? AND rounds = 0", secret, id)
-	}
-	return err
-}
-
-// restoredFence is the fence that commits are restored under.
-const restoredFence = 1
-
-func (w *writeTx) restore(a *store.RunToRestore) error {
-	base, err := w.lineage().findBase(a.Base)
-	if err != nil {
-		return err
-	}
-	var r roundInfo
-	if a.Session != "" {
-		x, err := w.session("id", a.Session)
-		if err != nil {
-			return err
-		}
-		if x.holder != 0 || x.rounds != int64(a.Round)-1 {
-			return fmt.Errorf("it is round %d of session %s, which has had %d: %w", a.Round, a.Session, x.rounds, store.ErrSessionAdvanced)
-		}
-		r = roundInfo{session: x.num, number: x.rounds + 1, first: x.length}
-	}
-	num, err := w.lineage().insertRun(store.NewRun{
-		ID: a.ID, Flow: a.Flow, Fingerprint: a.Fingerprint, User: a.User, Parent: a.Parent, Origin: a.Origin, At: a.Created,
-	}, base, r)
-	if err != nil {
-		return err
-	}
-	if _, err := w.s.conn.ExecContext(w.ctx, "UPDATE run_row SET salt = iif(salt IS NULL, NULL, ?), fence = ? WHERE num = ?", a.Secret, restoredFence, num); err != nil {
-		return err
-	}
-	if r.session != 0 {
-		_, err := w.s.conn.ExecContext(w.ctx, "UPDATE session SET rounds = rounds + 1, fence = fence + 1, holder = ?, updated = ? WHERE num = ?",
-			num, a.Created.UnixMilli(), r.session)
-		if err != nil {
-			return err
-		}
-		// The message that started it, as it was before a round took it.
-		_, err = w.s.conn.ExecContext(w.ctx, "INSERT INTO queue (id, session, value, sender, at, run) VALUES (?, ?, 'null', ?, ?, ?)",
-			a.ID, r.session, nullText(a.User), a.Created.UnixMilli(), num)
-		if err != nil {
-			return err
-		}
-	}
-	return w.restoreCommits(a)
-}
-
-func (w *writeTx) restoreCommits(a *store.RunToRestore) error {
-	head := store.Head{Due: a.Due, Waiting: []engine.Interrupt{}}
-	var err error
-	if head.Status, err = parseStatus(a.Status); err != nil {
-		return err
-	}
-	for _, column := range []string{a.Waiting, a.Usage, a.Failure} {
-		if err := head.AddEncoded([]byte(column)); err != nil {
-			return err
-		}
-	}
-	w.restoring = true
-	for i := range a.Commits {
-		x := store.Append{Commit: a.Commits[i], Fence: restoredFence, Head: store.Head{Status: engine.Running, Waiting: []engine.Interrupt{}}}
-		if i == len(a.Commits)-1 {
-			x.Head = head
-		}
-		refused, err := w.append(&x)
-		if err == nil {
-			err = refused
-		}
-		if err != nil {
-			return fmt.Errorf("commit %d: %w", x.Commit.Seq, err)
-		}
-	}
-	return nil
 }

@@ -21,7 +21,7 @@ import (
 func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
 	return s.write(ctx, "create session "+n.ID, func(ctx context.Context) error {
 		w := writeTx{s: s, ctx: ctx}
-		err := w.createSession(n)
+		err := w.createSession(n, nil)
 		if err == nil && n.Parent != "" {
 			err = w.inheritState(n.ID, n.Parent, int64(n.ParentLength), n.Now)
 		}
@@ -43,10 +43,14 @@ func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
 	})
 }
 
-func (w *writeTx) createSession(n store.NewSession) error {
+// createSession makes a session. parentRound is how many rounds its parent had when it was forked, nil for those that it has.
+func (w *writeTx) createSession(n store.NewSession, parentRound *int) error {
 	parent, err := w.parentOf(n)
 	if err != nil {
 		return err
+	}
+	if parentRound != nil {
+		parent.rounds = int64(*parentRound)
 	}
 	id, err := w.nextContext()
 	if err != nil {

@@ -216,32 +216,3 @@ func (s *Store) archivedState(ctx context.Context, id string, round int, all boo
 		WHERE s.id = ? AND c.run IS NULL AND (c.round < ? OR ?) ORDER BY c.id`, id, round, all)
 	return out, err
 }
-
-// restoreState makes the changes of an export that were made before a round, and removes them
-// from the rest.
-func (w *writeTx) restoreState(rest map[string][]store.ArchivedState, id string, round int) error {
-	var rows []changeFacts
-	list := rest[id]
-	for len(list) > 0 && list[0].Round < round {
-		a := &list[0]
-		list = list[1:]
-		c := changeFacts{Key: a.Key, Reducer: a.Reducer, Round: int64(a.Round), Sender: a.By, At: a.At.UnixMilli()}
-		if a.Value != "" {
-			c.Value = &a.Value
-		}
-		rows = append(rows, c)
-	}
-	rest[id] = list
-	if len(rows) == 0 {
-		return nil
-	}
-	var num int64
-	err := w.prepared().QueryRowContext(w.ctx, "SELECT num FROM session WHERE id = ?", id).Scan(&num)
-	if err == nil {
-		err = w.insertSessionChanges(num, rows)
-	}
-	if err != nil {
-		return fmt.Errorf("state of session %s: %w", id, err)
-	}
-	return nil
-}

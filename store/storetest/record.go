@@ -22,6 +22,8 @@ func archiveCases() []testCase {
 	return []testCase{
 		{"a restored run has the commits and the head that it had", restoredRun},
 		{"restored rounds have the history of their session", restoredSession},
+		{"a round is restored with the sessions without rounds that its session was forked from", restoredForkOfEmptySession},
+		{"a session without rounds is restored as it was forked", restoredEmptySession},
 		{"a run that does not exist has no archive", func(t *testing.T, s Store) {
 			_, _, err := s.Archive(t.Context(), "no")
 			checkError(t, err, store.ErrNotFound)

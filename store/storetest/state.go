@@ -41,7 +41,7 @@ func (r *roundWriter) finishWith(t *testing.T, status engine.Status, changes ...
 	default:
 	}
 	a := r.next(e)
-	a.Head.Status = status
+	a.Head.Status, a.Carryover = status, fmt.Append(nil, "main after ", r.t.n)
 	must(t, r.s.Append(t.Context(), []store.Append{a})[0])
 	r.acknowledged(a)
 }
