@@ -43,15 +43,6 @@ func (r *Run) execution() *runner.Execution {
 	return r.exec
 }
 
-// Wait returns when the run has ended, or is paused until a person answers or an outside event
-// arrives. Cancelling ctx ends the wait, not the run.
-func (r *Run) Wait(ctx context.Context) (Result, error) {
-	if r.w.runner != nil {
-		return r.w.waitForWorker(ctx, r.ID)
-	}
-	return r.execution().Wait(ctx)
-}
-
 // Events yields all events of the run and of its child runs, with live output between them,
 // until the run ends or pauses. A slow reader never delays the run: it loses live output, which
 // an item with Gap reports, and no event. Item documents how the items combine.

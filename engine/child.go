@@ -17,6 +17,9 @@ type OpenChild struct {
 	ToCancel bool
 }
 
+// Prefix is what the ids of the child's questions begin with in its parent: PREFIX>ID.
+func (c *OpenChild) Prefix() string { return childPathPrefix(c.ID) }
+
 // Active reports whether the child may be executing: it has not reported that it only waits
 // for people.
 func (c *OpenChild) Active() bool { return c.Report == nil || c.Report.Status != Paused }

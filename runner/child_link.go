@@ -132,6 +132,7 @@ func (x *Execution) findCaller() {
 // attach delivers a report to the parent of a run until the parent has it, and returns the parent's answer. If that
 // is Accepted, the parent's execution is attached to its own parent, and stays as long as the child is executed.
 func (l *Local) attach(parent string, report *engine.ChildReported) (x *Execution, answer childrun.Answer, budgets childrun.Budgets, err error) {
+	posted := false
 	for answer = childrun.ReportFirst; answer == childrun.ReportFirst; {
 		x, err = l.drive(parent, func(r *engine.Run) (engine.Event, error) {
 			if answer, budgets = childrun.AnswerTo(r, report); answer == childrun.ReportFirst {
@@ -142,9 +143,13 @@ func (l *Local) attach(parent string, report *engine.ChildReported) (x *Executio
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return nil, childrun.ParentEnded, budgets, nil
-		case errors.Is(err, store.ErrOwned):
+		case errors.Is(err, store.ErrOwned) && !posted:
 			l.notifyOwner(parent, report.Run)
-			return nil, childrun.Unavailable, budgets, err
+			posted = true
+			// The owner may have released the parent before it could read the message.
+			if row, e := l.store.Run(l.ctx, parent); e != nil || row.Owner != "" {
+				return nil, childrun.Unavailable, budgets, err
+			}
 		case err != nil:
 			return nil, childrun.Unavailable, budgets, err
 		}
@@ -331,4 +336,7 @@ func (x *Execution) afterRelease() {
 		x.parentLink.markReady()
 	}
 	x.local.removeExecution(x)
+	if len(x.askingRuns) > 0 && x.err == nil && x.stopped == nil {
+		x.local.loops.Go(func() { x.local.continueForChildren(x) })
+	}
 }

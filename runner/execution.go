@@ -57,7 +57,8 @@ type Execution struct {
 	result         Result
 	sessionLength  int
 	err            error
-	stopped        *Stopped // the Local closed before the run ended or paused
+	askingRuns     map[string]string // the child runs that ask something, by what the ids of their questions begin with
+	stopped        *Stopped          // the Local closed before the run ended or paused
 }
 
 // Result describes how far a run has come.
@@ -507,6 +508,7 @@ func (x *Execution) finish(end childrun.End) {
 		Run: x.ID, Status: r.Status(), Outputs: r.Outputs(), Absent: r.Absent(), Interrupts: r.Interrupts(),
 		Usage: r.Usage(), Error: r.Failure(),
 	}
+	x.askingRuns = askingRunsOf(r)
 	if x.err == nil {
 		if end == childrun.Closing && x.wasStopped() {
 			x.stopped = &Stopped{x.ID}

@@ -74,11 +74,7 @@ func resumeInOther(t *testing.T, ws [2]*weir.Weir, run *weir.Run) weir.Result {
 			return r
 		}
 		i := r.Interrupts[0]
-		run, err = ws[n%2].Answer(t.Context(), r.Run, i.ID, "re: "+i.Prompt, "")
-		if errors.Is(err, runner.ErrNoInterrupt) && strings.Contains(i.ID, ">") { // the child has not reported yet that it was answered
-			run, err = ws[n%2].Resume(t.Context(), r.Run)
-		}
-		if err != nil {
+		if run, err = ws[n%2].Answer(t.Context(), r.Run, i.ID, "re: "+i.Prompt, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -214,7 +214,7 @@ func (l *Local) applyPost(ctx context.Context, p *Program, post *store.Post) (er
 	case PostSteering:
 		_, err = l.Do(ctx, p, post.Run, steeringOfPost(post))
 	case "child": // the process that takes the run continues its children
-		_, err = l.Resume(ctx, p, post.Run)
+		_, err = l.Rejoin(ctx, p, post.Run, post.Name)
 	}
 	return err
 }
