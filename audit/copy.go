@@ -149,7 +149,7 @@ func leftOut(ctx context.Context, s *store.Full) ([]string, error) {
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	return []string{fmt.Sprintf("%d notices of runs that no webhook has been told of", len(list))}, nil
+	return []string{fmt.Sprintf("%d notices of runs that no webhook has received", len(list))}, nil
 }
 
 // sessionsOf lists the sessions of a store.

@@ -16,10 +16,10 @@ import (
 type Options struct {
 	// Run is the run, "" for all.
 	Run string
-	// Head, where it is set, is what somebody kept: of one run the head of its chain
-	// after some commit, of all the digest of their heads.
+	// Head is a head that was kept elsewhere, nil if there is none: for one run the head
+	// of its chain after some commit, for all runs the digest of their heads.
 	Head *store.Hash
-	// Heads are heads that somebody kept of single runs.
+	// Heads are heads of single runs that were kept elsewhere.
 	Heads []KeptHead
 	// Progress, where it is set, is called after each run with how many of all are
 	// done.
@@ -66,9 +66,9 @@ type VerifiedRun struct {
 }
 
 // Verify checks that runs are as they were written. Without a head that was kept
-// elsewhere it proves that they are consistent: somebody who can write the database
-// could have written another history with a chain of its own, or have cut off the
-// end of this one. With a head all up to its commit is as it was then.
+// elsewhere it proves that they are consistent: whoever can write the database could have
+// replaced the history and its chain, or removed the end. A head proves that everything
+// up to its commit is unchanged.
 //
 // A store that does not chain its commits is a *store.Unsupported error. What it has
 // outside its chains is compared as far as its capabilities go.

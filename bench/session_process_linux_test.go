@@ -14,7 +14,7 @@ import (
 )
 
 // roundVar makes the process that childVar makes have a round of a session; the
-// path is all that is told to it.
+// path is its only argument.
 const roundVar = "WEIR_BENCH_ROUND"
 
 // roundReport is what such a process says, in nanoseconds.

@@ -31,7 +31,7 @@ type turnBench struct {
 	sent   int           // messages in the last request
 }
 
-// turnsFlow is a loop of what somebody says and the model's answer; %[1]s is the
+// turnsFlow is a loop of a message and the model's answer; %[1]s is the
 // node that says it and %[2]d the window.
 const turnsFlow = `
 weir: 1

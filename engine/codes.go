@@ -231,7 +231,7 @@ func nodeErrorCodes() []CodeInfo {
 		{CodeHTTPFailed, "No response arrived, and the server did not receive the request.", "Try again, with `retry:`."},
 		{CodeHTTPUnknown, "No response arrived, and the server may have executed the request.", "Find out whether it happened; `onUnknown: retry` sends it again with the same key."},
 		{CodeHTTPTimeout, "A request that is safe to repeat got no response in time.", "Increase the node's `timeout`, or add `retry:`."},
-		{CodeHTTPTooLarge, "The response body is longer than `maxBytes`.", "Raise it."},
+		{CodeHTTPTooLarge, "The response body is longer than `maxBytes`.", "Increase it."},
 		{CodeCache, "The cache could not be read or written.", "Try again, with `retry:`."},
 		{CodeRedactionLost, "The private map of a redactor, from which placeholders are to be restored, does not exist for the user of the run.", "Run the part of the flow that redacts again; a map is deleted with its user, with a session or run of that user, and when its `ttl` has passed."},
 		{CodeFileUnreadable, "A file that a node reads does not exist, is outside the allowed folder, is too large, or may not be read.", "See the message; paths are relative to the folder of the flow's file."},
@@ -254,7 +254,7 @@ func modelErrorCodes() []CodeInfo {
 		{CodeModelAnswer, "The model's answer does not have the requested format, even after one repair.", "Simplify the schema, use a model with structured output, or set `retry` with `on: [model_answer_invalid]`, which makes each attempt ask again."},
 		{CodeQuota, "A quota of the user or of the token that started the run does not cover the call today. The call was not made.", "Retry the node after midnight UTC, when quotas renew, or have an owner of the server raise the quota."},
 		{CodeModelUnpriced, "A budget limits the cost of calls (`maxCost`) and the model has no price. The call was not made.", "Set the model's `price` in the configuration, 0 for input and output if it is free, or limit `maxTokens` instead."},
-		{CodeTurnTooLong, "A model still calls tools after the maximum number of calls that the node allows.", "Raise `maxSteps`."},
+		{CodeTurnTooLong, "A model still calls tools after the maximum number of calls that the node allows.", "Increase `maxSteps`."},
 		{CodeReplayDivergence, "A replay or a script has no answer for this call, or the request differs from the recorded one.", "See the difference in the message; record again if the change is intended."},
 	}
 }

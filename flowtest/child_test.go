@@ -48,7 +48,7 @@ tests:
     mocks: {inner>draft: mocked}
     answers: {"inner>ask:ask#1": two}
     expect: {requests: ["Last: mocked"]}
-  - name: nobody answers inside
+  - name: no answer in the child
     expect: {error: {code: answer_timeout, node: inner}, path: {failed: inner>ask}}
   - name: the flow inside is mocked
     script: [done]

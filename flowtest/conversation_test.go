@@ -110,7 +110,7 @@ tests:
 		"turn 2: answer: the session waits for no answer",
 		"answer: ",
 		"script: the script has 2 turns and the model was called once",
-		"answers.ask: nobody asked for the answer",
+		"answers.ask: no question used the answer",
 		"mocks.booked: the node is mocked and never ran",
 		"turn 1: there is no session yet to fork",
 		"cannot be forked at 9",

@@ -57,7 +57,7 @@ func (e *expectation) statusFailure(o *outcome) Failure {
 			f.Diff = append(f.Diff, Line{' ', "hint: " + o.err.Hint})
 		}
 	case o.status == paused:
-		f.Message = "nobody answers, and the test expects the run to be " + e.status
+		f.Message = "the question has no answer, and the test expects the run to be " + e.status
 		for _, i := range o.open {
 			f.Diff = append(f.Diff, Line{'+', interruptText(i)})
 		}

@@ -181,7 +181,7 @@ func (r *fileReader) flowInvalid(doc *flow.FileValue, path string, err error) {
 		at, hint = d, "the path is relative to this file"
 	}
 	if problems, ok := problemsIn(err); ok {
-		r.report(at.Pos(), engine.CodeFlowInvalid, fmt.Sprintf("%s is not a valid flow", path), "mend what is listed at its own places")
+		r.report(at.Pos(), engine.CodeFlowInvalid, fmt.Sprintf("%s is not a valid flow", path), "correct the problems of that file, which are listed")
 		r.problems = append(r.problems, problems...)
 		return
 	}

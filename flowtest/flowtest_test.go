@@ -101,7 +101,7 @@ tests:
     script: [one]
   - name: too many
     script: [one, two, three, four]
-  - name: nobody there
+  - name: a node that does not exist
     script: {first: one}
   - name: none
   - name: never
@@ -166,7 +166,7 @@ tests:
 `)
 	fails(t, flowtest.Failed, gate, `
 tests:
-  - name: nobody answers
+  - name: no answer
     expect: {outputs: {result: sent}}
   - name: a wrong answer
     answers: {ask: maybe}
@@ -179,7 +179,7 @@ tests:
     answers: {ask: yes}
     expect: {path: {order: [end, ask], ran: kept, failed: sent, skipped: [sent], notRun: sent}}
 `,
-		"f.test.yaml:4:13: status: nobody answers, and the test expects the run to be completed\n  + ask:ask#1 asks: Send it? [\"yes\",\"no\"]",
+		"f.test.yaml:4:13: status: the question has no answer, and the test expects the run to be completed\n  + ask:ask#1 asks: Send it? [\"yes\",\"no\"]",
 		"f.test.yaml:6:20: answers.ask: the answer does not fit: value must be one of",
 		"f.test.yaml:8:26: answers.ask: 2 answers were given and 1 asked for",
 		"f.test.yaml:11:20: path: other nodes ran, or in another order\n    ask\n    route\n  - kept\n  + sent\n    end",

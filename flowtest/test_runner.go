@@ -279,7 +279,7 @@ func (p *testRunner) appendUnused(out []Failure) []Failure {
 	out = p.appendUnusedMocks(out)
 	for _, a := range p.answers.unused(p.test.answers) {
 		n := p.answers.given[a]
-		msg := "nobody asked for the answer"
+		msg := "no question used the answer"
 		if n > 0 {
 			msg = fmt.Sprintf("%d answers were given and %d asked for", len(a.values), n)
 		}

@@ -33,7 +33,7 @@ tests:
   - name: everybody answers in time
     answers: {ask: now, event: {cents: 12}}
     expect: {outputs: {said: now, paid: paid 12}, path: {order: [ask, paid], ran: long}}
-  - name: nobody answers in time
+  - name: no answer in time
     expect: {outputs: {silent: answer_timeout, late: event_timeout}, path: {order: [silent, late]}}
   - name: one does
     answers: {"event:event#1": {cents: 1}}

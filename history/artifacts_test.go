@@ -194,7 +194,7 @@ nodes:
 		`artifact 4 (File): attributes: expected an object, this is a number`,
 	} {
 		if !strings.Contains(message, want) {
-			t.Errorf("%q is not told in %q", want, message)
+			t.Errorf("%q does not receive in %q", want, message)
 		}
 	}
 	datum(t, g, trajectory.Knowledge, "A")

@@ -255,7 +255,7 @@ func TestDescriptionDelaysStreamButNotRun(t *testing.T) {
 	subject := <-seen
 	for _, part := range []string{"Table \"", "tool: look", "text: look"} {
 		if !strings.Contains(subject, part) {
-			t.Errorf("the model was not told %q but\n%s", part, subject)
+			t.Errorf("the model did not receive %q but\n%s", part, subject)
 		}
 	}
 	checkStored(t, w, s, "", "r1")

@@ -210,7 +210,7 @@ func TestPauseAppliesToOneModelForAllRuns(t *testing.T) {
 			t.Errorf("the call began after %v, want the end of the second pause", waited)
 		}
 		if want := []string{"p/m 30s true", "p/m 25s true"}; !slices.Equal(reported, want) {
-			t.Errorf("told %v, want %v", reported, want)
+			t.Errorf("reported %v, want %v", reported, want)
 		}
 	})
 }
@@ -315,7 +315,7 @@ func TestWaitReportsTheLimitingKey(t *testing.T) {
 		c.Tokens = 20
 		acquire(t, l, c)
 		if want := []string{"p/m 45s false", "p 0s false", "p 40s false"}; !slices.Equal(reported, want) {
-			t.Errorf("told %v, want %v", reported, want)
+			t.Errorf("reported %v, want %v", reported, want)
 		}
 	})
 }

@@ -62,7 +62,7 @@ func TestRetryableErrorsBackOff(t *testing.T) {
 		}
 		for i, c := range h.chunks[:3] {
 			if c.Wait != waits[i] || c.WaitReason != "model_rate_limited" || c.WaitDetail != "slow down" {
-				t.Errorf("wait %d was told as %+v, was %v", i+1, c, waits[i])
+				t.Errorf("wait %d was reported as %+v, was %v", i+1, c, waits[i])
 			}
 		}
 		for _, k := range p.keys {

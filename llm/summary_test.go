@@ -59,7 +59,7 @@ func TestSummaryInputFitsTheWindow(t *testing.T) {
 	}
 	task := p.asked[0].Messages[0].Text
 	if !strings.Contains(task, "number 0.") || !strings.Contains(task, "a part is left out here") || !strings.HasSuffix(task, "</conversation>") {
-		t.Errorf("the summariser is told %.200q … %q", task, task[len(task)-200:])
+		t.Errorf("the summariser receives %.200q … %q", task, task[len(task)-200:])
 	}
 }
 

@@ -263,7 +263,7 @@ func TestAnsweringAChildDirectlyContinuesItsAncestors(t *testing.T) {
 }
 
 // answerOnly leaves an answer in a run's journal as a process does that dies
-// before anybody above hears of it.
+// before the runs above are notified.
 func (t *tree) answerOnly(r store.Run, interrupt string, v any) {
 	t.tb.Helper()
 	lease, err := t.store.Acquire(t.tb.Context(), r.ID, "dead", time.Minute)

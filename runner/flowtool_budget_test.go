@@ -125,7 +125,7 @@ func TestExhaustedBudgetInFlowToolFailsTheCall(t *testing.T) {
 		}
 		r = weirkit.Wait(t, run)
 		if text, _ := weir.Output[string](r, "text"); !strings.Contains(text, engine.CodeBudget) || h.calls.Load() != 3 {
-			t.Errorf("%s: the model was told %q", r.Status, text)
+			t.Errorf("%s: the model received %q", r.Status, text)
 		}
 	})
 }

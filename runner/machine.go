@@ -459,15 +459,15 @@ func (m *machine) checkDependencies(s *engine.RunStarted) error {
 }
 
 // MissingDependencies lists the node types and tools of a run's pinned dependencies that differ or are missing.
-func (p *Program) MissingDependencies(closure map[string]string) []string {
-	return p.missingDependencies(closure, false)
+func (p *Program) MissingDependencies(pinned map[string]string) []string {
+	return p.missingDependencies(pinned, false)
 }
 
 // missingDependencies is MissingDependencies; anyhow ignores tools.
-func (p *Program) missingDependencies(closure map[string]string, anyhow bool) []string {
+func (p *Program) missingDependencies(pinned map[string]string, anyhow bool) []string {
 	var diff []string
-	for _, name := range slices.Sorted(maps.Keys(closure)) {
-		was, is := closure[name], p.Pinned[name]
+	for _, name := range slices.Sorted(maps.Keys(pinned)) {
+		was, is := pinned[name], p.Pinned[name]
 		if was == is {
 			continue
 		}

@@ -67,7 +67,7 @@ func (s *simScope) run() (result any, ok bool) {
 	return result, ok
 }
 
-// lazyOnly: somebody reads the node, and only by lazy ports, or for nodes that
+// lazyOnly: the node is read, and only by lazy ports, or for nodes that
 // are themselves only asked for.
 func (s *simScope) lazyOnly(i int) bool {
 	read := false

@@ -60,7 +60,7 @@ func firstDifference(live, replayed string) string {
 func describeRun(r *engine.Run, contexts map[string]convo.Context) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("status %s, %d events at %d, usage %+v, cancel %t, tearing %t", r.Status(), r.Events(), r.Now(), r.Usage(), r.CancelRequested(), r.Cancelling())
+	line("status %s, %d events at %d, usage %+v, cancel %t, cancelling %t", r.Status(), r.Events(), r.Now(), r.Usage(), r.CancelRequested(), r.Cancelling())
 	id, at, ok := r.NextTimer()
 	line("timer %s %d %t, outputs %s, failure %s", id, at, ok, asJSON(r.Outputs()), asJSON(r.Failure()))
 	for _, n := range r.Nodes() {

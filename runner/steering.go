@@ -234,8 +234,8 @@ func (s *steering) restore(added []*engine.SteeringAdded, taken map[string]*engi
 	}
 }
 
-// untaken returns the ids of the messages that no call has taken.
-func (s *steering) untaken() []string {
+// waiting returns the ids of the messages that no call has taken.
+func (s *steering) waiting() []string {
 	var out []string
 	for _, e := range s.added {
 		if !s.isTaken(e.ID) {
@@ -277,7 +277,7 @@ func (a *attempt) TakeSteering(name string) []node.SteeringMessage {
 	if recorded || a.isDecided(key) {
 		return a.steering.messages(ids)
 	}
-	if ids = a.steering.untaken(); len(ids) == 0 {
+	if ids = a.steering.waiting(); len(ids) == 0 {
 		return nil
 	}
 	a.recordTaken(key, ids)
@@ -297,7 +297,7 @@ func (a *attempt) MoreSteering(name string, last, record bool) bool {
 	case len(ids) > 0:
 		return true
 	case recorded || a.isDecided(key):
-	case len(a.steering.untaken()) > 0:
+	case len(a.steering.waiting()) > 0:
 		return true
 	case last && record:
 		a.recordTaken(key, nil)
@@ -381,7 +381,7 @@ func (x *Execution) interruptCall(path string) {
 // node ends at a limit, fails or is cancelled.
 func (a *attempt) keepUntakenSteering() {
 	a.mu.Lock()
-	left := a.steering.messages(a.steering.untaken())
+	left := a.steering.messages(a.steering.waiting())
 	a.mu.Unlock()
 	if len(left) == 0 {
 		return

@@ -151,7 +151,7 @@ func (s *sweeper) quarantinePoisoned(ctx context.Context, free []unownedRun) map
 		}
 		err := s.l.quarantine(ctx, &u.Unfinished)
 		if !errors.Is(err, ErrPoisoned) {
-			continue // somebody else has it
+			continue // another process has it
 		}
 		s.refuse(&u.Unfinished, err)
 		for id := u.Run; id != "" && !out[id]; id = parents[id] {
@@ -187,7 +187,7 @@ func isSuspect(free []unownedRun, u *unownedRun) bool {
 	return false
 }
 
-// continueRun continues a run here, unless somebody was faster.
+// continueRun continues a run here, unless another process was faster.
 func (s *sweeper) continueRun(ctx context.Context, u *unownedRun, free []unownedRun) {
 	p, err := s.l.o.Program(ctx, u.Run)
 	if err == nil && u.Status == engine.Pending {

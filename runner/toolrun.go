@@ -111,7 +111,7 @@ func (l *Local) runToolRun(ctx context.Context, x *Execution, c *toolRun, p *Pro
 		case r.Status == engine.Paused:
 			asked = true
 			y, err = l.Do(ctx, p, c.run, Cancel("weir", "a flow that is called as a tool cannot ask"))
-			if errors.Is(err, ErrStatus) { // somebody has answered it
+			if errors.Is(err, ErrStatus) { // it was answered meanwhile
 				y, err = l.joinToolRun(ctx, x, c, p, b)
 			}
 			continue

@@ -93,7 +93,7 @@ func objectsOf(pattern string, at *url.URL) map[string]string {
 			continue
 		}
 		id, err := url.PathUnescape(given[i])
-		if err != nil || len(id) > maxRecordedID || strings.HasPrefix(id, tokenPrefix) { // somebody sent a secret in place of an id
+		if err != nil || len(id) > maxRecordedID || strings.HasPrefix(id, tokenPrefix) { // the client sent a secret in place of an id
 			continue
 		}
 		out[kind] = id

@@ -93,7 +93,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (pattern string, 
 }
 
 // handle calls the handler of a route, and records the request in the audit log. What needs no token is recorded
-// once it was accepted: the log would otherwise grow with each request that anybody sends.
+// once it was accepted: otherwise anybody could fill the log.
 func (s *Server) handle(out *statusWriter, r *http.Request, pattern string, who principal) {
 	if s.routes.scopes[pattern] != Public {
 		var err error

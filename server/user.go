@@ -124,7 +124,7 @@ func ChangeUser(ctx context.Context, s store.DocumentStore, name string, change 
 		}
 		d, err = s.PutDocument(ctx, store.Document{Kind: userKind, ID: name, User: name, Version: version, Body: body})
 		if errors.Is(err, store.ErrChanged) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNotFound) {
-			continue // somebody else was faster: apply the change to that
+			continue // another process was faster: apply the change to its version
 		}
 		if err != nil {
 			return u, err

@@ -443,7 +443,7 @@ func (c *driver) extendExpiry(ctx context.Context, row *store.Session, f *flow.F
 func (c *driver) blockedError(q *store.QueuedMessage, err error) error {
 	return &engine.Error{
 		Code: engine.CodeInput, Permanent: true,
-		Message: fmt.Sprintf("message %s of %s is next in the queue, and the flow cannot take it: %v", q.ID, cmp.Or(q.By, "nobody"), err),
+		Message: fmt.Sprintf("message %s of %s is next in the queue, and the flow cannot take it: %v", q.ID, cmp.Or(q.By, "an unknown sender"), err),
 		Hint:    "remove it with `" + engine.CommandLine("sessions", "unqueue", q.ID) + "`, or send with a flow that takes it",
 	}
 }

@@ -47,7 +47,7 @@ func heldSession(t *testing.T, s *weir.Session) string {
 		t.Fatal(err)
 	}
 	for i := range rounds {
-		rounds[i].Fence, rounds[i].Until = 0, time.Time{} // they move while somebody has the run, or looks at it
+		rounds[i].Fence, rounds[i].Until = 0, time.Time{} // they change when a process acquires the run
 	}
 	b, err := json.Marshal([]any{row, ms, rounds})
 	if err != nil {

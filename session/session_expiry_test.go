@@ -72,7 +72,7 @@ func TestSummaryIsUsedInNextRound(t *testing.T) {
 	})
 }
 
-// summarised talks until a summary was made.
+// summarised sends messages until a summary was made.
 func summarised(t *testing.T, s *weir.Session, p *summaryModel) weir.ReplyState {
 	t.Helper()
 	for i := range 20 {

@@ -29,8 +29,8 @@ func TestVerdictsFollowFromPolicyAndAnswers(t *testing.T) {
 		earlier []tool.ApprovalAnswer
 		want    tool.Verdict
 	}{
-		{"no policy asks nobody", remove, "", first, nil, tool.Allowed},
-		{"never asks nobody, whatever was said", remove, tool.ApproveNever, first, []tool.ApprovalAnswer{no}, tool.Allowed},
+		{"without a policy nothing is asked", remove, "", first, nil, tool.Allowed},
+		{"never asks nothing, whatever was answered before", remove, tool.ApproveNever, first, []tool.ApprovalAnswer{no}, tool.Allowed},
 		{"always asks", remove, tool.ApproveAlways, first, nil, tool.NeedsAnswer},
 		{"always is answered for its call", remove, tool.ApproveAlways, first, []tool.ApprovalAnswer{yes}, tool.Allowed},
 		{"a no is a no", remove, tool.ApproveAlways, first, []tool.ApprovalAnswer{no}, tool.Denied},

@@ -241,7 +241,7 @@ func (c *chat) find(ctx context.Context, o *chatOptions) error {
 	return err
 }
 
-// loop takes line after line until there are no more or somebody quits.
+// loop reads lines until the input ends or the person quits.
 func (c *chat) loop(ctx context.Context) error {
 	quitting := false
 	for {

@@ -52,8 +52,8 @@ func (d *runDriver) acceptChanges(ctx context.Context, a *application, id string
 	return err
 }
 
-// drive follows a run until it ends, waits for somebody who is not here, or a
-// signal comes, and reports. seen is what of its events is no news.
+// drive follows a run until it ends, waits for an answer that this terminal cannot give, or a
+// signal arrives, and reports. Events up to seen are not reported again.
 func (d *runDriver) drive(ctx context.Context, a *application, run *weir.Run, seen position) error {
 	w := d.watcher()
 	for {

@@ -32,11 +32,11 @@ func (p *cli) verifyCommand() *cobra.Command {
 are chained by their digests. Anything that was changed, removed, moved or added in events,
 messages or values is reported with its place.
 
-Without --head, this proves that the record is consistent. It does not detect somebody
-with write access who computed the chain anew, or who cut off the last commits of a run
-and everything that refers to them. Each verification prints a head; store it where those
-who can write the database cannot. With --head, everything up to there is proven to be as
-it was when the head was printed:
+Without --head, this proves that the record is consistent. It does not detect a
+person with write access who computed the chain again, or who removed the last commits of
+a run and everything that refers to them. Each verification prints a head; store it where
+those who can write the database cannot. With --head, everything up to that commit is
+proven to be as it was when the head was printed:
   --head HASH   of a run: the head of its chain after some commit; of --all: the digest
                 of all heads, which changes with every commit
   --head FILE   of --all: the output of an earlier "weir verify --all --json"; each run in

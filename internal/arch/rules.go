@@ -30,7 +30,7 @@ func corePackageRules() []PackageRule {
 	contracts := contractPackages()
 	return []PackageRule{
 		{"scrub", nil, "a text is taken out of another, whatever the two are"},
-		{"flow/expr", []string{"internal/excerpt", "internal/jsonkey", "internal/lru"}, "expressions are evaluated by whoever has values; they know no flow"},
+		{"flow/expr", []string{"internal/excerpt", "internal/jsonkey", "internal/lru"}, "the package that has the values evaluates expressions; they know no flow"},
 		{"flow/schema", nil, "whether a value fits a schema is a question of the two"},
 		{"flow", []string{"flow/expr", "flow/schema", "internal/excerpt"}, "a definition is read and checked without anything that runs it"},
 		{"flow/graph", []string{"flow", "internal/layered"}, "a drawing needs the definition alone"},
@@ -66,7 +66,7 @@ func corePackageRules() []PackageRule {
 		{
 			"trajectory/follow",
 			[]string{"trajectory", "engine", "flow", "convo", "node", "scrub", "internal/excerpt"},
-			"what a run did is read from its journal and its flow, by whoever has them",
+			"what a run did is read from its journal and its flow alone",
 		},
 	}
 }
@@ -79,7 +79,7 @@ func productPackageRules() []PackageRule {
 		"tool", "tool/...", "sandbox", "sandbox/...", "trajectory", "trajectory/...", "memory", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
 	}
 	return []PackageRule{
-		{"otel", []string{"engine", "convo", "flow", "llm", "store", "internal/excerpt"}, "traces are made from journals, whoever executes the runs"},
+		{"otel", []string{"engine", "convo", "flow", "llm", "store", "internal/excerpt"}, "traces are made from journals, whichever process executes the runs"},
 		{"memory", nil, "memory stands beside conversations, and says itself what it wants of a store"},
 		{"store", []string{"engine", "convo", "trajectory", "trajectory/tables", "memory"}, "a store keeps commits and decides nothing; it declares the interfaces of all that it can keep"},
 		{"store/...", []string{"store", "engine", "convo", "trajectory", "trajectory/tables", "memory"}, "a store is swapped without touching what uses it"},

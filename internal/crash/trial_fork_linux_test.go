@@ -64,7 +64,7 @@ func (j *trial) parentContents(tb testing.TB) (string, error) {
 	}
 	var b strings.Builder
 	for _, o := range r.runs {
-		o.row.Fence = 0 // it moves when somebody looks whether there is something to do
+		o.row.Fence = 0 // it grows whenever a process acquires the run
 		fmt.Fprintf(&b, "%s %+v\n%s", o.id, o.row, strings.Join(o.lines, ""))
 	}
 	asks, err := os.ReadFile(filepath.Join(j.harness.asks, j.parentRun()+".asks"))

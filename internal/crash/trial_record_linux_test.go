@@ -138,13 +138,13 @@ func (r *record) addTree(ctx context.Context, s *sqlite.Store, id, label string)
 			return err
 		}
 	}
-	kids, err := s.Runs(ctx, store.Filter{Parent: id})
+	children, err := s.Runs(ctx, store.Filter{Parent: id})
 	if err != nil {
 		return err
 	}
-	for n := range kids { // none that its parent's journal does not have
-		if !slices.ContainsFunc(o.open, func(i engine.Interrupt) bool { return i.Child.Run == kids[n].ID }) {
-			return fmt.Errorf("run %s is there and its parent's journal does not have it", kids[n].ID)
+	for n := range children { // none that its parent's journal does not have
+		if !slices.ContainsFunc(o.open, func(i engine.Interrupt) bool { return i.Child.Run == children[n].ID }) {
+			return fmt.Errorf("run %s exists and its parent's journal does not have it", children[n].ID)
 		}
 	}
 	for _, i := range o.open {
@@ -270,7 +270,7 @@ func (j *trial) check(tb testing.TB, undisturbed *trial) error {
 	return errors.Join(errs...)
 }
 
-// checkEnded checks that no run is left that has not completed or that somebody owns.
+// checkEnded checks that every run has completed and that no process owns one.
 func (r *record) checkEnded() error {
 	for _, o := range r.runs {
 		if o.end != "run.completed" || o.row.Head.Status != engine.Completed || o.row.Owner != "" {

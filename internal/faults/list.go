@@ -104,11 +104,11 @@ func runFaults() []Fault {
 		},
 		{
 			"calls in flight hold nothing of a budget", ledger,
-			"l.ledger.reserved[l.prefix+key] = r.Usage", "delete(l.ledger.reserved, l.prefix+key)", "./runner ./session", "(?i)Budget|Purse|Reserv|Flight",
+			"l.ledger.reserved[l.prefix+key] = r.Usage", "delete(l.ledger.reserved, l.prefix+key)", "./runner ./session", "(?i)Budget|Reserv|Flight",
 		},
 		{
 			"an answer may be longer than what the budget leaves", ledger,
-			"output = min(output, can)", "_ = can", "./runner ./session", "(?i)Budget|Purse|Answer",
+			"output = min(output, can)", "_ = can", "./runner ./session", "(?i)Budget|Answer",
 		},
 		{
 			"the cost that others have reserved is not counted", ledger,

@@ -103,7 +103,7 @@ func mute(t *testing.T, v any) {
 	slog.New(slog.NewJSONHandler(&log, nil)).Error("call", "value", v)
 	for _, s := range []string{fmt.Sprint(v), fmt.Sprintf("%+v", v), fmt.Sprintf("%#v", v), log.String()} {
 		if strings.Contains(s, canary) {
-			t.Errorf("the key is told: %s", s)
+			t.Errorf("the key is shown: %s", s)
 		}
 	}
 	for err, ok := v.(error); ok && err != nil; err = errors.Unwrap(err) {

@@ -192,7 +192,7 @@ func TestAnswersThatAreNoneAreErrors(t *testing.T) {
 		{name: "an object that is none", kind: "application/json", raw: `{"ok":true}`, code: "model_unavailable", says: "ended", retry: true},
 		{name: "steps without end", keep: true, raw: sse(stepStart), code: "model_unavailable", says: "ended", retry: true},
 		{name: "an interaction that is none", keep: true, kind: "application/json", raw: `{"ok":true}`, code: "model_unavailable", says: "ended", retry: true},
-		{name: "an interaction that is not told", keep: true, raw: sse(`{"event_type":"interaction.completed"}`), code: "model_unavailable", says: "has no interaction", retry: true},
+		{name: "an interaction that is not reported", keep: true, raw: sse(`{"event_type":"interaction.completed"}`), code: "model_unavailable", says: "has no interaction", retry: true},
 		{name: "an unknown end", keep: true, raw: sse(strings.Replace(stepsDone, `"completed"`, `"queued"`, 1)), code: "model_unavailable", says: "queued", retry: true},
 		{name: "a failure without words", keep: true, raw: sse(failed("")), code: "model_unavailable", says: "failed", retry: true},
 		{name: "a failure", keep: true, raw: sse(failed(`{"code":"resource_exhausted","message":"Slow."}`)), code: "model_rate_limited", says: "Slow", retry: true},

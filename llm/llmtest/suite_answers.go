@@ -38,7 +38,7 @@ func testUsage(t *testing.T, x *conformanceTest) {
 		}
 	}
 	if !slices.Equal(received, []llm.Usage{want}) {
-		t.Errorf("the stream told the usage %+v, want once %+v", received, want)
+		t.Errorf("the stream reported the usage %+v, want once %+v", received, want)
 	}
 }
 
@@ -178,7 +178,7 @@ func testParallel(t *testing.T, x *conformanceTest) {
 	}
 	want := []convo.Call{{ID: "call_b", Name: "weather"}, {ID: "call_a", Name: "weather"}, {ID: "call_c", Name: "tide"}}
 	if !slices.Equal(received, want) {
-		t.Errorf("the stream told of %+v", received)
+		t.Errorf("the stream reported %+v", received)
 	}
 	next := &llm.Request{Messages: after(req, h, "b", "a", "c"), Tools: req.Tools}
 	x.ask(t, next)

@@ -52,7 +52,7 @@ func testRetryAfter(t *testing.T, x *conformanceTest) {
 	for _, wait := range []time.Duration{30 * time.Second, 250 * time.Millisecond, 0} {
 		x.Script(Turn{Failure: &Failure{Status: 429, Code: "rate_limit_exceeded", Message: "Slow down.", After: wait}})
 		if e := x.fail(t, say("Hello.")); e.RetryAfter != wait || !e.Retry {
-			t.Errorf("asked to wait %v, told %v", wait, e.RetryAfter)
+			t.Errorf("asked to wait %v, reported %v", wait, e.RetryAfter)
 		}
 	}
 }

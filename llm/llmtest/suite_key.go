@@ -112,7 +112,7 @@ func (x *conformanceTest) silent(t *testing.T, what string) bool {
 	}
 	for _, text := range texts {
 		if piece := tells(text); piece != "" {
-			t.Errorf("%s: %q of the key is told: %.2000s", what, piece, text)
+			t.Errorf("%s: %q of the key is shown: %.2000s", what, piece, text)
 		}
 	}
 	return err != nil

@@ -64,7 +64,7 @@ func TestResponsesStreamsOfManyServersAreUnderstood(t *testing.T) {
 			)},
 		},
 		{
-			name: "a call that is told of only when done", calls: []convo.Call{{ID: "a", Name: "ping", Arguments: "{}"}},
+			name: "a call that is reported only when done", calls: []convo.Call{{ID: "a", Name: "ping", Arguments: "{}"}},
 			raw: []string{sse(
 				textDelta, `{"type":"response.output_item.done","output_index":1,"item":{"id":"fc_1","type":"function_call","status":"completed","call_id":"a","name":"ping","arguments":""}}`,
 				completed(`[`+said("Hello")+`,{"id":"fc_1","type":"function_call","status":"completed","call_id":"a","name":"ping","arguments":""}]`),

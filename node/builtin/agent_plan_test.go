@@ -85,7 +85,7 @@ func checkPlanner(t *testing.T, asked []*llm.Request) {
 		"at most 100 steps",
 	} {
 		if !strings.Contains(planner.System, part) {
-			t.Errorf("the planner is not told %q in\n%s", part, planner.System)
+			t.Errorf("the planner does not receive %q in\n%s", part, planner.System)
 		}
 	}
 	if !reflect.DeepEqual(messageValue(planner), []string{"user: Go."}) || planner.Schema == nil {
@@ -140,7 +140,7 @@ func TestPlannerInheritsTheAgentsInstructions(t *testing.T) {
 	for with, want := range map[string]string{"mode: plan": "Be brief.\n\nDo not answer yet", "mode: plan\nsystem: You are {{ run.flow }}.": "You are queues.\n\nDo not answer yet"} {
 		r := weirtest.Flow(t, queues(with), weirtest.Case{Script: weirtest.Says(`{"steps": []}`, "Done.")})
 		if !strings.HasPrefix(r.Requests[0].System, want) {
-			t.Errorf("the planner is told %q", r.Requests[0].System)
+			t.Errorf("the planner receives %q", r.Requests[0].System)
 		}
 	}
 }

@@ -239,7 +239,7 @@ func TestModelSeesTheReasonOfARejection(t *testing.T) {
 	m := model.asked[1].Messages
 	last := m[len(m)-1]
 	if last.Role != convo.Tool || !last.Failed || !strings.Contains(last.Text, "refused") || !strings.Contains(last.Text, "not today") {
-		t.Errorf("the model was told %+v", last)
+		t.Errorf("the model received %+v", last)
 	}
 	if got := l.all(); got != nil {
 		t.Errorf("done was %q", got)

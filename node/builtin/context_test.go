@@ -64,7 +64,7 @@ func TestUserMessageIsAddedOnce(t *testing.T) {
 				t.Fatalf("the run %s: %v", r.Status, r.Error)
 			}
 			if got := model.said(0); !reflect.DeepEqual(got, []string{"user: hi"}) {
-				t.Errorf("the model was told %q", got)
+				t.Errorf("the model received %q", got)
 			}
 		})
 	}
@@ -82,7 +82,7 @@ nodes:
 outputs: {usage: "{{ second.usage }}"}
 `, nil, nil)
 	if got := model.said(1); !reflect.DeepEqual(got, []string{"user: a", "assistant: b", "user: c"}) {
-		t.Errorf("the second call was told %q", got)
+		t.Errorf("the second call received %q", got)
 	}
 	usage, _ := r.Outputs.Get("usage")
 	want := map[string]any{"input": int64(10), "cached": int64(0), "output": int64(2), "reasoning": int64(0), "calls": int64(1)}
@@ -106,10 +106,10 @@ nodes:
 outputs: {last: "{{ three.text }}"}
 `, nil, nil)
 	if got := model.said(1); !reflect.DeepEqual(got, []string{"assistant: injected", "user: to the side"}) {
-		t.Errorf("the side was told %q", got)
+		t.Errorf("the side received %q", got)
 	}
 	if got := model.said(2); !reflect.DeepEqual(got, []string{"user: to main", "assistant: main 1", "user: to main again"}) {
-		t.Errorf("main was told %q", got)
+		t.Errorf("main received %q", got)
 	}
 	if a, b := model.asked[1].System, model.asked[2].System; a != "Be rude." || b != "Be brief." {
 		t.Errorf("the instructions were %q and %q", a, b)
@@ -133,10 +133,10 @@ outputs: {last: "{{ three.text }}"}
 		t.Fatalf("the run %s: %v", r.Status, r.Error)
 	}
 	if got := model.said(1); !reflect.DeepEqual(got, []string{"user: a", "assistant: b", "user: c"}) {
-		t.Errorf("the fork was told %q", got)
+		t.Errorf("the fork received %q", got)
 	}
 	if got := model.said(2); !reflect.DeepEqual(got, []string{"user: a", "assistant: b", "user: e"}) {
-		t.Errorf("main was told %q", got)
+		t.Errorf("main received %q", got)
 	}
 	if model.asked[1].System != "Be brief." {
 		t.Errorf("the fork's instructions are %q", model.asked[1].System)
@@ -156,10 +156,10 @@ nodes:
 outputs: {aside: "{{ aside.text }}"}
 `, nil, nil)
 	if got := model.said(1); !reflect.DeepEqual(got, []string{"user: a", "assistant: b", "user: quick?"}) {
-		t.Errorf("the aside was told %q", got)
+		t.Errorf("the aside received %q", got)
 	}
 	if got := model.said(2); !reflect.DeepEqual(got, []string{"user: a", "assistant: b", "user: c"}) {
-		t.Errorf("the next turn was told %q", got)
+		t.Errorf("the next turn received %q", got)
 	}
 }
 
@@ -176,7 +176,7 @@ nodes:
 outputs: {aside: "{{ aside.text }}"}
 `, nil, nil)
 	if got := model.said(1); !reflect.DeepEqual(got, []string{"user: a", "assistant: b", "user: a"}) {
-		t.Errorf("the aside was told %q", got)
+		t.Errorf("the aside received %q", got)
 	}
 }
 
@@ -195,7 +195,7 @@ nodes:
 outputs: {ids: "{{ two.ids }}"}
 `, nil, nil)
 	if got := model.said(0); !reflect.DeepEqual(got, []string{"user: new upsert", "assistant: noted", "user: more", "user: go"}) {
-		t.Errorf("the model was told %q", got)
+		t.Errorf("the model received %q", got)
 	}
 	if ids, _ := r.Outputs.Get("ids"); !reflect.DeepEqual(ids, []any{"facts", "two.2"}) {
 		t.Errorf("the ids are %v", ids)
@@ -252,7 +252,7 @@ outputs: {text: "{{ ask.text }}", names: "{{ pick.toolNames }}", usage: "{{ ask.
 	}
 	want := []string{"user: Weather?", "assistant: ", "tool: no such city", "assistant: ", "tool: rain"}
 	if said := model.said(2); !reflect.DeepEqual(said, want) {
-		t.Errorf("the last call was told %q", said)
+		t.Errorf("the last call received %q", said)
 	}
 	if native := string(model.asked[2].Messages[1].Native); native != `{"z":1.0,"a":12345678901234567890}` {
 		t.Errorf("native blocks came back as %s", native)
@@ -325,7 +325,7 @@ nodes:
 outputs: {last: "{{ two.text }}"}
 `, nil, map[string]any{"ask": "a"})
 		if got := model.said(1); !reflect.DeepEqual(got, []string{"user: a", "assistant: b"}) {
-			t.Errorf("%s: the second call was told %q", name, got)
+			t.Errorf("%s: the second call received %q", name, got)
 		}
 	}
 }
@@ -349,10 +349,10 @@ outputs: {last: "{{ two.text }}"}
 		t.Fatalf("the run %s: %v", r.Status, r.Error)
 	}
 	if got := model.said(1); !reflect.DeepEqual(got, []string{"user: a"}) {
-		t.Errorf("the second attempt was told %q", got)
+		t.Errorf("the second attempt received %q", got)
 	}
 	if got := model.said(2); !reflect.DeepEqual(got, []string{"user: a", "assistant: b", "user: c"}) {
-		t.Errorf("the next turn was told %q", got)
+		t.Errorf("the next turn received %q", got)
 	}
 }
 
@@ -369,7 +369,7 @@ nodes:
 outputs: {last: "{{ one.text }}"}
 `, nil, map[string]any{"ask": "a"})
 	if got := model.said(0); !reflect.DeepEqual(got, []string{"user: note", "user: a"}) {
-		t.Errorf("the model was told %q", got)
+		t.Errorf("the model received %q", got)
 	}
 }
 

@@ -65,8 +65,8 @@ the tool ` + "`memoryWrite`" + `, as by the node ` + "[`remember`](remember.md)"
 ` + singleCallOutputs + `
 
 An item of the kind fact or procedure has a key, and a new text under a key replaces the old one. The model does not see what is remembered already: wire
-` + "[`recall`](recall.md)" + ` to ` + "`about`" + ` if it should be. Anybody whose text is read can influence what is remembered: read only
-messages of the user, or have the calls approved. If a call fails, the node fails, and the items before it stay remembered; repeating it writes nothing twice.` + fmt.Sprintf(memoryDoc, memoryWriteTool),
+` + "[`recall`](recall.md)" + ` to ` + "`about`" + ` if it should. The author of any text that is read can influence what is remembered: read only
+messages of the user, or require approval of the calls. If a call fails, the node fails, and the items before it stay remembered; repeating it writes nothing twice.` + fmt.Sprintf(memoryDoc, memoryWriteTool),
 		Ports:      p,
 		AsksModels: always,
 		Context:    flow.ContextRead,

@@ -85,13 +85,13 @@ flow is loaded, together with the file of the child.
 
 An output of the child called ` + "`outputs`, `run`, `context` or `error`" + ` is in ` + "`outputs`" + ` only.
 
-What the child sees of the conversation says the node key ` + "`isolation`" + `:
+The node key ` + "`isolation`" + ` decides what the child sees of the conversation:
 
 | isolation | the child's main context | what this run's context gets |
 |---|---|---|
 | ` + "`fresh`" + ` (default) | empty | nothing |
 | ` + "`fork`" + ` | begins with the history of the node's context | nothing |
-| ` + "`share`" + ` | begins with the history of the node's context, which nobody else writes meanwhile | what was said in the child's, when the child completes |
+| ` + "`share`" + ` | begins with the history of the node's context, which no other node can write meanwhile | the messages of the child's context, when the child completes |
 
 The child acts for the same user and spends from the same budgets. Its questions are asked as
 questions of this run, with the id ` + "`PATH>ID`" + `; an answer to this run finds the child. Cancelling

@@ -63,15 +63,15 @@ included. If the turn fails, the message alone stays, and another attempt answer
 | ` + "`tools`" + ` | what the model may call: from ` + "`tools`" + ` nodes, or a list of names |
 | ` + "`context`" + ` | the context; the main context where nothing is wired |
 
-What is asked:
+The message is:
 
-1. a value on ` + "`message`" + `, where there is one. If the history has it already (a ` + "`userInput`" + ` with
-   ` + "`history: true`" + ` said it), it is not said again.
-2. else the context's current output: the text that a ` + "`userInput`" + ` or ` + "`manualInput`" + ` gave to the
-   context and nobody has put in its history yet. So a conversation can be wired by context
-   edges alone. Where several nodes say something into one context at the same time, wire
-   ` + "`message`" + ` instead: the current output is what the last of them said.
-3. else nothing: the model answers the history as it is. An empty history is an error.
+1. the value on ` + "`message`" + `, if there is one. If the history already has it (from a ` + "`userInput`" + ` with
+   ` + "`history: true`" + `), it is not added again.
+2. otherwise the current output of the context: the text of a ` + "`userInput`" + ` or ` + "`manualInput`" + ` on that
+   context that is not in its history yet. So a conversation can be wired by context
+   edges alone. If several such nodes of one context run at the same time, wire
+   ` + "`message`" + ` instead, because the current output is that of the last one.
+3. otherwise none: the model answers the history as it is. An empty history is an error.
 
 | setting | what |
 |---|---|

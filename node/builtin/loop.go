@@ -90,7 +90,7 @@ outputs: {n: "{{ grow.n }}", times: "{{ grow.iterations }}"}
 `,
 		Outputs: map[string]any{"n": 64, "times": 6},
 	}, {
-		Name: "a conversation until somebody says bye",
+		Name: "a conversation until a person says bye",
 		Flow: `
 weir: 1
 name: chat

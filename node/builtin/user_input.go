@@ -23,7 +23,7 @@ func userInputType() node.Type {
 		Name:     "userInput",
 		Category: "context", OnlyWaits: true,
 		Summary: "Asks a person a question and waits for the answer.",
-		Doc: `The run pauses until somebody answers: in the terminal, with
+		Doc: `The run pauses until a person answers: in the terminal, with
 ` + "`weir answer RUN INTERRUPT VALUE`" + `, over HTTP or from Go. Waiting costs nothing and
 outlives the process. The question's id is ` + "`PATH:ask#1`" + `.
 

@@ -105,7 +105,7 @@ func TestAgentMistakesAreRetried(t *testing.T) {
 			equal(t, "steps", steps(r), append(append(append([]string{}, start...), c.steps...), second...))
 			equal(t, "the state", r.State, map[string]any{"amount": 1250.0})
 			if text := sent(r.Requests[len(r.Requests)-2]); !strings.Contains(text, c.want) {
-				t.Errorf("the second generation is not told %q: %s", c.want, text)
+				t.Errorf("the second generation does not receive %q: %s", c.want, text)
 			}
 		})
 	}
@@ -126,7 +126,7 @@ func TestAnalysisCannotChangeTheState(t *testing.T) {
 	completes(t, r)
 	equal(t, "the state", r.State, map[string]any{"amount": 1250.0, "kept": int64(1)})
 	if text := sent(r.Requests[2]); !strings.Contains(text, "a text, then EUR") {
-		t.Errorf("the generation is not told what was found: %s", text)
+		t.Errorf("the generation does not receive what was found: %s", text)
 	}
 }
 
@@ -164,7 +164,7 @@ outputs: {branch: "{{ size.result }}", text: "{{ big.text }}"}
 		t.Errorf("steps %q: %s; %s", steps(r), all[4].Error, all[7].Error)
 	}
 	if text := sent(r.Requests[1]); !strings.Contains(text, `"true", "false"`) || !strings.Contains(text, "branch_decision") {
-		t.Errorf("the generation is not told of the branches: %s", text)
+		t.Errorf("the generation does not receive the branches: %s", text)
 	}
 	equal(t, "the state", r.State, map[string]any{"amount": int64(1250), "branch_decision": "false"})
 }
@@ -187,14 +187,14 @@ func TestModelsSeeNamesAndTypesOnly(t *testing.T) {
 				continue
 			}
 			if strings.Contains(text, secret) {
-				t.Errorf("call %d is told %q: %s", i+1, secret, text)
+				t.Errorf("call %d receives %q: %s", i+1, secret, text)
 			}
 		}
 	}
 	text := sent(r.Requests[0])
 	for _, want := range []string{`"api_key": text of 14 characters`, `"name": text of 12 characters`, `"invoice": text of 22 characters`} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the first call is not told %s: %s", want, text)
+			t.Errorf("the first call does not receive %s: %s", want, text)
 		}
 	}
 }

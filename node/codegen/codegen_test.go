@@ -134,7 +134,7 @@ func TestFailedThenPassedAttemptRecordsNineSteps(t *testing.T) {
 		t.Errorf("the second generation is %+v", s)
 	}
 	if text := sent(r.Requests[3]); !strings.Contains(text, "FileNotFoundError") || !strings.Contains(text, "separator") {
-		t.Errorf("the second generation was not told of the error and the insights: %s", text)
+		t.Errorf("the second generation did not receive the error and the insights: %s", text)
 	}
 	m := metadata(t, r)
 	if m["attempts"] != int64(2) || m["steps"] != int64(9) || len(m["errors"].([]any)) != 1 || m["model"] != "script/demo" {

@@ -156,7 +156,7 @@ func TestFailedLearnedCodeIsRegenerated(t *testing.T) {
 	s.checkSteps(learning, dollars, "1.1 skipped", "2.1 skipped", "3.1 skipped", "4.1 skipped", "5.1 failed",
 		"1.2 success", "2.2 skipped", "3.2 success", "4.2 success", "5.2 success", "6.2 success")
 	if text := sent(s.model.Provider.(*recorded.ScriptedTurns).Requests()[1]); !strings.Contains(text, "could not convert string to float") {
-		t.Errorf("the generation is not told how learned code failed: %s", text)
+		t.Errorf("the generation does not receive how learned code failed: %s", text)
 	}
 	s.learnCode(learning, other, map[string]any{"invoice": "8$"})
 	s.setTurns(goodVerdict) // the new code is what is known now
@@ -251,7 +251,7 @@ func TestOutputValidationNamesUnsourcedValues(t *testing.T) {
 	text := sent(s.model.Provider.(*recorded.ScriptedTurns).Requests()[2])
 	for _, want := range []string{`"vendor": "ACME of ada" (this text is in none`, `"total": 1250 (this number is in none`, `input "invoice": "980 EUR, Other"`} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the judge is not told %s: %s", want, text)
+			t.Errorf("the judge does not receive %s: %s", want, text)
 		}
 	}
 	if strings.Contains(text, `980 (this number`) {

@@ -25,7 +25,7 @@ type runValues struct {
 	taskWords []string // names, branches and the task
 }
 
-// newRunValues returns the values of a run, told what is no value.
+// newRunValues returns the values of a run, without those that are not specific to it.
 func newRunValues(inPrompt []string, values ...engine.Value) *runValues {
 	c := &runValues{}
 	for _, t := range inPrompt {

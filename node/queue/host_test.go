@@ -105,7 +105,7 @@ func TestOrderedToolCallsKeepTheModelsOrder(t *testing.T) {
 			}
 		}
 		if !reflect.DeepEqual(got, results) {
-			rt.Fatalf("the model was told %q, expected %q", got, results)
+			rt.Fatalf("the model received %q, expected %q", got, results)
 		}
 	})
 }

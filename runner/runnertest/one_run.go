@@ -16,7 +16,7 @@ import (
 func testOneRun(t *testing.T, s Subject) {
 	t.Run("a node starts after all its parents and outputs come back", func(t *testing.T) { testOrdering(t, s) })
 	t.Run("a run pauses for a person and goes on with the answer", func(t *testing.T) { testAnswers(t, s) })
-	t.Run("a question nobody answers leaves the run paused", func(t *testing.T) { testPauses(t, s) })
+	t.Run("a question without an answer leaves the run paused", func(t *testing.T) { testPauses(t, s) })
 	t.Run("a failed attempt is tried again when its time has come", func(t *testing.T) { testRetries(t, s) })
 	t.Run("a timer goes off", func(t *testing.T) { testTimers(t, s) })
 	t.Run("no effect starts after a cancellation and cancelled is the last event", func(t *testing.T) { testCancel(t, s) })

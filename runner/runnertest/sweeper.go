@@ -57,7 +57,7 @@ outputs: {v: "{{ b.value }}"}
 			t.Errorf("fired at %d, due at %d", at.UnixMilli(), due.Load())
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatal("nobody fired the timer")
+		t.Fatal("the timer was not fired")
 	}
 	if x := second.Held("r"); x != nil {
 		if r, err := x.Wait(t.Context()); err != nil || r.Status != engine.Completed {
@@ -69,7 +69,7 @@ outputs: {v: "{{ b.value }}"}
 	}
 	r, err := st.Run(t.Context(), "foreign")
 	if err != nil || r.Head.Due == 0 || r.Owner != "" {
-		t.Errorf("the run nobody can go on with: %+v, %v", r, err)
+		t.Errorf("the run that no process can continue: %+v, %v", r, err)
 	}
 }
 

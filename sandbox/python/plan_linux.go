@@ -126,7 +126,7 @@ func (p *jobPlan) setUser(c *syscallList) {
 		c.add("leave groups", unix.SYS_SETGROUPS, 0, nil)
 	}
 	c.add("become a user", unix.SYS_SETRESUID, sandboxUserID, sandboxUserID, sandboxUserID)
-	c.add("end with whoever started it", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
+	c.add("end with the process that started it", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
 	c.add("set the umask", unix.SYS_UMASK, 0o22)
 }
 

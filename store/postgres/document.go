@@ -166,7 +166,7 @@ func (s *Store) ClaimDocuments(ctx context.Context, kind string, ttl time.Durati
 	return out, err
 }
 
-// insertNotice writes a notice if anybody asks for notices.
+// insertNotice writes a notice if notices are requested.
 const insertNotice = `INSERT INTO notice (run, seq, status, waiting, at) SELECT $1::bigint, $2::bigint, $3::text, $4::bytea, $5::bigint
 	WHERE EXISTS (SELECT 1 FROM document WHERE kind = '` + store.NoticeKind + `')`
 

@@ -200,7 +200,7 @@ func (s *Store) vacuum(ctx context.Context) error {
 	var busy, inLog, moved int
 	err := s.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &inLog, &moved)
 	if err == nil && busy != 0 {
-		err = errors.New("somebody reads the database, or writes it")
+		err = errors.New("another connection reads or writes the database")
 	}
 	if err == nil {
 		_, err = s.conn.ExecContext(ctx, "DELETE FROM gone WHERE name = 'traces'")

@@ -35,7 +35,7 @@ func inspect(ctx context.Context, path string, target int64, opts Options) (int6
 	if err != nil || size == 0 {
 		return 0, err
 	}
-	mode := "mode=ro" // somebody has it open, or had when it crashed
+	mode := "mode=ro" // a process has it open, or crashed with it open
 	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
 		if size < says {
 			return 0, fmt.Errorf("%w: it is %d bytes long and its header says %d", store.ErrCorrupt, size, says)

@@ -38,7 +38,7 @@ func (r *readerPool) stmt(ctx context.Context, query string) *sql.Stmt {
 		r.stmts = make(map[string]*sql.Stmt)
 	}
 	if first := r.stmts[query]; first != nil {
-		_ = s.Close() //nolint:sqlclosecheck // somebody was faster
+		_ = s.Close() //nolint:sqlclosecheck // another goroutine was faster
 		return first
 	}
 	r.stmts[query] = s

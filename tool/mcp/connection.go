@@ -89,7 +89,7 @@ func (c *Client) connect(ctx context.Context) (*connection, error) {
 // refuseElicitation answers servers of earlier protocols, which ask in the middle of a call: a
 // person may take longer to answer than the process lives.
 func refuseElicitation(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-	return nil, errors.New("nobody can be asked in the middle of a call; servers of MCP 2026-07-28 and later ask by its result")
+	return nil, errors.New("a server cannot ask a person in the middle of a call; servers of MCP 2026-07-28 and later ask in the result")
 }
 
 // alive reports whether the session can be used.

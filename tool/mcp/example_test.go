@@ -9,7 +9,7 @@ import (
 	mcptool "github.com/weir-run/weir/tool/mcp"
 )
 
-// The tools of a server are offered once somebody has read and accepted what
+// The tools of a server are offered once a person has read and accepted what
 // they say they do.
 func ExampleClient_Tools() {
 	files, err := mcptool.NewClient(mcptool.Server{

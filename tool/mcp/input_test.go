@@ -48,7 +48,7 @@ func TestAServerIsGivenNothingButForms(t *testing.T) {
 func TestAServerThatAsksInTheMiddleOfACallIsRefused(t *testing.T) {
 	t.Parallel()
 	set := accepted(t, client(t, overHTTP(t), lock(t)))
-	if _, err := call(t, set, "leak", "{}"); err == nil || !strings.Contains(err.Error(), "nobody can be asked in the middle of a call") {
+	if _, err := call(t, set, "leak", "{}"); err == nil || !strings.Contains(err.Error(), "cannot ask a person in the middle of a call") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -106,7 +106,7 @@ func (s *Server) OnUpload(f func(id string)) { s.setHook(func(h *hooks) { h.uplo
 // OnExecute is called with the sandbox's id when code begins to run in it.
 func (s *Server) OnExecute(f func(id string)) { s.setHook(func(h *hooks) { h.execute = f }) }
 
-// OnDelete is called with the sandbox's id when somebody has deleted it.
+// OnDelete is called with the id of a sandbox that was deleted.
 func (s *Server) OnDelete(f func(id string)) { s.setHook(func(h *hooks) { h.remove = f }) }
 
 func (s *Server) setHook(set func(*hooks)) {
@@ -165,7 +165,7 @@ func (s *Server) Created() []CreatedSandbox {
 	return append([]CreatedSandbox(nil), s.made...)
 }
 
-// Deleted returns how many sandboxes somebody deleted.
+// Deleted returns how many sandboxes were deleted.
 func (s *Server) Deleted() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
