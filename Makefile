@@ -8,7 +8,7 @@ T ?= 60s
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
 .PHONY: check
 check: ## everything CI runs; one step alone: .ci/run STEP
@@ -132,6 +132,11 @@ settings: ## every setting and node key of every node type: each changes what ha
 hostile: N := 200
 hostile: ## N sessions with hostile models, by default 200, against an outside ledger; and each hostile turn at every API
 	go test ./internal/proof -run 'UsageMatchesExternalLedger|HostileToolCalls' -v -count=1 -timeout 0 -hostile.n $(N) -hostile.all
+
+.PHONY: slow-clients
+slow-clients: N := 2000
+slow-clients: ## N clients that send a byte a second, by default 2,000, while others use the server
+	go test ./server -run TestSlowClients -v -count=1 -timeout 20m -slow.clients $(N)
 
 .PHONY: clouds
 clouds: ## the public npm clients of E2B against the server that the tests take for it

@@ -91,9 +91,12 @@ func openProcess(t *testing.T, dir string, o server.Options) *process {
 	cfg, err := config.Load(config.Options{Dir: dir, UserDir: dir, Env: func(string) (string, bool) { return "", false }})
 	must(err)
 	p := &process{t: t, dir: dir, ended: make(chan error, 1)}
-	p.app, err = app.Open(t.Context(), app.Options{Config: cfg, Database: filepath.Join(dir, "weir.db"), Recover: true, Flows: []*weir.Flow{}})
+	p.app, err = app.Open(t.Context(), app.Options{Config: cfg, Database: filepath.Join(dir, "weir.db"), Recover: true, Flows: []*weir.Flow{}, Logger: o.Logger})
 	must(err)
-	o.App, o.Flows, o.Logger = p.app, served, slog.New(slog.DiscardHandler)
+	o.App, o.Flows = p.app, served
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	p.server, err = server.New(t.Context(), o)
 	must(err)
 	openai.Register(p.server)

@@ -32,6 +32,21 @@ func Public(a netip.Addr) bool {
 	return true
 }
 
+// endsInNumber reports whether a host is no address in its usual form, and ends in a number: browsers and some resolvers
+// read such names (127.1, 0x7f000001, 2130706433) as IPv4 addresses (the host parser of the URL standard of WHATWG).
+// No domain of the internet ends in a number, so that a resolver need not be asked.
+func endsInNumber(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return false
+	}
+	name := strings.TrimSuffix(host, ".")
+	last := strings.ToLower(name[strings.LastIndex(name, ".")+1:])
+	if hex, ok := strings.CutPrefix(last, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return last != "" && strings.Trim(last, "0123456789") == ""
+}
+
 // ipv6Public returns the part of IPv6 that is assigned as global unicast.
 func ipv6Public() netip.Prefix { return netip.MustParsePrefix("2000::/3") }
 

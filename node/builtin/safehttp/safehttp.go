@@ -75,6 +75,9 @@ type guardedDialer struct {
 func (g *guardedDialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Resolver: g.resolver}
 	if !g.allowed.allowsName(address) {
+		if host, _, err := net.SplitHostPort(address); err == nil && endsInNumber(host) {
+			return nil, fmt.Errorf("%w: %s is a number, and not an address in its usual form", ErrBlocked, host)
+		}
 		d.ControlContext = func(_ context.Context, network, address string, _ syscall.RawConn) error {
 			return g.check(network, address)
 		}
