@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/internal/pgtest"
 )
 
-var kills = flag.Int("temporal.kills", 6, "how many workers the campaign kills") //nolint:gochecknoglobals // a flag
+var kills = flag.Int("temporal.kills", 6, "how many workers the campaign kills")
 
 // TestWorkersAreKilledWhileRunsAreExecuted kills workers at random while runs are executed. A request to the outside ledger
 // for an effect whose result is in the journal is a failure.
@@ -58,7 +58,7 @@ func campaign(w *world, kills int) {
 	}
 	begun := time.Now()
 	for range kills {
-		time.Sleep(time.Duration(300+rand.IntN(900)) * time.Millisecond)
+		pause(t.Context(), time.Duration(300+rand.IntN(900))*time.Millisecond)
 		i := rand.IntN(workers)
 		kill(running[i])
 		running[i] = w.process()
@@ -82,7 +82,7 @@ func campaign(w *world, kills int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer closeStore(t, s)
 	w.verify(s)
 	t.Logf("%d kills, %d runs, %d effects, %d asked for again without a result in the journal, %s", kills, len(runs), w.ledger.total(), asked-w.ledger.total(), time.Since(begun).Round(time.Second))
 }

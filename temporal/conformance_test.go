@@ -22,9 +22,10 @@ func TestTemporalRunner(t *testing.T) {
 }
 
 func runOnTemporal(t *testing.T, p *runner.Program, b runner.StartOptions, s runnertest.Script) runnertest.RunResult {
+	t.Helper()
 	w := newWorld(t)
 	st := store.Complete(memory.New())
-	known := func(context.Context, string) (*runner.Program, error) { return p, nil }
+	known := func(context.Context, string) (*runner.Program, error) { return p, nil } //nolint:unparam // the type of runner.Options.Program
 	open := func(change func(o *runner.Options)) *runner.Local {
 		o := runner.Options{Store: st, Runner: temporal.Name, Program: known, RecordedProgram: known, Poll: 5 * time.Millisecond, Rest: 5 * time.Millisecond}
 		change(&o)
@@ -107,7 +108,7 @@ func (g *remoteRun) drive(s runnertest.Script) runnertest.RunResult {
 		}
 		rests := row.Owner == "" && (row.Head.Status.Ended() || row.Head.Status == engine.Paused)
 		if !rests {
-			time.Sleep(5 * time.Millisecond)
+			pause(g.t.Context(), 5*time.Millisecond)
 			continue
 		}
 		v := g.inspect()

@@ -25,7 +25,7 @@ import (
 	"github.com/weir-run/weir/temporal"
 )
 
-var figures = flag.Bool("temporal.figures", false, "measure steps per second") //nolint:gochecknoglobals // a flag
+var figures = flag.Bool("temporal.figures", false, "measure steps per second")
 
 // TestFigures measures durable steps per second on Temporal, beside a plain workflow whose activities commit a row each to a
 // database of the same kind, in the same minutes on the same machine.
@@ -87,7 +87,7 @@ func (w *world) measurePlain(driver, database string, runs, steps int) float64 {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	if driver == "sqlite" {
 		db.SetMaxOpenConns(1)
 	}

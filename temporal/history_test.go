@@ -57,37 +57,53 @@ func TestAHistoryHoldsNoContents(t *testing.T) {
 			})
 			c.do(w, x, r)
 			w.until("the workflow is closed", func() bool { return w.workflowStatus(r.ID) != "Running" })
-			h := w.history(r.ID)
-			b, err := protojson.MarshalOptions{Multiline: true}.Marshal(h)
+			b, err := protojson.MarshalOptions{Multiline: true}.Marshal(w.history(r.ID))
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := string(b)
-			for _, data := range regexp.MustCompile(`"data": *"([^"]*)"`).FindAllStringSubmatch(text, -1) {
-				decoded, err := base64.StdEncoding.DecodeString(data[1])
-				if err != nil {
-					t.Fatal(err)
-				}
-				text += "\n" + string(decoded)
-			}
+			text := withPayloads(t, string(b))
 			if i := strings.Index(text, "secret-"); i >= 0 {
 				t.Errorf("the history contains %q", text[i:min(i+20, len(text))])
 			}
 			if !strings.Contains(text, `"run":"`+r.ID) {
 				t.Error("the id of the run was not found either: the payloads were not read")
 			}
-			if *histories {
-				host, _ := os.Hostname()
-				b = []byte(strings.ReplaceAll(string(b), host, "host"))
-				if err := os.WriteFile(filepath.Join("testdata", "history-"+name+".json"), b, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
+			writeHistory(t, name, string(b))
 		})
 	}
 }
 
-var histories = flag.Bool("histories", false, "write the histories of the tests to testdata") //nolint:gochecknoglobals // a flag
+// withPayloads returns a history with its decoded payloads after it.
+func withPayloads(t *testing.T, history string) string {
+	t.Helper()
+	out := history
+	for _, data := range regexp.MustCompile(`"data": *"([^"]*)"`).FindAllStringSubmatch(history, -1) {
+		decoded, err := base64.StdEncoding.DecodeString(data[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		out += "\n" + string(decoded)
+	}
+	return out
+}
+
+// writeHistory writes a history to testdata if the flag -histories is set.
+func writeHistory(t *testing.T, name, history string) {
+	t.Helper()
+	if !*histories {
+		return
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := []byte(strings.ReplaceAll(history, host, "host"))
+	if err := os.WriteFile(filepath.Join("testdata", "history-"+name+".json"), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var histories = flag.Bool("histories", false, "write the histories of the tests to testdata")
 
 const secretFlow = `
 weir: 1
@@ -125,7 +141,7 @@ func (w *world) waits(run, node string) bool {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	defer s.Close()
+	defer closeStore(w.t, s)
 	row, err := s.Run(w.t.Context(), run)
 	if err != nil {
 		w.t.Fatal(err)

@@ -139,36 +139,41 @@ func TestARunIsCancelled(t *testing.T) {
 	} {
 		for state, text := range map[string]string{"while it waits": asking, "while it executes": paying} {
 			t.Run(name+" "+state, func(t *testing.T) {
-				w := newWorld(t)
-				// The second effect takes until it is cut.
-				ended := make(chan struct{})
-				t.Cleanup(func() { close(ended) })
-				w.ledger.setCheck(func(string, string) {
-					if w.ledger.total() >= 2 {
-						<-ended
-					}
-				})
-				w.worker(temporal.WorkerOptions{})
-				x := w.client()
-				r := w.start(x, w.flow(x, text), weir.Start{})
-				if text == asking {
-					w.wait(r, weir.Paused)
-				} else {
-					w.until("an effect is in flight", func() bool { return w.ledger.total() > 0 })
-				}
-				if err := cancel(w, x, r); err != nil {
-					t.Fatal(err)
-				}
-				w.until("the run is cancelled", func() bool {
-					row, err := x.Runs(t.Context(), store.Filter{})
-					return err == nil && row[0].Head.Status == weir.Cancelled
-				})
-				w.until("the workflow is closed as cancelled", func() bool { return w.workflowStatus(r.ID) == "Canceled" })
-				if w.ledger.total() > 2 {
-					t.Errorf("%d effects have started", w.ledger.total())
-				}
+				testCancel(t, text, cancel)
 			})
 		}
+	}
+}
+
+func testCancel(t *testing.T, text string, cancel func(w *world, x *weir.Weir, r *weir.Run) error) {
+	t.Helper()
+	w := newWorld(t)
+	// The second effect lasts until the test ends, unless it is cancelled.
+	ended := make(chan struct{})
+	t.Cleanup(func() { close(ended) })
+	w.ledger.setCheck(func(string, string) {
+		if w.ledger.total() >= 2 {
+			<-ended
+		}
+	})
+	w.worker(temporal.WorkerOptions{})
+	x := w.client()
+	r := w.start(x, w.flow(x, text), weir.Start{})
+	if text == asking {
+		w.wait(r, weir.Paused)
+	} else {
+		w.until("an effect is in flight", func() bool { return w.ledger.total() > 0 })
+	}
+	if err := cancel(w, x, r); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the run is cancelled", func() bool {
+		row, err := x.Runs(t.Context(), store.Filter{})
+		return err == nil && row[0].Head.Status == weir.Cancelled
+	})
+	w.until("the workflow is closed as cancelled", func() bool { return w.workflowStatus(r.ID) == "Canceled" })
+	if w.ledger.total() > 2 {
+		t.Errorf("%d effects have started", w.ledger.total())
 	}
 }
 
@@ -190,7 +195,7 @@ outputs: {receipt: "{{ pay.receipt }}"}
 	})
 	begun := time.Now()
 	stop()
-	time.Sleep(time.Until(begun.Add(16 * time.Second)))
+	pause(t.Context(), time.Until(begun.Add(16*time.Second)))
 	if w.ledger.total() != 0 {
 		t.Fatal("the node after the timer ran without a worker")
 	}
@@ -340,7 +345,7 @@ func TestOtherProcessesReadTheJournalAndDoNotExecuteTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer closeStore(t, s)
 	w.verify(s)
 }
 

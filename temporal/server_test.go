@@ -29,7 +29,6 @@ type server struct {
 	process *exec.Cmd
 }
 
-//nolint:gochecknoglobals // one server for all tests
 var (
 	shared  = sync.OnceValues(startServer)
 	running atomic.Pointer[server]
@@ -81,13 +80,13 @@ func startServer() (*server, error) {
 		if time.Now().After(end) {
 			return nil, errors.Join(err, s.process.Process.Kill())
 		}
-		time.Sleep(100 * time.Millisecond)
+		pause(context.Background(), 100*time.Millisecond)
 	}
 }
 
 // freePort returns a port of which the next one is free as well: the server takes it for metrics.
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}

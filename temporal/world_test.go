@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -187,7 +188,7 @@ func newLedger(t *testing.T) *ledger {
 		if run, _, ok := strings.Cut(string(key), "/"); ok && check != nil {
 			check(run, string(key))
 		}
-		time.Sleep(delay)
+		pause(r.Context(), delay)
 		_, _ = io.WriteString(w, "receipt of "+string(key))
 	}))
 	t.Cleanup(l.server.Close)
@@ -218,9 +219,7 @@ func (l *ledger) counts() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := make(map[string]int, len(l.asked))
-	for k, n := range l.asked {
-		out[k] = n
-	}
+	maps.Copy(out, l.asked)
 	return out
 }
 
@@ -241,7 +240,7 @@ func types(url string) []weir.Type {
 			if err != nil {
 				return node.Outcome{}, err
 			}
-			resp, err := http.DefaultClient.Do(r)
+			resp, err := new(http.Client).Do(r)
 			if err != nil {
 				return node.Outcome{}, err
 			}
@@ -291,10 +290,26 @@ func (w *world) wait(r *weir.Run, want weir.Status) weir.Result {
 	return got
 }
 
+// pause waits for a time, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// closeStore closes a store that a test has opened.
+func closeStore(t *testing.T, s io.Closer) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // until waits for a condition.
 func (w *world) until(what string, ok func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); pause(w.t.Context(), 20*time.Millisecond) {
 		if time.Now().After(end) {
 			w.t.Fatalf("not after a minute: %s", what)
 		}
