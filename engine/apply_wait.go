@@ -69,6 +69,7 @@ func (r *Run) awaitAgain(n *nodeState, i *Interrupt) bool {
 	r.addInterrupt(n, *i)
 	if a.Child.Run == i.Child.Run {
 		r.byID[i.ID].report = a.Child
+		r.noteIncreases(r.byID[i.ID])
 	}
 	return true
 }
@@ -93,6 +94,7 @@ func (r *Run) addInterrupt(n *nodeState, i Interrupt) {
 	o := &openInterrupt{Interrupt: i, node: n}
 	r.byID[i.ID] = o
 	r.interrupts = append(r.interrupts, o)
+	r.noteIncreases(o)
 	n.ensureExt().waiting++
 	r.waitingNodes++
 	if i.Kind == AwaitChild {

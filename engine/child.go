@@ -162,6 +162,7 @@ func (r *Run) applyReport(e *ChildReported) error {
 	r.spendChild(o.node, o.report, e)
 	if !e.Status.Ended() {
 		o.report = e
+		r.noteIncreases(o)
 		return nil
 	}
 	return r.resolveInterrupt(e.ID, Answer{Given: true, Child: o.withTimeout(e)})

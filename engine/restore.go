@@ -251,6 +251,7 @@ func (r *Run) restoreReports(data json.RawMessage) error {
 			return invalid("%s is not the report of an open child run", e.Kind())
 		}
 		r.byID[c.ID].report = c
+		r.noteIncreases(r.byID[c.ID])
 	}
 	return nil
 }

@@ -153,6 +153,8 @@ type openInterrupt struct {
 	node     *nodeState
 	report   *ChildReported // newest report of a child run
 	timedOut bool           // the child run timed out and must end
+	// increased is what had been added to the budgets that its questions are about when they were asked.
+	increased map[string]Usage
 }
 
 // NewRun returns a run with no events.

@@ -73,6 +73,7 @@ type attempt struct {
 	toolUsage  map[string]engine.Usage // usage of flows that tools ran, by effect key
 	unreserved []unreservedEffect      // effects in flight that no budget binds
 	interrupts []engine.Interrupt
+	tooSmall   map[string]engine.Usage // limits of the run's budgets that questions are about, by interrupt
 	pullPort   string
 	expand     *engine.NodeExpanded
 

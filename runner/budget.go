@@ -44,12 +44,23 @@ func (a *attempt) reserveBudget(e *node.Effect, key string) error {
 		if short.OnLimit != "pause" {
 			return limitError(short, e.Reserve, text)
 		}
+		a.noteTooSmall(id, short)
 		_, err = a.wait(engine.Interrupt{
 			ID: id, Kind: engine.AwaitBudget, Event: short.Path, Schema: increaseSchema(),
 			Prompt: text + " Answer with what to add to it, such as " + suggestedIncrease(short, e.Reserve) + `, or with "stop".`,
 		})
 		return err
 	}
+}
+
+// noteTooSmall keeps the limit with which a budget was too small.
+func (a *attempt) noteTooSmall(id string, short *engine.Account) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.tooSmall == nil {
+		a.tooSmall = make(map[string]engine.Usage)
+	}
+	a.tooSmall[id] = short.Max
 }
 
 // tryReserve reserves the maximum usage of an effect, or returns the budget that is too small. Further tries of the

@@ -18,6 +18,7 @@ func (x *Execution) superviseChildren() {
 		return
 	}
 	x.m.checkChildren = false
+	x.settleQuestionsOfChildren()
 	open := x.m.run.OpenChildren()
 	if x.m.program.recorded && !x.m.run.Cancelling() {
 		open = nil // a process without the node types executes no children

@@ -48,6 +48,8 @@ type Execution struct {
 	takenMessages  []string                               // messages to the session that the next commit consumes
 	takenPosts     []int64                                // inbox messages that the next commit consumes
 	cancelAcks     []chan error                           // cancellations, not yet durable in all children
+	settled        map[string]bool                        // questions of children about increased budgets
+	settling       int                                    // those that are being settled
 	toolRuns       toolRuns                               // flows that tools run
 	follower       *follow.Follower
 	trajectoryLost bool // recording the trajectory has failed

@@ -93,7 +93,7 @@ type progress struct {
 	rests     bool // the run has ended, or only people, events or another process can continue it
 	attempts  bool // attempts are executing
 	starts    bool // attempts are about to start
-	children  bool // child runs are being started or resumed
+	children  bool // child runs are being started or resumed, or questions of them settled
 	toolRuns  bool // flows that tools run are being cancelled, and the run is cancelled after them
 	described bool // data is being described
 	cancelled bool // a cancellation is not durable in all child runs
@@ -106,7 +106,7 @@ func (x *Execution) progress() progress {
 	p := progress{
 		failed: x.err != nil, unmade: x.creation != nil, draining: x.draining(),
 		attempts: len(x.m.active) > 0, starts: len(x.m.starts)+len(x.m.direct) > 0,
-		children: x.children.Joining(), toolRuns: x.toolRuns.cancelling(), described: x.describer.running > 0,
+		children: x.children.Joining() || x.settling > 0, toolRuns: x.toolRuns.cancelling(), described: x.describer.running > 0,
 		cancelled: len(x.cancelAcks) > 0, stopping: x.m.run.Cancelling(),
 	}
 	p.rests = s.Ended() || s == engine.Paused && !p.children || x.m.program.recorded && x.onlyCancelsChildren()

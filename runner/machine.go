@@ -110,6 +110,9 @@ func (m *machine) step(at int64, e engine.Event) error {
 				return err
 			}
 		}
+		if err := m.settleBudgetQuestions(at, m.staged[from:]); err != nil {
+			return err
+		}
 		e = m.collectOutputs()
 	}
 	return nil

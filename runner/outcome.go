@@ -28,7 +28,10 @@ func (m *machine) applyOutcome(at int64, a *attempt, err error, micros int64) er
 			return err
 		}
 	}
-	return m.step(at, end)
+	if err := m.step(at, end); err != nil {
+		return err
+	}
+	return m.settleLateQuestions(at, a)
 }
 
 // outcomeEvent returns the event that ends an entry into an attempt.

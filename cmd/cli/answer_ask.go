@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -82,11 +83,10 @@ func parseAnswer(i engine.Interrupt, line string) (engine.Value, error) {
 	case engine.AwaitBreak:
 		return true, nil
 	case engine.AwaitEffect:
-		v, err := engine.ParseValue([]byte(line))
-		if err != nil {
-			return line, nil //nolint:nilerr // what is not JSON is a word: retry or fail
+		if !json.Valid([]byte(line)) { // a word: retry or fail
+			return line, nil
 		}
-		return v, nil
+		return engine.ParseValue([]byte(line))
 	case engine.AwaitApproval:
 		return parseApproval(i, line)
 	case engine.AwaitBudget:
@@ -94,7 +94,7 @@ func parseAnswer(i engine.Interrupt, line string) (engine.Value, error) {
 	default:
 	}
 	if i.Kind == engine.AwaitEvent && len(i.Schema) == 0 {
-		return parsePayload(line), nil
+		return parsePayload(line)
 	}
 	v, err := node.ParseAnswer(i.Schema, line)
 	if err == nil {
@@ -111,14 +111,18 @@ func parseAnswer(i engine.Interrupt, line string) (engine.Value, error) {
 }
 
 // parsePayload returns what an event brings that has no schema: a JSON object or list as
-// that, everything else as text.
-func parsePayload(text string) engine.Value {
-	if s := strings.TrimSpace(text); strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {
-		if v, err := engine.ParseValue([]byte(s)); err == nil {
-			return v
-		}
+// that, everything else as text. JSON that is not taken, because a key occurs twice or a
+// number cannot be kept, is an error as it is in every other place.
+func parsePayload(text string) (engine.Value, error) {
+	s := strings.TrimSpace(text)
+	if !strings.HasPrefix(s, "{") && !strings.HasPrefix(s, "[") || !json.Valid([]byte(s)) {
+		return text, nil
 	}
-	return text
+	v, err := engine.ParseValue([]byte(s))
+	if err != nil {
+		return nil, fmt.Errorf("what the event brings: %w", err)
+	}
+	return v, nil
 }
 
 // choices returns the values an answer may have, where the schema lists them.

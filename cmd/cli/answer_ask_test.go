@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -81,5 +82,35 @@ func TestUnknownEffectIsAnsweredByWordOrResult(t *testing.T) {
 	v, err := parseAnswer(i, `{"result": 3}`)
 	if m, ok := v.(map[string]any); err != nil || !ok || m["result"] != int64(3) {
 		t.Errorf("got %v, %v", v, err)
+	}
+}
+
+// JSON that two parsers read differently is refused whatever asks for it, and no text in its place.
+func TestJSONThatIsNotTakenIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	object := map[string]any{"type": "object"}
+	for name, i := range map[string]engine.Interrupt{
+		"an event without a schema": {Kind: engine.AwaitEvent},
+		"an event with one":         {Kind: engine.AwaitEvent, Schema: object},
+		"an input":                  {Kind: engine.AwaitInput, Schema: object},
+		"an effect":                 {Kind: engine.AwaitEffect},
+		"an approval":               {Kind: engine.AwaitApproval, Schema: object},
+		"a budget":                  {Kind: engine.AwaitBudget, Schema: object},
+	} {
+		for _, text := range []string{`{"a": 1, "a": 2}`, ` {"x": [{"a": 1, "\u0061": 2}]}`, `{"n": 123456789012345678901}`} {
+			if v, err := parseAnswer(i, text); err == nil {
+				t.Errorf("%s: %s is taken as %#v", name, text, v)
+			}
+		}
+		if i.Kind != engine.AwaitApproval && i.Kind != engine.AwaitBudget {
+			if v, err := parseAnswer(i, `{"a": 1}`); err != nil || !reflect.DeepEqual(v, map[string]any{"a": int64(1)}) {
+				t.Errorf("%s: an object is taken as %#v, %v", name, v, err)
+			}
+		}
+	}
+	for _, text := range []string{"{not JSON", "[a, b]", "42", ""} {
+		if v, err := parseAnswer(engine.Interrupt{Kind: engine.AwaitEvent}, text); err != nil || v != text {
+			t.Errorf("%q is taken as %#v, %v", text, v, err)
+		}
 	}
 }
