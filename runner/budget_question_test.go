@@ -56,11 +56,7 @@ func TestAnIncreaseSettlesTheQuestionsOfAllCallsThatWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			for file, text := range files {
-				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
+			writeFlows(t, dir, files)
 			m := &countingModel{}
 			w, f := openAsking(t, m, dir)
 			run, err := w.Start(t.Context(), f, weir.Start{ID: "r"})
@@ -83,6 +79,15 @@ func TestAnIncreaseSettlesTheQuestionsOfAllCallsThatWait(t *testing.T) {
 				t.Fatalf("the run %s after %d calls, asks %+v: %v", r.Status, m.calls.Load(), r.Interrupts, r.Error)
 			}
 		})
+	}
+}
+
+func writeFlows(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for file, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
