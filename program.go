@@ -196,8 +196,11 @@ func (w *Weir) FlowByFingerprint(ctx context.Context, fingerprint string) (*Flow
 }
 
 // ActiveRun returns a run or child run that this process executes, nil if it does not execute
-// the run.
+// the run. With Options.Runner it returns any run, which workers execute.
 func (w *Weir) ActiveRun(id string) *Run {
+	if w.runner != nil {
+		return &Run{ID: id, w: w}
+	}
 	x := w.local.Held(id)
 	if x == nil {
 		return nil

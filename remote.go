@@ -111,19 +111,8 @@ func (w *Weir) deliver(ctx context.Context, p store.Post) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.At = time.Now()
-	if err := w.store.Post(ctx, p); err != nil {
-		return nil, fmt.Errorf("run %s: %w", p.Run, err)
-	}
-	posts, err := w.store.Inbox(ctx, p.Run)
-	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", p.Run, err)
-	}
-	// order: of equal messages either stands for this one, and the newest is the likeliest.
-	for _, found := range posts {
-		if found.Kind == p.Kind && found.Name == p.Name && found.By == p.By {
-			p.ID = max(p.ID, found.ID)
-		}
+	if err := w.post(ctx, &p); err != nil {
+		return nil, err
 	}
 	if err := w.runner.Deliver(ctx, r, p); err != nil {
 		return nil, err
@@ -132,6 +121,53 @@ func (w *Weir) deliver(ctx context.Context, p store.Post) (*Run, error) {
 		return nil, err
 	}
 	return &Run{ID: p.Run, w: w}, nil
+}
+
+// post puts a message into the inbox of a run and sets its ID. An answer from the queue of a session that is there already
+// is not put there again.
+func (w *Weir) post(ctx context.Context, p *store.Post) error {
+	p.At = time.Now()
+	if p.Kind == runner.PostQueuedAnswer {
+		if err := w.findPost(ctx, p); p.ID != 0 || err != nil {
+			return err
+		}
+	}
+	if err := w.store.Post(ctx, *p); err != nil {
+		return fmt.Errorf("run %s: %w", p.Run, err)
+	}
+	return w.findPost(ctx, p)
+}
+
+// findPost sets the ID of a message to that of the newest equal one in the inbox of its run.
+func (w *Weir) findPost(ctx context.Context, p *store.Post) error {
+	posts, err := w.store.Inbox(ctx, p.Run)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", p.Run, err)
+	}
+	// order: of equal messages either stands for this one, and the newest is the likeliest.
+	for _, found := range posts {
+		if found.Kind == p.Kind && found.Name == p.Name && found.By == p.By {
+			p.ID = max(p.ID, found.ID)
+		}
+	}
+	return nil
+}
+
+// RecoverSessions has the workers of a runner execute rounds for messages to sessions whose senders have died, until stop
+// is called. It is for the worker processes, see Options.Executes.
+func (w *Weir) RecoverSessions(r Runner) (stop func()) {
+	o := w.localOptions
+	o.Runner, o.RecordOnly, o.Program, o.Trajectories, o.Rested, o.Rest = r.Name(), true, nil, nil, nil, 0
+	recorder := &Weir{
+		store: w.store, catalogue: w.catalogue, tools: w.tools, logger: w.logger, models: w.models, customTypes: w.customTypes, toolFlows: w.toolFlows,
+		providers: w.providers, replays: w.replays, secret: w.secret, history: w.history, trajectories: w.trajectories, runner: r, current: w.current,
+		programs: make(map[string]*runner.Program), recordedPrograms: make(map[string]*runner.Program), localOptions: o, local: runner.NewLocal(o),
+	}
+	recorder.sessions = recorder.newSessions(true)
+	return func() {
+		recorder.sessions.Close()
+		_ = recorder.local.Close(context.Background()) // it executes nothing
+	}
 }
 
 // Runner returns the name of the runner whose workers execute the run, "" if this process does.

@@ -37,9 +37,6 @@ type (
 // round runs f. With SessionOptions.ID, f may be nil: the session continues with the flow
 // of its last round. The error is store.ErrNotFound if there is no session with that id.
 func (w *Weir) Session(ctx context.Context, f *Flow, o SessionOptions) (*Session, error) {
-	if err := w.notWithRunner("session"); err != nil {
-		return nil, err
-	}
 	if f != nil {
 		if err := node.CheckTools(f, w.catalogue, w.tools); err != nil {
 			return nil, err
@@ -102,9 +99,6 @@ func (w *Weir) Unqueue(ctx context.Context, message string) (session string, err
 // to do. A message that cannot be taken stays in the queue, and its Reply ends with an error.
 // Another process may call it at the same time: each message is still taken once.
 func (w *Weir) ContinueSession(ctx context.Context, id string) ([]*Reply, error) {
-	if err := w.notWithRunner("session"); err != nil {
-		return nil, err
-	}
 	return w.sessions.Continue(ctx, id)
 }
 
@@ -129,11 +123,11 @@ func (w *Weir) LabelledSessions(ctx context.Context, label string, f store.Sessi
 }
 
 // newSessions makes the manager of sessions.
-func (w *Weir) newSessions(recovers bool, current func(context.Context, *Flow) (*Flow, error)) *session.Manager {
+func (w *Weir) newSessions(recovers bool) *session.Manager {
 	return session.NewManager(session.Options{
 		Store: w.store, Runs: sessionRuns{w}, Local: w.local, Models: w.models, Logger: w.logger,
-		CustomTypes: w.customTypes, Deleted: w.trajectories.Delete, Current: current, CountTokens: w.store.Capabilities().CountTokens,
-		Recover: recovers && w.store.Capabilities().Sessions != nil,
+		CustomTypes: w.customTypes, Deleted: w.trajectories.Delete, Current: w.current, CountTokens: w.store.Capabilities().CountTokens,
+		Remote: w.runner != nil, Recover: recovers && w.store.Capabilities().Sessions != nil,
 	})
 }
 
@@ -172,9 +166,15 @@ func (r sessionRuns) Continue(ctx context.Context, run string) (*runner.Executio
 	return executionOf(r.w.Continue(ctx, run))
 }
 
-// Do implements session.Runs.
-func (r sessionRuns) Do(ctx context.Context, run string, c runner.Command) (*runner.Execution, error) {
-	return executionOf(r.w.do(ctx, run, c))
+// Answer implements session.Runs.
+func (r sessionRuns) Answer(ctx context.Context, run, interrupt string, v engine.Value, by, message string) (*runner.Execution, error) {
+	if message == "" {
+		return executionOf(r.w.Answer(ctx, run, interrupt, v, by))
+	}
+	if r.w.runner != nil {
+		return executionOf(r.w.deliver(ctx, runner.QueuedAnswerPost(run, interrupt, v, by, message)))
+	}
+	return executionOf(r.w.do(ctx, run, runner.AnswerQueued(interrupt, v, by, message)))
 }
 
 // Cancel implements session.Runs.

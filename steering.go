@@ -18,9 +18,6 @@ type Steering = runner.Steering
 // ends where it is. The error is runner.ErrSteeringLate if no node works that could take it, and
 // input_invalid if several do and s.Path names none.
 func (w *Weir) Steer(ctx context.Context, run string, s Steering) (node string, err error) {
-	if err := w.notWithRunner("steer"); err != nil {
-		return "", err
-	}
 	known := s.ID != ""
 	s.ID = cmp.Or(s.ID, runner.NewID())
 	if err := s.Check(); err != nil {
@@ -34,6 +31,9 @@ func (w *Weir) Steer(ctx context.Context, run string, s Steering) (node string, 
 	_, err = w.do(ctx, run, runner.Steer(s, &node))
 	if errors.Is(err, store.ErrOwned) {
 		node, err = w.local.PostSteering(ctx, run, s)
+	}
+	if err == nil && w.runner != nil { // no worker executes the run if this process has recorded the message
+		_, err = w.wake(ctx, run)
 	}
 	if err != nil {
 		return "", err

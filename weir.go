@@ -123,8 +123,8 @@ type Options struct {
 	// Parallel is the maximum number of nodes of one run that execute at the same time; 0 is
 	// 16.
 	Parallel int
-	// Runner has other processes execute the runs; nil executes them in this process. Sessions
-	// need a process that executes runs itself. Weir.Close closes it.
+	// Runner has other processes execute the runs; nil executes them in this process.
+	// Weir.Close closes it.
 	Runner Runner
 	// Executes is the name of the Runner whose runs this process executes as its worker; "" is
 	// none. See Weir.Execute.
@@ -137,7 +137,7 @@ type Options struct {
 	// taken. A run is taken only if no process owns it, its owner's lease has run out, or
 	// its owner is a process of this machine that is known to be dead. A run that needs
 	// something that this process lacks stays where it is; Blocked lists it. It is for
-	// processes that live long.
+	// processes that live long. With Runner, only messages to sessions are continued.
 	Recover bool
 	// Tend does the same as Recover.
 	//
@@ -174,6 +174,8 @@ type Weir struct {
 	history      *history.Reader
 	trajectories *history.Trajectories
 	runner       Runner         // nil if this process executes the runs
+	localOptions runner.Options // of local
+	current      func(context.Context, *Flow) (*Flow, error)
 	traces       *otel.Exporter // nil without Options.Traces
 
 	mu               sync.Mutex
@@ -246,9 +248,9 @@ func Open(o Options) (*Weir, error) {
 	if o.Recover || o.Tend {
 		ro.Program = w.programOnceOpened(opened)
 	}
-	w.local = runner.NewLocal(ro)
+	w.local, w.localOptions, w.current = runner.NewLocal(ro), ro, o.Current
 	w.history = history.NewReader(w.store, w.local, recordedPrograms{w})
-	w.sessions = w.newSessions(o.Recover || o.Tend, o.Current)
+	w.sessions = w.newSessions(o.Recover || o.Tend)
 	return w, nil
 }
 
@@ -274,8 +276,8 @@ func (o *Options) complete() (err error) {
 // checkStore returns an error if the options need a capability that the store lacks.
 func (o *Options) checkStore() error {
 	switch {
-	case o.Runner != nil && (o.Recover || o.Tend || o.Executes != ""):
-		return errors.New("Options.Runner excludes Recover and Executes: other processes execute the runs")
+	case o.Runner != nil && o.Executes != "":
+		return errors.New("Options.Runner excludes Executes: other processes execute the runs")
 	case o.Executes != "" && (o.Recover || o.Tend):
 		return errors.New("Options.Executes excludes Recover: the runner says which runs to continue")
 	case o.Rest != 0 && o.Executes == "":

@@ -25,8 +25,6 @@ func (o *Options) openRunner(ctx context.Context, w *weir.Options) (err error) {
 		return nil
 	case o.Runner == nil:
 		return NoTemporal()
-	case o.Recover || o.Flows != nil:
-		return usagef("the configuration has `runner: %s`: a server and sessions need a process that executes runs itself; use a configuration without it", config.Temporal)
 	case o.Record != "" || o.Replay != "":
 		return usagef("--record and --replay: the workers of `runner: %s` call the models; use a configuration without it", config.Temporal)
 	}

@@ -195,6 +195,21 @@ func AnswerQueued(id string, v engine.Value, by, message string) Command {
 	return withQueuedMessage(Answer(id, v, by), message)
 }
 
+// PostQueuedAnswer is the kind of a message of an inbox that carries an AnswerQueued.
+const PostQueuedAnswer = "queued"
+
+// QueuedAnswerPost returns the message for the inbox of a run.
+func QueuedAnswerPost(run, interrupt string, v engine.Value, by, message string) store.Post {
+	return store.Post{Run: run, Kind: PostQueuedAnswer, Name: interrupt, By: by, Value: map[string]any{"value": v, "message": message}}
+}
+
+// queuedAnswerOfPost returns the command of such a message.
+func queuedAnswerOfPost(p *store.Post) Command {
+	o, _ := p.Value.(map[string]any)
+	message, _ := o["message"].(string)
+	return AnswerQueued(p.Name, o["value"], p.By, message)
+}
+
 func withQueuedMessage(c Command, message string) Command {
 	return func(r *engine.Run) (engine.Event, error) {
 		e, err := c(r)

@@ -124,6 +124,8 @@ func (x *Execution) postCommand(p *store.Post) Command {
 		return Cancel(p.By, "")
 	case "answer":
 		return Answer(p.Name, p.Value, p.By)
+	case PostQueuedAnswer:
+		return queuedAnswerOfPost(p)
 	case "event":
 		return Signal(p.Name, p.Value, p.By)
 	case PostSteering:
@@ -171,7 +173,7 @@ func (l *Local) finishDelivery(ctx context.Context, d *delivery) (remove bool) {
 		return !d.removedByCommit
 	case errors.Is(err, ErrSteeringLate):
 		return true // its sender sees that it was removed and not recorded
-	case errors.Is(err, ErrNoInterrupt), errors.Is(err, ErrAnswer), errors.Is(err, ErrStatus):
+	case errors.Is(err, ErrNoInterrupt), errors.Is(err, ErrAnswer), errors.Is(err, ErrStatus), errors.Is(err, store.ErrNotQueued):
 		l.o.Logger.Warn("message refused", "run", d.Run, "kind", d.Kind, "error", err)
 		return true
 	}
@@ -209,6 +211,8 @@ func (l *Local) applyPost(ctx context.Context, p *Program, post *store.Post) (er
 		_, err = l.Do(ctx, p, post.Run, Cancel(post.By, ""))
 	case "answer":
 		_, err = l.Do(ctx, p, post.Run, Answer(post.Name, post.Value, post.By))
+	case PostQueuedAnswer:
+		_, err = l.Do(ctx, p, post.Run, queuedAnswerOfPost(post))
 	case "event":
 		_, err = l.Do(ctx, p, post.Run, Signal(post.Name, post.Value, post.By))
 	case PostSteering:

@@ -25,6 +25,9 @@ func (l *Local) Outcome(ctx context.Context, p store.Post) (pending bool, err er
 			p.Value, pending = found.Value, true
 		}
 	}
+	if o, ok := p.Value.(map[string]any); ok && p.Kind == PostQueuedAnswer {
+		p.Value = o["value"]
+	}
 	switch p.Kind {
 	case "cancel":
 		err = l.cancelOutcome(ctx, &p, pending)

@@ -47,6 +47,8 @@ type driver struct {
 	idle    *idleSession      // what the sender of a message has read; guarded by drivers.mu
 	replies map[string]*Reply // by message; guarded by drivers.mu
 	wake    chan struct{}
+	// awakened is the round that this driver has another process execute; the driver only.
+	awakened string
 }
 
 // idleSession is a session without a round or a waiting message when it was read, and
@@ -135,17 +137,20 @@ func (cs *drivers) watchRun(t *Reply) error {
 
 // awaitRun waits for the run of a reply. It continues the run if no process executes it.
 func (c *driver) awaitRun(ctx context.Context, t *Reply) (ended bool, err error) {
-	x := c.m.local.Held(t.Run())
+	x := c.m.held(t.Run())
 	if x == nil {
 		if ended, err := c.completeIfAtRest(ctx, t); ended || err != nil {
 			return ended, err
 		}
-		on, err := c.m.runs.Continue(ctx, t.Run())
+		on, err := c.continueRun(ctx, t.Run())
 		if err != nil {
 			if isHandledElsewhere(err) {
 				err = nil
 			}
 			return false, err
+		}
+		if on == nil {
+			return false, nil
 		}
 		x = on
 	}
@@ -377,7 +382,7 @@ func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *stor
 	}
 	start := runner.RoundStart{Message: q.ID, SessionFence: row.Fence, StateChanges: changes, Created: func(x *runner.Execution) {
 		if t != nil {
-			t.attach(x.ID, x, 0, 0, 0)
+			t.attach(x.ID, c.m.live(x), 0, 0, 0)
 		}
 	}}
 	x, err := c.makeRound(ctx, p, b, start)
@@ -495,9 +500,15 @@ func (c *driver) startRound(ctx context.Context, f *flow.Flow, row *store.Sessio
 func (c *driver) awaitNewRound(ctx context.Context, f *flow.Flow, row *store.Session, x *runner.Execution, message string, said *queuedInput) (moved bool, err error) {
 	t, _ := c.replyTo(message)
 	if t != nil {
-		t.attachIfNew(x.ID, x)
+		t.attachIfNew(x.ID, c.m.live(x))
 	}
 	r, err := x.Wait(ctx)
+	if c.m.remote {
+		if err == nil || isHandledElsewhere(err) {
+			_, err = c.continueRun(ctx, x.ID)
+		}
+		return true, err
+	}
 	if err == nil && r.Status == engine.Paused {
 		r, err = c.answerFirstQuestion(ctx, t, f, row, r, said)
 	}
@@ -518,7 +529,7 @@ func (c *driver) answerFirstQuestion(ctx context.Context, t *Reply, f *flow.Flow
 	if err != nil {
 		return r, err
 	}
-	x, err := c.m.runs.Do(ctx, r.Run, runner.Answer(a.interrupt, a.value, row.User))
+	x, err := c.m.runs.Answer(ctx, r.Run, a.interrupt, a.value, row.User, "")
 	if err != nil {
 		return r, err
 	}

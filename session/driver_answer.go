@@ -46,47 +46,55 @@ func (c *driver) answerPausedRound(ctx context.Context, row *store.Session, r *s
 // reanswerFirstQuestion is answerFirstQuestion for a round whose process died before it
 // had answered.
 func (c *driver) reanswerFirstQuestion(ctx context.Context, row *store.Session, r *store.Run) (moved bool, err error) {
-	f, err := c.m.runs.Flow(ctx, r.Fingerprint)
-	if err != nil {
+	a, ok, err := c.firstAnswer(ctx, r)
+	if !ok || err != nil {
 		return false, err
 	}
-	if _, ok := MessageInput(f); ok {
+	on, err := c.m.runs.Answer(ctx, r.ID, a.interrupt, a.value, row.User, "")
+	switch {
+	case isHandledElsewhere(err):
 		return false, nil
+	case err != nil:
+		return false, err
+	case on == nil:
+		return true, nil
 	}
-	var said *queuedInput
+	return true, c.awaitRound(ctx, r.ID, on)
+}
+
+// firstAnswer returns the message that started a paused round as the answer to its first question; ok is false if it is
+// none: the flow has an input for the message, the question has been answered, or the message does not fit.
+func (c *driver) firstAnswer(ctx context.Context, r *store.Run) (a answer, ok bool, err error) {
+	f, err := c.m.runs.Flow(ctx, r.Fingerprint)
+	if err != nil {
+		return a, false, err
+	}
+	if _, ok := MessageInput(f); ok {
+		return a, false, nil
+	}
+	said := &queuedInput{}
 	for commit, err := range c.m.store.Commits(ctx, r.ID, 0) {
 		if err != nil {
-			return false, err
+			return a, false, err
 		}
 		for _, e := range commit.Events {
 			switch e := e.(type) {
 			case *engine.RunStarted:
-				v, _ := e.Inputs.Get(messageName)
-				said = &queuedInput{message: v}
+				said.message, _ = e.Inputs.Get(messageName)
 			case *engine.InterruptAnswered:
-				return false, nil
+				return a, false, nil
 			}
 		}
 	}
-	a, err := c.m.answerTo(ctx, row, r, said)
-	if err != nil {
-		return false, nil
-	}
-	on, err := c.m.runs.Do(ctx, r.ID, runner.Answer(a.interrupt, a.value, row.User))
-	if isHandledElsewhere(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, c.awaitRound(ctx, r.ID, on)
+	a, err = c.m.answerTo(ctx, &store.Session{ID: c.id}, r, said)
+	return a, err == nil, nil
 }
 
 // answerRound answers the question of a round with a queued message, and waits for the
 // round. The commit that applies the answer also removes the message from the queue, so
 // that a crash at any point cannot repeat or lose it.
 func (c *driver) answerRound(ctx context.Context, row *store.Session, r *store.Run, q *store.QueuedMessage, a answer) (moved bool, err error) {
-	on, err := c.m.runs.Do(ctx, r.ID, runner.AnswerQueued(a.interrupt, a.value, answeredBy(q), q.ID))
+	on, err := c.m.runs.Answer(ctx, r.ID, a.interrupt, a.value, answeredBy(q), q.ID)
 	t, _ := c.replyTo(q.ID)
 	switch {
 	case isHandledElsewhere(err):
@@ -98,6 +106,9 @@ func (c *driver) answerRound(ctx context.Context, row *store.Session, r *store.R
 	}
 	if t != nil {
 		t.attach(r.ID, on, row.Length, r.Commits, r.Events)
+	}
+	if on == nil {
+		return true, nil
 	}
 	result, err := on.Wait(ctx)
 	return true, c.completeReply(ctx, t, result, err)
@@ -132,7 +143,7 @@ func (c *driver) completeTakenReplies(ctx context.Context) (moved bool, err erro
 		case err != nil:
 			return moved, err
 		case q.TakenBy != "":
-			turns[message].attachIfNew(q.TakenBy, c.m.local.Held(q.TakenBy))
+			turns[message].attachIfNew(q.TakenBy, c.m.held(q.TakenBy))
 		}
 	}
 	for _, t := range turns {
@@ -155,8 +166,13 @@ func (c *driver) completeIfAtRest(ctx context.Context, t *Reply) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if !r.Head.Status.Ended() && r.Head.Status != engine.Paused || c.m.local.Held(r.ID) != nil {
+	if !r.Head.Status.Ended() && r.Head.Status != engine.Paused || c.m.held(r.ID) != nil {
 		return false, nil
+	}
+	if c.m.remote && r.Head.Status == engine.Paused {
+		if _, open, err := c.firstAnswer(ctx, &r); open || err != nil {
+			return false, err
+		}
 	}
 	v, err := c.m.inspect(ctx, r.ID)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // driveRound continues the current round of the session.
 func (c *driver) driveRound(ctx context.Context, row *store.Session) (moved bool, err error) {
 	run := row.Holder
-	if x := c.m.local.Held(run); x != nil {
+	if x := c.m.held(run); x != nil {
 		return true, c.awaitRound(ctx, run, x)
 	}
 	r, err := c.m.store.Run(ctx, run)
@@ -27,14 +27,39 @@ func (c *driver) driveRound(ctx context.Context, row *store.Session) (moved bool
 	case r.Head.Status.Ended():
 		return false, nil // the session is about to be released
 	}
-	on, err := c.m.runs.Continue(ctx, run)
-	if isHandledElsewhere(err) {
+	on, err := c.continueRun(ctx, run)
+	if isHandledElsewhere(err) || err == nil && on == nil {
 		return c.pollRemoteRound(ctx, &r)
 	}
 	if err != nil {
 		return false, err
 	}
 	return true, c.awaitRound(ctx, run, on)
+}
+
+// continueRun continues a run that this process does not execute. The execution is nil if another process has it.
+func (c *driver) continueRun(ctx context.Context, run string) (*runner.Execution, error) {
+	if c.m.remote && c.awakened == run {
+		return nil, nil
+	}
+	x, err := c.m.runs.Continue(ctx, run)
+	if err == nil && x == nil {
+		c.awakened = run
+	}
+	return x, err
+}
+
+// held returns the execution of a run by this process, nil for none.
+func (m *Manager) held(run string) *runner.Execution {
+	return m.live(m.local.Held(run))
+}
+
+// live returns an execution that executes its run, nil for one that only records.
+func (m *Manager) live(x *runner.Execution) *runner.Execution {
+	if m.remote {
+		return nil
+	}
+	return x
 }
 
 // restartRound starts a round that has no commit: the process that created it has died, or

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/runner"
@@ -27,10 +28,12 @@ type Runs interface {
 	// run of the flow needs. The run is only named in the error.
 	CheckRequirements(ctx context.Context, f *flow.Flow, run string) error
 	// Continue continues a run that no process executes. The error is a *runner.Missing
-	// if this process lacks something that the run needs.
+	// if this process lacks something that the run needs. With Options.Remote, it has another process execute the
+	// run, and the execution is nil.
 	Continue(ctx context.Context, run string) (*runner.Execution, error)
-	// Do carries out a command on a run and continues the run in this process.
-	Do(ctx context.Context, run string, c runner.Command) (*runner.Execution, error)
+	// Answer answers an interrupt of a run, and continues the run as Continue does. With message, the id of a message
+	// in the queue of a session, the commit that answers removes that message.
+	Answer(ctx context.Context, run, interrupt string, v engine.Value, by, message string) (*runner.Execution, error)
 	// Steer sends a message to a node of a run that works, whichever process executes it.
 	Steer(ctx context.Context, run string, s runner.Steering) (node string, err error)
 	// Cancel cancels a run, whichever process executes it.
@@ -60,6 +63,8 @@ type Options struct {
 	// CountTokens, if the store counts the tokens of messages, sets the function that
 	// counts those of one message.
 	CountTokens func(count func(convo.Message) int)
+	// Remote: other processes execute the runs. An execution of Local ends when what caused it is durable.
+	Remote bool
 	// Recover continues sessions that other processes left with messages in the queue.
 	Recover bool
 	// Current returns the version of a flow that a new round runs, for most flows the given
@@ -83,6 +88,7 @@ type Manager struct {
 	// messageCounter loads the counter of the store on its first call, nil if the store
 	// keeps no counts.
 	messageCounter func() token.Counter
+	remote         bool
 	drivers        *drivers
 	recovery       *recovery // nil unless Options.Recover
 }
@@ -91,7 +97,7 @@ type Manager struct {
 func NewManager(o Options) *Manager {
 	m := &Manager{
 		store: o.Store, runs: o.Runs, local: o.Local, models: o.Models, logger: o.Logger,
-		customTypes: o.CustomTypes, deleted: o.Deleted, current: o.Current,
+		customTypes: o.CustomTypes, deleted: o.Deleted, current: o.Current, remote: o.Remote,
 	}
 	m.drivers = newDrivers(m)
 	if o.CountTokens != nil {

@@ -284,7 +284,7 @@ func (s *Session) checkSend(ctx context.Context, row *store.Session, said *queue
 		if err != nil {
 			return false, err
 		}
-		if r.Head.Status == engine.Paused && row.Queued == 0 && s.m.local.Held(row.Holder) == nil {
+		if r.Head.Status == engine.Paused && row.Queued == 0 && s.m.held(row.Holder) == nil {
 			_, err := s.m.answerTo(ctx, row, &r, said)
 			return false, err
 		}
@@ -460,7 +460,7 @@ func (s *Session) Answer(ctx context.Context, interrupt string, v any, o SendOpt
 	if err != nil {
 		return nil, err
 	}
-	on, err := s.m.runs.Do(ctx, r.ID, runner.Answer(interrupt, v, cmp.Or(o.By, s.User)))
+	on, err := s.m.runs.Answer(ctx, r.ID, interrupt, v, cmp.Or(o.By, s.User), "")
 	if err != nil {
 		return nil, err
 	}

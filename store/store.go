@@ -214,7 +214,7 @@ type Filter struct {
 type Post struct {
 	ID    int64
 	Run   string
-	Kind  string // "cancel", "answer", "event", "steer"
+	Kind  string // "cancel", "answer", "queued", "event", "steer"
 	Name  string // interrupt id, event name or node
 	Value engine.Value
 	By    string

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
@@ -44,7 +45,9 @@ type Worker struct {
 	o    WorkerOptions
 	sdk  worker.Worker
 	stop context.CancelFunc
-	done sync.WaitGroup
+	// stopSessions ends the recovery of sessions; nil if there is none.
+	stopSessions func()
+	done         sync.WaitGroup
 }
 
 // NewWorker returns a worker, which Start starts.
@@ -77,6 +80,9 @@ func (k *Worker) Start() error {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	k.stop = stop
+	if w, ok := k.w.(*weir.Weir); ok { // a runner.Local has no sessions
+		k.stopSessions = w.RecoverSessions(k.c)
+	}
 	k.done.Go(func() { k.sweep(ctx) })
 	return nil
 }
@@ -84,6 +90,9 @@ func (k *Worker) Start() error {
 // Stop leaves all runs where they are, so that another worker continues them.
 func (k *Worker) Stop() {
 	k.stop()
+	if k.stopSessions != nil {
+		k.stopSessions()
+	}
 	k.done.Wait()
 	k.sdk.Stop()
 }

@@ -37,6 +37,8 @@ type world struct {
 	database string
 	queue    string
 	ledger   *ledger
+	// providers are those of the Weirs that open opens.
+	providers map[string]weir.Provider
 }
 
 func newWorld(t *testing.T) *world {
@@ -66,7 +68,7 @@ func (w *world) open(o weir.Options) *weir.Weir {
 	if o.Store, err = openStore(w.t.Context(), w.database); err != nil {
 		w.t.Fatal(err)
 	}
-	o.Types = types(w.ledger.server.URL)
+	o.Types, o.Providers = types(w.ledger.server.URL), w.providers
 	x, err := weir.Open(o)
 	if err != nil {
 		w.t.Fatal(err)

@@ -35,6 +35,8 @@ type Options struct {
 	Answer func(*llmtest.Request) llmtest.Turn
 	// Server has further options of the server.
 	Server server.Options
+	// Runner connects to the runner that Config names.
+	Runner func(ctx context.Context) (weir.Runner, error)
 }
 
 // Process is a server with its database and a model, as `weir serve` wires it.
@@ -68,7 +70,7 @@ func Open(t *testing.T, o Options) *Process {
 	p.must(err)
 	cfg, err := config.Load(config.Options{Dir: p.Dir, UserDir: p.Dir, Env: func(string) (string, bool) { return "", false }})
 	p.must(err)
-	p.App, err = app.Open(t.Context(), app.Options{Config: cfg, Database: filepath.Join(p.Dir, "weir.db"), Recover: true, Flows: []*weir.Flow{}})
+	p.App, err = app.Open(t.Context(), app.Options{Config: cfg, Database: filepath.Join(p.Dir, "weir.db"), Recover: true, Flows: []*weir.Flow{}, Runner: o.Runner})
 	p.must(err)
 	o.Server.App, o.Server.Flows, o.Server.Logger = p.App, served, slog.New(slog.DiscardHandler)
 	p.Server, err = server.New(t.Context(), o.Server)
