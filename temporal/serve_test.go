@@ -22,7 +22,7 @@ import (
 )
 
 // served are the flows of a server whose runs workers execute.
-var served = map[string]string{ //nolint:gochecknoglobals // read only
+var served = map[string]string{
 	"chat.yaml": `
 weir: 1
 name: chat
