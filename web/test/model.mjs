@@ -15,8 +15,8 @@ const answers = [
 
 const tokens = (text) => Math.ceil(text.length / 4)
 
-/** A model server with the API of chat completions, which counts tokens as bytes / 4. It keeps the requests that it got. */
-export async function startModel() {
+/** A model server with the API of chat completions, which counts tokens as bytes / 4. It keeps the requests that it got. Replies are answers to whole messages. */
+export async function startModel(replies = new Map()) {
   const requests = []
   const server = createServer(async (request, response) => {
     let text = ''
@@ -26,7 +26,7 @@ export async function startModel() {
     const last = asked.messages?.findLast((m) => m.role === 'user')?.content ?? ''
     const said = typeof last === 'string' ? last : JSON.stringify(last)
     const [pattern, form] = answers.find(([p]) => p.test(said)) ?? [null, 'I see.']
-    const answer = pattern ? form.replace('$1', pattern.exec(said)[1]) : form
+    const answer = replies.get(said) ?? (pattern ? form.replace('$1', pattern.exec(said)[1]) : form)
     const prompt = tokens(text)
     const usage = { prompt_tokens: prompt, completion_tokens: tokens(answer), total_tokens: prompt + tokens(answer), prompt_tokens_details: { cached_tokens: asked.messages.length > 2 ? Math.floor(prompt / 2) : 0 } }
     if (!asked.stream) {

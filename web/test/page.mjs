@@ -4,7 +4,9 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { chromium } from 'playwright-core'
 import { canary, writeConfig, writeFlows } from './flows.mjs'
+import { conversations, hasData, replies, writeDataFlows } from './data.mjs'
 import { moreTests } from './more.mjs'
+import { tourTests } from './tour.mjs'
 import { startModel } from './model.mjs'
 import { Server } from './server.mjs'
 
@@ -21,9 +23,11 @@ function check(ok, what) {
   console.log(`  FAILED: ${what}\n${new Error().stack.split('\n')[2]}`)
 }
 
-const model = await startModel()
+const data = hasData()
+const model = await startModel(data ? replies(conversations(12)) : undefined)
 writeConfig(dir, model.url)
-const server = new Server(binary, dir, writeFlows(`${dir}/flows`))
+const flows = writeFlows(`${dir}/flows`)
+const server = new Server(binary, dir, data ? [...flows, ...writeDataFlows(`${dir}/flows`)] : flows)
 server.env = { OPENAI_API_KEY: canary, WEIR_SECRET_CANARY: canary }
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
 
@@ -199,6 +203,8 @@ test('a run has labels, and it and its answers are rated', async () => {
 })
 
 moreTests({ test, check, open, inspect, start, ended, server })
+if (data) tourTests({ test, check, open, inspect, start, ended, server })
+else console.log('the data of others is not beside the checkout: no page is tested with it')
 
 test('a failure names its cause, and texts are never HTML', async () => {
   const id = await start('stranded')
