@@ -80,7 +80,7 @@ func (h *handler) serveIndex(w http.ResponseWriter) {
 	head.Set("Content-Type", "text/html; charset=utf-8")
 	head.Set("Cache-Control", "no-store")
 	head.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-"+nonce+
-		"'; img-src 'self' data: blob:; media-src blob:; object-src 'none'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		"'; img-src 'self' data: blob:; media-src blob:; frame-src blob:; object-src 'none'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	_, _ = w.Write(bytes.ReplaceAll(h.index, []byte(nonceMark), []byte(nonce))) // the client has gone if it fails
 }
 

@@ -1,5 +1,5 @@
 import { ActionIcon, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
-import { lazy, Suspense, useEffect, useState, type ReactNode } from 'react'
+import { lazy, Suspense, useEffect, useMemo, useState, type ReactNode } from 'react'
 import { api, clearToken, onUnauthenticated, take, token } from './api/client'
 import { Boundary } from './parts/Boundary'
 import { Failure, Loading } from './parts/common'
@@ -10,7 +10,8 @@ import { href, useRoute } from './route'
 import { Caller } from './caller'
 import { t } from './strings'
 import { useLoad } from './use'
-import { useNotifications, waitingQuestions } from './pages/questions'
+import { Live, useRunList } from './list'
+import { mayNotify, questionsOf, useNotifications, waitingStatuses } from './pages/questions'
 
 const RunPage = lazy(() => import('./pages/Run'))
 const Inbox = lazy(() => import('./pages/Inbox'))
@@ -49,9 +50,10 @@ export function App() {
 
 function Shell() {
   const { path } = useRoute()
-  const questions = useLoad((signal) => waitingQuestions(signal), [], 5000)
-  const waiting = questions.data?.length ?? 0
-  useNotifications(questions.data)
+  const live = useRunList(waitingFilter, 200, mayNotify())
+  const questions = useMemo(() => (live.loaded ? questionsOf(live.rows) : undefined), [live.rows, live.loaded])
+  const waiting = questions?.length ?? 0
+  useNotifications(questions)
   const place = path[0] ?? 'runs'
   const [seeking, setSeeking] = useState(false)
   useEffect(() => {
@@ -68,7 +70,7 @@ function Shell() {
     document.title = `${waiting ? `(${waiting}) ` : ''}${name} – ${t.app}`
   }, [waiting, place, path])
   return (
-    <div className="shell">
+    <Live value={live}><div className="shell">
       <a className="skip" href="#content" onClick={(e) => { e.preventDefault(); document.getElementById('content')?.focus() }}>
         {t.nav.skip}
       </a>
@@ -103,12 +105,14 @@ function Shell() {
       </div>
       {seeking && <Suspense fallback={null}><Palette pages={nav.map((x) => x.id)} close={() => setSeeking(false)} /></Suspense>}
       <main className="main" id="content" tabIndex={-1}>
-        {questions.error?.offline && <div className="banner" role="alert">{t.state.offline}. {t.state.offlineHint}</div>}
+        {live.error?.offline && <div className="banner" role="alert">{t.state.offline}. {t.state.offlineHint}</div>}
         <Boundary key={path.join('/')}><Suspense fallback={<Loading />}>{place === 'runs' && path[1] ? <RunPage key={path[1]} id={path[1]} /> : place === 'codes' ? <Codes /> : (nav.find((x) => x.id === place) ?? nav[0]).page()}</Suspense></Boundary>
       </main>
-    </div>
+    </div></Live>
   )
 }
+
+const waitingFilter = { status: waitingStatuses }
 
 const isMac = navigator.platform.startsWith('Mac')
 

@@ -1,4 +1,4 @@
-import { startTransition, useCallback, useEffect, useRef, useState } from 'react'
+import { createContext, startTransition, useCallback, useContext, useEffect, useRef, useState } from 'react'
 import { api, ApiError, take, type Schemas } from './api/client'
 import { followList } from './api/stream'
 
@@ -18,6 +18,8 @@ export interface Filters {
 
 export interface RunList {
   rows: Row[]
+  /** How many changes have come. */
+  changes: number
   loaded: boolean
   error?: ApiError
   reload: () => void
@@ -25,15 +27,17 @@ export interface RunList {
   more?: () => Promise<void>
 }
 
-/** A list of runs: its first page is live while the tab is in view, those behind it are loaded when they are asked for. */
-export function useRunList(filters: Filters, limit = 100): RunList {
+/** A list of runs: its first page is live while the tab is in view or `always`, those behind it are loaded when they are asked for. */
+export function useRunList(filters: Filters, limit = 100, always = false): RunList {
   const key = JSON.stringify(filters)
   const [head, setHead] = useState<{ rows: Row[]; next: string }>()
   const [rest, setRest] = useState<{ rows: Row[]; next: string }>()
   const [error, setError] = useState<ApiError>()
   const [turn, setTurn] = useState(0)
+  const [changes, setChanges] = useState(0)
   const kept = useRef(new Map<string, Row>())
-  const visible = useVisible()
+  const seen = useVisible()
+  const visible = seen || always
   useEffect(() => {
     setHead(undefined)
     setRest(undefined)
@@ -54,6 +58,7 @@ export function useRunList(filters: Filters, limit = 100): RunList {
         const rows = change.ids.flatMap((id) => kept.current.get(id) ?? [])
         kept.current = new Map(rows.map((r) => [r.run, r]))
         startTransition(() => setHead({ rows, next: change.next })) // drawn in slices, so that input is answered meanwhile
+        setChanges((n) => n + 1)
       },
       (state) => {
         if (state === 'live') setError(undefined)
@@ -69,7 +74,7 @@ export function useRunList(filters: Filters, limit = 100): RunList {
     const p = await take(api.GET('/v1/runs', { params: { query: { ...(JSON.parse(key) as Filters), cursor: next, limit } } }))
     setRest((r) => ({ rows: [...(r?.rows ?? []), ...(p.runs ?? [])], next: p.next }))
   }
-  return { rows, loaded: !!head, error, reload: useCallback(() => setTurn((n) => n + 1), []), more: next ? more : undefined }
+  return { rows, changes, loaded: !!head, error, reload: useCallback(() => setTurn((n) => n + 1), []), more: next ? more : undefined }
 }
 
 /** Whether the tab is in view: a browser has few connections for the streams of all its tabs. */
@@ -82,3 +87,15 @@ function useVisible(): boolean {
   }, [])
   return visible
 }
+
+/** A number that grows when a run of the server starts, changes or ends: what runs write has changed then, and is read again. */
+export function useChanges(): number {
+  return useRunList(everything, 20).changes + useLive().changes
+}
+
+const everything: Filters = { all: true }
+
+/** The runs that execute or wait, live, for the whole page. */
+export const Live = createContext<RunList>({ rows: [], changes: 0, loaded: false, reload: () => undefined })
+
+export const useLive = () => useContext(Live)

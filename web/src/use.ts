@@ -62,14 +62,28 @@ export function useNow(running: boolean): number {
   return now
 }
 
+/** How often a list is read again that is also read when runs change: others may change it through the API. */
+export const slow = 30000
+
 export interface Pages<T> extends Loaded<T[]> {
   /** Loads the page behind those that are shown, if there is one. */
   more?: () => Promise<void>
 }
 
-/** A list in pages: the first one is loaded again every `every` milliseconds, those behind it when they are asked for. */
-export function usePages<T>(load: (cursor: string, signal?: AbortSignal) => Promise<{ list: T[]; next: string }>, key: (x: T) => string, deps: unknown[], every: number): Pages<T> {
-  const first = useLoad((signal) => load('', signal), deps, every)
+/** Reads a value again when a number has changed. */
+export function useAgain(changes: number, reload: () => void) {
+  const known = useRef(changes)
+  useEffect(() => {
+    if (known.current === changes) return
+    known.current = changes
+    reload()
+  }, [changes, reload])
+}
+
+/** A list in pages: the first one is loaded again when `changes` grows, those behind it when they are asked for. */
+export function usePages<T>(load: (cursor: string, signal?: AbortSignal) => Promise<{ list: T[]; next: string }>, key: (x: T) => string, deps: unknown[], changes: number): Pages<T> {
+  const first = useLoad((signal) => load('', signal), deps, slow)
+  useAgain(changes, first.reload)
   const [rest, setRest] = useState<{ list: T[]; next: string }>()
   const [error, setError] = useState<ApiError>()
   useEffect(() => setRest(undefined), deps)

@@ -35,13 +35,9 @@ export function replies(list) {
 /** The texts of the customer of a conversation. */
 export const customer = (c) => c.messages.filter((m) => m.role === 'user').map((m) => m.content)
 
-/** A conversation without its instructions, as messages of a context. */
+/** What was said in a conversation, as messages of a context. Results of tools cannot be added to one. */
 export function asMessages(c) {
-  return c.messages.filter((m) => m.role !== 'system').map((m) => ({
-    role: m.role, text: m.content ?? '',
-    ...(m.tool_calls ? { calls: m.tool_calls.map((x) => ({ id: x.id, name: x.function.name, arguments: x.function.arguments })) } : {}),
-    ...(m.tool_call_id ? { call: m.tool_call_id, name: m.name } : {}),
-  }))
+  return c.messages.filter((m) => ['user', 'assistant'].includes(m.role) && m.content).map((m) => ({ role: m.role, text: m.content }))
 }
 
 /** Writes flows made from the data and returns their files: a chat under the airline's policy, a transcript that is read, and a flow for each graph. */
@@ -63,7 +59,7 @@ export function writeDataFlows(dir) {
     },
   }
   for (const name of graphs) files[nameOf(name)] = flowOf(name)
-  for (const [name, flow] of Object.entries(files)) writeFileSync(`${dir}/${name}.json`, JSON.stringify(flow))
+  for (const [name, flow] of Object.entries(files)) writeFileSync(`${dir}/${name}.json`, JSON.stringify(flow, null, 2))
   return Object.keys(files).map((x) => `${dir}/${x}.json`)
 }
 

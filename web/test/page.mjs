@@ -9,6 +9,7 @@ import { moreTests } from './more.mjs'
 import { tourTests } from './tour.mjs'
 import { startModel } from './model.mjs'
 import { Server } from './server.mjs'
+import { shownTests } from './shown.mjs'
 
 const [binary, shots] = process.argv.slice(2)
 const dir = mkdtempSync(`${tmpdir()}/weir-page-`)
@@ -31,10 +32,11 @@ const server = new Server(binary, dir, data ? [...flows, ...writeDataFlows(`${di
 server.env = { OPENAI_API_KEY: canary, WEIR_SECRET_CANARY: canary }
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
 
-async function open(hash, { width = 1360, height = 840, colorScheme = 'light', to = server } = {}) {
+async function open(hash, { width = 1360, height = 840, colorScheme = 'light', to = server, before } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme, reducedMotion: 'reduce' })
   const page = await context.newPage()
   page.setDefaultTimeout(60000)
+  if (before) await page.addInitScript(before)
   page.problems = []
   page.on('pageerror', (e) => page.problems.push(e.message))
   page.on('console', (m) => m.type() === 'error' && !/Failed to load resource|ERR_/.test(m.text()) && page.problems.push(m.text()))
@@ -203,6 +205,7 @@ test('a run has labels, and it and its answers are rated', async () => {
 })
 
 moreTests({ test, check, open, inspect, start, ended, server })
+shownTests({ test, check, open, inspect, start, ended, server, binary, dir })
 if (data) tourTests({ test, check, open, inspect, start, ended, server })
 else console.log('the data of others is not beside the checkout: no page is tested with it')
 
@@ -554,7 +557,7 @@ const everything = Date.now()
 try {
   await server.start()
   for (const [name, f] of list) {
-    if (only && !name.includes(only)) continue
+    if (only && !name.match(only)) continue
     const began = Date.now()
     try {
       await f()

@@ -4,18 +4,18 @@ import { asMessages, conversations, customer, graphFlows } from './data.mjs'
 function places({ run, failed, waiting, graph, deep, talk, session, forked }) {
   return [
     ['runs', '#/runs', 'a.trow'], ['search', '#/runs?find=reservation&inside=1', 'mark'], ['start', '#/runs?start=transcript', '[role=dialog]'],
-    ['run', `#/runs/${run}`, '[role=treeitem]'], ['waiting', `#/runs/${waiting}`, '.ask'], ['failed', `#/runs/${failed}`, '.error-box'],
-    ['dag', `#/runs/${graph}`, '[role=treeitem]'], ['dag-graph', `#/runs/${deep}?view=graph`, '.gnode'], ['split', `#/runs/${deep}?view=split`, '.gnode'],
-    ['state', `#/runs/${run}?view=state`, '.value'], ['journal', `#/runs/${run}?view=journal`, '[role=row]'],
+    ['run', `#/runs/${run}`, '[role=treeitem], .facts'], ['waiting', `#/runs/${waiting}`, '.ask'], ['failed', `#/runs/${failed}`, '.error-box'],
+    ['dag', `#/runs/${graph}`, '[role=treeitem], .facts'], ['dag-graph', `#/runs/${deep}?view=graph`, '.gnode'], ['split', `#/runs/${deep}?view=split`, '.gnode'],
+    ['state', `#/runs/${run}?view=state`, '.value'], ['journal', `#/runs/${run}?view=journal&event=8`, '.event'],
     ['node', `#/runs/${run}?node=opinion`, '.value'], ['call', `#/runs/${run}?node=opinion&tab=calls`, '.message'], ['attempts', `#/runs/${failed}?node=stuck&tab=attempts`, '[id^=attempt]'], ['node-state', `#/runs/${run}?node=read&tab=state`, '.cm-line'],
     ['messages', `#/runs/${talk}?view=messages`, '.message'], ['view', `#/runs/${talk}?view=messages&beside=view`, '.message'],
     ['playground', `#/runs/${run}?node=opinion&tab=calls&play=${encodeURIComponent('opinion/model#1')}`, '[role=dialog]'],
-    ['fork', `#/runs/${run}?fork=read`, '[role=dialog] dl'], ['compare', `#/runs/${forked}?view=compare&with=${run}`, '.card'],
+    ['fork', `#/runs/${run}?fork=read`, '[role=dialog] dl'], ['compare', `#/runs/${forked}?view=compare&with=${run}`, '.card'], ['sides', `#/runs/${forked}?view=compare&with=${run}&sides=1&pair=opinion`, '.sides [role=treeitem]'],
     ['inbox', '#/inbox', 'article'], ['answered', '#/inbox?tab=answered', 'article'],
     ['chat', '#/chat', 'article'], ['conversation', `#/chat/${session}`, '.bubble'],
-    ['sessions', '#/sessions', 'a.trow'], ['session', `#/sessions/${session}`, '[role=main], main'], ['trajectory', `#/sessions/${session}?tab=trajectory`, 'main'], ['memory', '#/memory', 'article, [role=row]'],
-    ['flows', '#/flows', '.card'], ['flow', '#/flows/transcript', '.cm-line'], ['flow-tests', '#/flows/harbour?tab=tests', 'article'], ['versions', '#/flows/greeting?tab=versions', 'main'],
-    ['usage', '#/usage', '[role=row]'], ['codes', '#/codes', 'main'],
+    ['sessions', '#/sessions', 'a.trow'], ['session', `#/sessions/${session}`, 'a.trow'], ['trajectory', `#/sessions/${session}?tab=trajectory`, '.picture img'], ['memory', '#/memory', 'article'],
+    ['flows', '#/flows', '.card'], ['flow', '#/flows/transcript', '.cm-line'], ['flow-tests', '#/flows/harbour?tab=tests', 'article'],
+    ['usage', '#/usage', '[role=row]'], ['codes', '#/codes', 'article'],
   ]
 }
 
@@ -56,7 +56,7 @@ export function tourTests({ test, open, inspect, start, ended, server }) {
         for (const [name, hash, seen] of places(made)) {
           if (process.env.PLACE && !name.match(process.env.PLACE)) continue
           await page.goto(server.url + hash)
-          await page.locator(seen).first().waitFor({ timeout: 15000 }).catch((e) => console.log(name, width, e.message.split('\n')[0]))
+          await page.locator(seen).first().waitFor()
           await inspect(page, `tour-${name}-${width}-${colorScheme}`)
         }
       }

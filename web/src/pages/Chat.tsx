@@ -3,6 +3,7 @@ import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { api, ApiError, requestKey, take, type Schemas } from '../api/client'
 import { useMay } from '../caller'
 import { ago } from '../format'
+import { useChanges } from '../list'
 import { Empty, Failure, Loading, RunError, Section, Status } from '../parts/common'
 import { Icon } from '../parts/icons'
 import { MessageView, type Message } from '../parts/MessageView'
@@ -10,7 +11,7 @@ import { QuestionForm } from '../parts/QuestionForm'
 import { go, href, useQuery, useRoute } from '../route'
 import { ended, useRun } from '../run/useRun'
 import { t } from '../strings'
-import { useLoad, useNow } from '../use'
+import { slow, useAgain, useLoad, useNow } from '../use'
 
 const RunBeside = lazy(() => import('../run/RunBeside'))
 
@@ -22,7 +23,8 @@ export default function Chat() {
 
 function Choose() {
   const flows = useLoad((signal) => take(api.GET('/v1/flows', { signal })), [])
-  const sessions = useLoad((signal) => take(api.GET('/v1/sessions', { params: { query: { limit: 50 } }, signal })), [], 5000)
+  const sessions = useLoad((signal) => take(api.GET('/v1/sessions', { params: { query: { limit: 20 } }, signal })), [], slow)
+  useAgain(useChanges(), sessions.reload)
   const now = useNow(true)
   const may = useMay('start')
   const [error, setError] = useState<ApiError>()
@@ -57,7 +59,7 @@ function Choose() {
               </div>
             </Section>
             {list.length > 0 && (
-              <Section title={t.chat.recent}>
+              <Section title={t.chat.recent} action={<a href={href(['sessions'])}>{t.chat.allSessions}</a>}>
                 {list.map((s) => (
                   <a key={s.session} className="row trow" href={href(['chat', s.session])}>
                     <span style={{ fontWeight: 500 }}>{s.flow}</span><span className="mono dim cut">{s.session}</span><span className="grow" /><span className="small dim">{s.messages} {t.messages.count} · {ago(Date.parse(s.updated), now)}</span>
@@ -235,12 +237,13 @@ function Round({ id, works, changed }: { id: string; works: (running: boolean) =
     return () => works(false)
   }, [status])
   const text = [...run.live.values()].map((v) => v.text).filter(Boolean).join('\n')
+  const waits = [...run.live.values()].find((v) => v.waits)?.waits
   if (!run.data) return null
   return (
     <>
       {text && !over && <div className="bubble" data-role="assistant" aria-live="polite"><MessageView message={{ role: 'assistant', text }} note={t.state.live} /></div>}
       {(run.data.interrupts ?? []).filter((i) => !['timer', 'child'].includes(i.kind)).map((i) => <div className="ask" key={i.id}><QuestionForm run={id} interrupt={i} done={changed} /></div>)}
-      {!over && status === 'running' && <div className="small"><Status of="running" label={t.chat.thinking} /></div>}
+      {!over && status === 'running' && <div className="small"><Status of={waits ? 'waiting' : 'running'} label={waits || t.chat.thinking} /></div>}
       {status === 'failed' && run.data.error && <RunError error={run.data.error} />}
     </>
   )

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'react'
 import { useCodes } from '../codes'
-import { Empty, LoadingRows } from '../parts/common'
+import { Empty, LoadingRows, Ticks } from '../parts/common'
 import { href, useQuery, useRoute } from '../route'
 import { t } from '../strings'
 
@@ -26,8 +26,8 @@ export default function Codes() {
           {list.map((c) => (
             <article key={c.code} ref={c.code === path[1] ? chosen : undefined} className="card column gap4" style={c.code === path[1] ? { borderColor: 'var(--run)', background: 'var(--chosen)' } : undefined}>
               <a className="mono strong" href={href(['codes', c.code])}>{c.code}</a>
-              <div>{c.meaning}</div>
-              <div className="dim">{c.remedy}</div>
+              <div><Ticks text={c.meaning} /></div>
+              <div className="dim"><Ticks text={c.remedy} /></div>
             </article>
           ))}
         </div>

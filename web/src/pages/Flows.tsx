@@ -2,6 +2,7 @@ import { Button } from '@mantine/core'
 import { lazy, Suspense, useEffect, useState } from 'react'
 import { api, ApiError, take, type Schemas } from '../api/client'
 import { useMay } from '../caller'
+import { CopyMenu } from '../parts/CopyMenu'
 import { Empty, Failure, Loading, LoadingRows, Section, Tabs } from '../parts/common'
 import { href, useQuery, useRoute } from '../route'
 import { t } from '../strings'
@@ -34,7 +35,7 @@ function List() {
             <a key={f.name} className="card column flow-card" href={href(['flows', f.name])}>
               <span className="row"><b className="grow cut">{f.name}</b>{f.paused && <span className="chip" data-s="paused">{t.flows.paused}</span>}</span>
               <span className="dim grow">{f.description}</span>
-              <span className="metas">{f.model && <span>{f.model}</span>}<span className="mono">{f.fingerprint.slice(0, 8)}</span></span>
+              <span className="metas">{f.model && <span>{f.model}</span>}<span className="mono">{f.fingerprint.replace(/^sha256:/, '').slice(0, 8)}</span></span>
             </a>
           ))}
         </div>
@@ -69,6 +70,7 @@ function FlowPage({ name }: { name: string }) {
         <a href={href(['runs'], { flow: name })}>{t.nav.runs}</a>
         {may && flow.deployed && <PauseFlow loaded={loaded.data} done={loaded.reload} />}
         {may && <Button onClick={() => set({ start: name })}>{t.flows.start}</Button>}
+        <CopyMenu label={name} json={() => flow.flow} path={`v1/flows/${encodeURIComponent(name)}`} />
       </div>
       <div className="bar">
         <Tabs label={t.flows.title} chosen={tab} choose={(x) => set({ tab: x })} tabs={[{ id: 'source', label: t.flows.check }, { id: 'tests', label: t.tests.title }, { id: 'versions', label: t.flows.versions, count: versions.length }]} />

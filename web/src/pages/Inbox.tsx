@@ -2,19 +2,21 @@ import { Button } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import { api, take, type Schemas } from '../api/client'
 import { ago, clock, duration, plain } from '../format'
-import { useRunList } from '../list'
+import { useChanges, useLive } from '../list'
+import { Cards } from '../parts/Cards'
+import { CopyMenu, quoted } from '../parts/CopyMenu'
 import { Empty, Failure, LoadingRows, Tabs } from '../parts/common'
 import { QuestionForm } from '../parts/QuestionForm'
 import { href, useQuery } from '../route'
 import { t } from '../strings'
 import { useNow, usePages } from '../use'
-import { questionsOf, waitingStatuses, type Question } from './questions'
+import { questionsOf, type Question } from './questions'
 
 /** The questions of all runs: those that wait, each with the form for its answer, and those that were answered. */
 export default function Inbox() {
   const [query, set] = useQuery()
   const past = query.get('tab') === 'answered'
-  const list = useRunList({ status: waitingStatuses }, 200)
+  const list = useLive()
   const [answered, setAnswered] = useState<string[]>([])
   const open = useMemo(() => questionsOf(list.rows).filter((q) => !answered.includes(keyOf(q))), [list.rows, answered])
   const [allowed, setAllowed] = useState(typeof Notification === 'undefined' ? 'denied' : Notification.permission)
@@ -29,13 +31,13 @@ export default function Inbox() {
         )}
       </div>
       {past ? <Answers /> : (
-        <div className="body column">
+        <>
           {list.error && !(list.error.offline && list.loaded) && <Failure error={list.error} retry={list.reload} />}
           {!list.loaded && !list.error && <LoadingRows />}
           {list.loaded && open.length === 0 && <Empty art="inbox" title={t.inbox.empty} hint={list.more ? t.runs.moreThere : t.inbox.emptyHint} />}
-          {open.length > 0 && <div className="pad narrow column gap">{open.map((q) => <Card key={keyOf(q)} q={q} done={() => setAnswered((a) => [...a, keyOf(q)])} />)}</div>}
-          {list.more && <div className="pad center"><Button variant="default" onClick={list.more}>{t.state.more}</Button></div>}
-        </div>
+          {open.length > 0 && <Cards list={open} id={keyOf} label={t.inbox.waiting} card={(q) => <Card q={q} done={() => setAnswered((a) => [...a, keyOf(q)])} />} end={list.more && <Button variant="default" onClick={list.more}>{t.state.more}</Button>} />}
+          {open.length === 0 && list.more && <div className="pad center"><Button variant="default" onClick={list.more}>{t.state.more}</Button></div>}
+        </>
       )}
     </>
   )
@@ -55,6 +57,7 @@ function Card({ q: { run, interrupt }, done }: { q: Question; done: () => void }
         <span className="grow" />
         {interrupt.due ? <span className="chip" data-s={left < 3600_000 ? 'failed' : 'waiting'} title={new Date(interrupt.due).toLocaleString()}>{left > 0 ? `${t.inbox.expires} ${duration(left)}` : t.inbox.expired}</span> : null}
         <span>{ago(Date.parse(run.updated), now)}</span>
+        <CopyMenu label={interrupt.prompt} size={20} link={href(['runs', run.run], { node: interrupt.node })} json={() => interrupt} cli={`weir answer ${run.run} ${quoted(interrupt.id)}`} path={`v1/runs/${encodeURIComponent(run.run)}`} />
       </header>
       <QuestionForm run={run.run} interrupt={interrupt} done={done} />
     </article>
@@ -70,19 +73,18 @@ function Answers() {
       const p = await take(api.GET('/v1/answers', { params: { query: { cursor: cursor || undefined } }, signal }))
       return { list: p.answers ?? [], next: p.next }
     },
-    (a) => a.run + a.event, [], 10000,
+    (a) => a.run + a.event, [], useChanges(),
   )
   const now = useNow(true)
   const all = list.data ?? []
   return (
-    <div className="body column" tabIndex={0} role="region" aria-label={t.run.answered}>
+    <>
       {list.error && !(list.error.offline && list.data) && <Failure error={list.error} retry={list.reload} />}
       {!list.data && !list.error && <LoadingRows />}
       {list.data && all.length === 0 && <Empty art="inbox" title={t.inbox.noAnswers} hint={list.more ? t.runs.moreThere : undefined} />}
       {all.length > 0 && (
-        <div className="pad narrow column gap8">
-          {all.map((a) => (
-            <article className="card column gap4" key={a.run + a.event} aria-label={a.prompt || a.node} style={{ flex: 'none' }}>
+        <Cards list={all} id={(a) => a.run + a.event} label={t.run.answered} end={list.more && <Button variant="default" onClick={list.more}>{t.state.more}</Button>} card={(a) => (
+            <article className="card column gap4" aria-label={a.prompt || a.node}>
               <header className="metas">
                 <a className="strong" href={href(['runs', a.run], { node: a.node })}>{a.flow}</a>
                 <span className="mono cut">{a.node}</span>
@@ -92,10 +94,9 @@ function Answers() {
               {a.prompt && <div className="text">{a.prompt}</div>}
               <div className="row wrap"><b className="text">{plain(a.value.value ?? a.value.excerpt)}</b><span className="small dim">{t.node.answeredBy} {a.by || t.node.somebody}</span></div>
             </article>
-          ))}
-        </div>
+          )} />
       )}
-      {list.more && <div className="pad center"><Button variant="default" onClick={list.more}>{t.state.more}</Button></div>}
-    </div>
+      {all.length === 0 && list.more && <div className="pad center"><Button variant="default" onClick={list.more}>{t.state.more}</Button></div>}
+    </>
   )
 }

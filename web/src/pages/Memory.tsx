@@ -3,15 +3,22 @@ import { useState } from 'react'
 import { api, ApiError, take, type Schemas } from '../api/client'
 import { useMay } from '../caller'
 import { ago } from '../format'
+import { useChanges } from '../list'
+import { Cards } from '../parts/Cards'
+import { CopyMenu } from '../parts/CopyMenu'
 import { Empty, Failure, LoadingRows } from '../parts/common'
 import { href, useQuery } from '../route'
 import { t } from '../strings'
-import { useLoad, useNow } from '../use'
+import { slow, useAgain, useLoad, useNow } from '../use'
+
+/** How many items the server lists. */
+const most = 200
 
 /** What is remembered about users beyond conversations. */
 export default function Memory() {
   const [query, set] = useQuery()
-  const list = useLoad((signal) => take(api.GET('/v1/memory', { params: { query: { limit: 200 } }, signal })), [], 5000)
+  const list = useLoad((signal) => take(api.GET('/v1/memory', { params: { query: { limit: most } }, signal })), [], slow)
+  useAgain(useChanges(), list.reload)
   const now = useNow(true)
   const [error, setError] = useState<ApiError>()
   const find = (query.get('find') ?? '').toLowerCase()
@@ -32,13 +39,11 @@ export default function Memory() {
         <h1 className="grow">{t.memory.title}</h1>
         {all.length > 0 && <input className="select search" type="search" aria-label={t.memory.find} placeholder={t.memory.find} value={query.get('find') ?? ''} onChange={(e) => set({ find: e.currentTarget.value })} />}
       </div>
-      <div className="body column" tabIndex={0} role="region" aria-label={t.memory.title}>
         {error && <Failure error={error} />}
         {list.error && !(list.error.offline && list.data) && <Failure error={list.error} retry={list.reload} />}
         {!list.data && !list.error && <LoadingRows />}
         {list.data && items.length === 0 && <Empty art="memory" title={all.length ? t.memory.noMatch : t.memory.empty} hint={all.length ? undefined : t.memory.emptyHint} />}
-        {items.length > 0 && <div className="pad narrow column gap8">{items.map((m) => <Item key={m.id} m={m} now={now} forget={() => forget(m)} />)}</div>}
-      </div>
+        {items.length > 0 && <Cards list={items} id={(m) => m.id} label={t.memory.title} card={(m) => <Item m={m} now={now} forget={() => forget(m)} />} end={all.length >= most && <span className="dim">{t.memory.notAll}</span>} />}
     </>
   )
 }
@@ -53,6 +58,7 @@ function Item({ m, now, forget }: { m: Schemas['MemoryRow']; now: number; forget
         {(m.tags ?? []).map((x) => <span className="chip" key={x}>{x}</span>)}
         <span className="grow" />
         {may && <Button variant="subtle" onClick={forget}>{t.memory.forget}</Button>}
+        <CopyMenu label={m.key || m.kind} size={20} json={() => m} cli="weir memory list" path="v1/memory" />
       </header>
       <div className="text">{m.text}</div>
       <div className="metas">

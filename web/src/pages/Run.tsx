@@ -18,6 +18,7 @@ import { t } from '../strings'
 import { useLoad, useNow } from '../use'
 
 const Compare = lazy(() => import('../run/Compare'))
+const Journal = lazy(() => import('../run/Journal'))
 const Graph = lazy(() => import('../run/Graph'))
 
 /** A run: its nodes as tree with times and as graph, all showing the same moment. */
@@ -78,6 +79,7 @@ const View = memo(function View({ view, data, now, at, chosen, choose }: ViewPro
     overview: () => <RunPanel data={data} now={now} at={at} />,
     messages: () => <Messages run={data.run} at={at} event={data.event} contexts={data.contexts ?? []} />,
     compare: () => <Compare run={data.run} flow={data.flow} suggestion={data.fork?.from ?? ''} />,
+    journal: () => <Journal run={data.run} events={data.events} at={at} />,
     state: () => <div className="body pad"><Values list={data.state ?? []} none={t.state.none} /></div>,
   }
   return <div className="column"><Suspense fallback={<Loading />}>{(views[view] ?? timeline)()}</Suspense></div>
@@ -87,7 +89,7 @@ function tabsOf(data: Timeline, narrow: boolean | undefined) {
   const messages = (data.contexts ?? []).reduce((n, c) => n + c.messages, 0)
   const tabs = [
     { id: 'timeline', label: t.run.timeline }, { id: 'graph', label: t.run.graph }, { id: 'messages', label: t.run.messages, count: messages },
-    { id: 'state', label: t.run.state, count: (data.state ?? []).length }, { id: 'compare', label: t.run.compare },
+    { id: 'state', label: t.run.state, count: (data.state ?? []).length }, { id: 'journal', label: t.run.journal }, { id: 'compare', label: t.run.compare },
   ]
   if (narrow) return [{ id: 'overview', label: t.run.overviewTab }, ...tabs]
   return [tabs[0], tabs[1], { id: 'split', label: t.run.split }, ...tabs.slice(2)]

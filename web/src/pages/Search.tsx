@@ -43,7 +43,7 @@ export default function Search({ text, flow, status }: { text: string; flow: str
         <article key={run.run} className="hit" aria-label={run.run}>
           <a className="row" href={href(['runs', run.run])}><Status of={run.status} quiet /><b>{run.flow}</b><span className="mono dim">{run.run}</span><span className="grow" /><span className="small dim">{ago(Date.parse(run.created), Date.now())}</span></a>
           {(hits ?? []).map((h, i) => (
-            <a key={i} className="row small" href={href(['runs', run.run], { node: h.node, at: h.node ? undefined : h.event })}><span className="mono dim" style={{ minWidth: 96 }}>{h.node || h.type}</span><span className="cut">{marked(h.excerpt, text)}</span></a>
+            <a key={i} className="row small" href={href(['runs', run.run], { node: h.node, at: h.node ? undefined : h.event })}><span className="mono dim cut hit-place">{h.node || h.type}</span><span className="cut">{marked(h.excerpt, text)}</span></a>
           ))}
         </article>
       ))}

@@ -3,11 +3,13 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useRef, useState } from 'react'
 import { api, base, take, token, type Schemas } from '../api/client'
 import { ago, cost, count } from '../format'
+import { useChanges } from '../list'
+import { CopyMenu } from '../parts/CopyMenu'
 import { Empty, Failure, Loading, Status, Tabs } from '../parts/common'
 import { JsonTree } from '../parts/JsonTree'
 import { href, useQuery, useRoute } from '../route'
 import { t } from '../strings'
-import { useLoad, useNow, usePages } from '../use'
+import { slow, useAgain, useLoad, useNow, usePages } from '../use'
 
 /** The conversations with flows. */
 export default function Sessions() {
@@ -21,7 +23,7 @@ function List() {
       const p = await take(api.GET('/v1/sessions', { params: { query: { limit: 100, cursor: cursor || undefined } }, signal }))
       return { list: p.sessions ?? [], next: p.next }
     },
-    (s) => s.session, [], 5000,
+    (s) => s.session, [], useChanges(),
   )
   const rows = list.data ?? []
   const box = useRef<HTMLDivElement>(null)
@@ -61,7 +63,8 @@ function SessionPage({ id }: { id: string }) {
   const [query, set] = useQuery()
   const tab = query.get('tab') ?? 'rounds'
   const now = useNow(true)
-  const session = useLoad((signal) => take(api.GET('/v1/sessions/{session}', { params: { path: { session: id } }, signal })), [id], 3000)
+  const session = useLoad((signal) => take(api.GET('/v1/sessions/{session}', { params: { path: { session: id } }, signal })), [id], slow)
+  useAgain(useChanges(), session.reload)
   const rounds = useLoad((signal) => take(api.GET('/v1/runs', { params: { query: { session: id, limit: 200 } }, signal })), [id, session.data?.rounds, session.data?.run])
   if (session.error && !session.data) return <Failure error={session.error} retry={session.reload} />
   if (!session.data) return <Loading />
@@ -71,11 +74,12 @@ function SessionPage({ id }: { id: string }) {
       <div className="head">
         <div className="column grow"><h1>{s.flow}</h1><span className="metas"><span className="mono">{id}</span><span>{s.messages} {t.messages.count}</span><span>{count(s.usage.input + s.usage.output)} {t.run.tokens}</span><span>{cost(s.usage.cost)}</span></span></div>
         <a href={href(['chat', id])}>{t.sessions.conversation}</a>
+        <CopyMenu label={id} json={() => s} cli={`weir sessions show ${id}`} path={`v1/sessions/${encodeURIComponent(id)}`} />
       </div>
       <div className="bar"><Tabs label={t.sessions.title} tabs={[{ id: 'rounds', label: t.sessions.roundsTab }, { id: 'trajectory', label: t.sessions.trajectory }]} chosen={tab} choose={(x) => set({ tab: x })} /></div>
       <div className="body" tabIndex={0} role="region" aria-label={t.sessions.title}>
         {tab === 'rounds' && (rounds.data?.runs ?? []).map((r) => (
-          <a key={r.run} className="row trow" style={{ padding: '0 16px' }} href={href(['runs', r.run])}><Status of={r.status} quiet /><span className="mono">{r.run}</span><span className="small dim cut grow">{r.error?.message ?? r.interrupts?.[0]?.prompt}</span><span className="small">{count(r.usage.input + r.usage.output)} {t.run.tokens}</span><span className="small">{cost(r.usage.cost)}</span><span className="small dim">{ago(Date.parse(r.created), now)}</span></a>
+          <a key={r.run} className="row trow" style={{ padding: '0 16px' }} href={href(['runs', r.run])}><Status of={r.status} quiet /><span className="mono">{r.run}</span><span className="small dim cut grow">{r.error?.message ?? r.interrupts?.[0]?.prompt}</span><span className="small wide">{count(r.usage.input + r.usage.output)} {t.run.tokens}</span><span className="small">{cost(r.usage.cost)}</span><span className="small dim">{ago(Date.parse(r.created), now)}</span></a>
         ))}
         {tab === 'trajectory' && (rounds.data?.runs?.[0] ? <div className="pad"><Trajectory run={rounds.data.runs[0].run} /></div> : <Empty art="sessions" title={t.sessions.noTrajectory} />)}
       </div>

@@ -1,12 +1,11 @@
 import { api, take, type Schemas } from '../api/client'
 import { cost, count } from '../format'
+import { CopyMenu } from '../parts/CopyMenu'
 import { Empty, Failure, LoadingRows, Tabs } from '../parts/common'
 import { href, useQuery } from '../route'
 import { t } from '../strings'
 import { useLoad } from '../use'
 import { Quotas } from './Quotas'
-
-const columns = 'minmax(120px, 2fr) 72px 96px 104px 104px 112px 128px 88px minmax(80px, 2fr)'
 
 /** What runs have spent, by day, flow, model, user or token. */
 export default function Usage() {
@@ -18,7 +17,7 @@ export default function Usage() {
   const most = Math.max(...rows.map((r) => r.usage.cost || r.usage.input + r.usage.output || r.runs), 1)
   return (
     <>
-      <div className="head"><h1>{t.usage.title}</h1></div>
+      <div className="head"><h1 className="grow">{t.usage.title}</h1><CopyMenu label={t.usage.title} json={() => list.data} path={`v1/usage?by=${by}&days=${days}`} /></div>
       <div className="bar">
         <Tabs label={t.usage.by} chosen={by} choose={(x) => set({ by: x })} tabs={[{ id: 'day', label: t.usage.day }, { id: 'flow', label: t.usage.flow }, { id: 'model', label: t.usage.model }, { id: 'user', label: t.usage.user }, { id: 'key', label: t.usage.key }]} />
         <span className="grow" />
@@ -31,8 +30,8 @@ export default function Usage() {
         {!list.data && !list.error && <LoadingRows />}
         {list.data && rows.length === 0 && <Empty art="usage" title={t.usage.empty} />}
         {rows.length > 0 && (
-          <div role="table" aria-label={t.usage.title} style={{ minWidth: 960 }}>
-            <div role="row" className="grid thead" style={{ gridTemplateColumns: columns }}>
+          <div role="table" aria-label={t.usage.title} className="usage">
+            <div role="row" className="grid thead">
               <span role="columnheader">{t.usage[by]}</span>
               {[t.usage.runs, t.usage.calls, t.usage.input, t.usage.cachedInput, t.usage.output, t.usage.reasoning, t.usage.cost].map((x) => <span role="columnheader" className="right" key={x}>{x}</span>)}
               <span role="columnheader"></span>
@@ -52,7 +51,7 @@ function Row({ name, r, by, most }: { name: string; r: Schemas['UsageRow']; by: 
   const u = r.usage
   const share = most ? ((u.cost || u.input + u.output || r.runs) / most) * 100 : 0
   return (
-    <div role="row" className="grid trow" style={{ gridTemplateColumns: columns, fontWeight: by ? undefined : 600 }}>
+    <div role="row" className="grid trow" style={{ fontWeight: by ? undefined : 600 }}>
       <span role="cell">{by === 'flow' || by === 'user' ? <a href={href(['runs'], { [by]: r.name })}>{name}</a> : name}</span>
       {[r.runs, u.calls, u.input, u.cached, u.output, u.reasoning].map((x, i) => <span role="cell" className="right" key={i}>{count(x)}</span>)}
       <span role="cell" className="right">{cost(u.cost)}</span>

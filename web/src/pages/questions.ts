@@ -1,16 +1,11 @@
 import { useEffect, useRef } from 'react'
-import { api, take, type Schemas } from '../api/client'
+import type { Schemas } from '../api/client'
+import { href } from '../route'
 
 /** A question with the run that waits for its answer. */
 export interface Question {
   run: Schemas['RunRow']
   interrupt: Schemas['Interrupt']
-}
-
-/** The questions of all runs that the caller reaches, the newest run first. */
-export async function waitingQuestions(signal?: AbortSignal): Promise<Question[]> {
-  const list = await take(api.GET('/v1/runs', { params: { query: { status: waitingStatuses, limit: 200 } }, signal }))
-  return questionsOf(list.runs ?? [])
 }
 
 /** The statuses of runs that may wait for a person. */
@@ -26,7 +21,12 @@ function isOutside(i: Schemas['Interrupt']): boolean {
   return ['timer', 'child'].includes(i.kind)
 }
 
-/** Notifies of questions that appear while the page is not in view, where the person allowed it. */
+/** Whether the person has allowed notifications of the system. */
+export function mayNotify(): boolean {
+  return typeof Notification !== 'undefined' && Notification.permission === 'granted'
+}
+
+/** Notifies of questions that appear while the page is not in view, where the person allowed it. A click leads to the question. */
 export function useNotifications(list: Question[] | undefined) {
   const known = useRef<Set<string>>(undefined)
   useEffect(() => {
@@ -34,7 +34,13 @@ export function useNotifications(list: Question[] | undefined) {
     const keys = list.map((q) => q.run.run + q.interrupt.id)
     const fresh = list.filter((_, i) => known.current && !known.current.has(keys[i]))
     known.current = new Set(keys)
-    if (typeof Notification === 'undefined' || Notification.permission !== 'granted' || !document.hidden) return
-    for (const q of fresh) new Notification(q.run.flow, { body: q.interrupt.prompt, tag: q.run.run + q.interrupt.id })
+    if (!mayNotify() || !document.hidden) return
+    for (const q of fresh) {
+      const shown = new Notification(q.run.flow, { body: q.interrupt.prompt, tag: q.run.run + q.interrupt.id })
+      shown.onclick = () => {
+        window.focus()
+        location.hash = href(['runs', q.run.run], { node: q.interrupt.node })
+      }
+    }
   }, [list])
 }

@@ -56,7 +56,7 @@ export function MessageView({ message, note }: { message: Message; note?: string
 
 const images = /^image\/(png|jpeg|gif|webp|avif)$/
 
-/** A file of a message: images and sound are shown, others can be saved. An address of the web is text, because the page loads nothing from elsewhere. */
+/** A file of a message: images, sound and PDF are shown, others can be saved. An address of the web is text, because the page loads nothing from elsewhere. */
 export function Media({ part }: { part: Part }) {
   const blob = useMemo(() => (part.data ? new Blob([bytesOf(part.data)], { type: part.mime ?? 'application/octet-stream' }) : undefined), [part.data, part.mime])
   const [url, setUrl] = useState('')
@@ -73,6 +73,7 @@ export function Media({ part }: { part: Part }) {
     <>
       {images.test(part.mime ?? '') && <img className="media" src={url} alt={name} />}
       {/^audio\//.test(part.mime ?? '') && <audio className="media" controls src={url} aria-label={name} />}
+      {part.mime === 'application/pdf' && navigator.pdfViewerEnabled && <iframe className="media pdf" src={url} title={name} />}
       <a className="small" href={url} download={part.name || `file.${(part.mime ?? 'bin').split('/').pop()}`}>{name} ({bytes(blob.size)})</a>
     </>
   )

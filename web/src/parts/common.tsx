@@ -95,6 +95,11 @@ export function Failure({ error, retry }: { error: ApiError; retry?: () => void 
   )
 }
 
+/** A text whose parts between backticks are code. */
+export function Ticks({ text }: { text: string }) {
+  return <>{text.split('`').map((x, i) => (i % 2 ? <span key={i} className="mono">{x}</span> : x))}</>
+}
+
 /** An error of a run or node: its cause, what its code means and what to do, and a link to the page of codes. */
 export function RunError({ error }: { error: { code: string; message: string; hint?: string } }) {
   const info = useCodes()?.get(error.code)
@@ -102,7 +107,7 @@ export function RunError({ error }: { error: { code: string; message: string; hi
     <div className="error-box">
       <div className="text"><b>{error.message}</b></div>
       {error.hint && <div>{error.hint}</div>}
-      {info && <div className="small dim">{info.meaning} {info.remedy}</div>}
+      {info && <div className="small dim"><Ticks text={`${info.meaning} ${info.remedy}`} /></div>}
       <div className="small"><a className="mono" href={href(['codes', error.code])} title={t.node.codeLink}>{error.code}</a></div>
     </div>
   )

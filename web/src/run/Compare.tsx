@@ -2,32 +2,37 @@ import { lazy, Suspense, useState, type ReactNode } from 'react'
 import { Button, TextInput } from '@mantine/core'
 import { api, take, type Schemas } from '../api/client'
 import { clock, cost, count, plain } from '../format'
-import { Empty, Failure, Loading, RunError, Section, Status } from '../parts/common'
+import { Empty, Failure, Loading, RunError, Section, Status, Tabs } from '../parts/common'
 import { MessageView, type Message } from '../parts/MessageView'
 import { href, useQuery } from '../route'
 import { statusText, t } from '../strings'
 import { useLoad } from '../use'
 
+const Sides = lazy(() => import('./Sides'))
 const TextDiff = lazy(() => import('../parts/TextDiff'))
 
 /** Two runs side by side: what differs in their flows, inputs, nodes, messages and outputs. */
 export default function Compare({ run, flow, suggestion }: { run: string; flow: string; suggestion: string }) {
   const [query, set] = useQuery()
   const other = query.get('with') ?? suggestion
+  const sides = query.get('sides') === '1'
   const [typed, setTyped] = useState(other)
   const diff = useLoad(async (signal) => (other ? take(api.GET('/v1/runs/{run}/diff/{other}', { params: { path: { run: other, other: run } }, signal })) : undefined), [run, other])
   const others = useLoad((signal) => take(api.GET('/v1/runs', { params: { query: { flow, limit: 50 } }, signal })), [flow])
   return (
     <div className="body pad column gap">
-      <form className="row" onSubmit={(e) => { e.preventDefault(); set({ with: typed }) }}>
+      <form className="row wrap" onSubmit={(e) => { e.preventDefault(); set({ with: typed }) }}>
         <TextInput aria-label={t.diff.choose} placeholder={t.diff.choose} value={typed} onChange={(e) => setTyped(e.currentTarget.value)} style={{ width: 240 }} list="runs-of-flow" />
         <datalist id="runs-of-flow">{(others.data?.runs ?? []).filter((r) => r.run !== run).map((r) => <option key={r.run} value={r.run}>{`${statusText[r.status] ?? r.status}, ${clock(Date.parse(r.created))}`}</option>)}</datalist>
         <Button type="submit" variant="default" disabled={!typed}>{t.diff.title}</Button>
+        <span className="grow" />
+        {other && <Tabs label={t.diff.title} chosen={sides ? '1' : ''} choose={(x) => set({ sides: x })} tabs={[{ id: '', label: t.diff.differences }, { id: '1', label: t.diff.sides }]} />}
       </form>
-      {diff.error && <Failure error={diff.error} />}
+      {!sides && diff.error && <Failure error={diff.error} />}
       {!other && <Empty art="fork" title={t.diff.choose} hint={t.diff.hint} />}
-      {other && !diff.data && !diff.error && <Loading />}
-      {diff.data && <Suspense fallback={<Loading />}><Differences d={diff.data} /></Suspense>}
+      {other && sides && <Suspense fallback={<Loading />}><Sides a={other} b={run} /></Suspense>}
+      {other && !sides && !diff.data && !diff.error && <Loading />}
+      {!sides && diff.data && <Suspense fallback={<Loading />}><Differences d={diff.data} /></Suspense>}
     </div>
   )
 }

@@ -3,6 +3,7 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { useRef } from 'react'
 import { api, take, type Schemas } from '../api/client'
 import { count } from '../format'
+import { CopyMenu } from '../parts/CopyMenu'
 import { Empty, Failure, Loading } from '../parts/common'
 import { MessageView, type Message } from '../parts/MessageView'
 import { href, useQuery } from '../route'
@@ -60,6 +61,7 @@ function List({ run, at, event, context }: { run: string; at: number; event: num
         {last > 0 && <button className="link" type="button" disabled={n === 0} onClick={() => set({ page: n - 1 })}>←</button>}
         <span>{n * page + 1}–{n * page + messages.length} {t.run.of} {context.messages}</span>
         {last > 0 && <button className="link" type="button" disabled={n === last} onClick={() => set({ page: n + 1 })}>→</button>}
+        <CopyMenu label={context.id} size={20} json={() => list.data} path={`v1/runs/${encodeURIComponent(run)}/contexts/${encodeURIComponent(context.id)}?from=${n * page}&limit=${page}${at ? `&at=${at}` : ''}`} />
         {seen && <Button variant="default" aria-pressed={beside} onClick={() => set({ beside: beside ? '' : 'view' })}>{t.messages.view}</Button>}
       </div>
       {seen && <Bar used={seen.input + seen.output} whole={seen.window} />}

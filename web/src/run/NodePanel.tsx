@@ -1,9 +1,10 @@
 import { ActionIcon, Button, Menu } from '@mantine/core'
 import { lazy, Suspense, useState } from 'react'
-import { api, ApiError, base, requestKey, take, type Schemas } from '../api/client'
+import { api, ApiError, requestKey, take, type Schemas } from '../api/client'
 import { useMay } from '../caller'
 import { clock, cost, count, duration } from '../format'
-import { copyText, Failure, Loading, RunError, Section, Status, Tabs } from '../parts/common'
+import { CopyItems, quoted } from '../parts/CopyMenu'
+import { Failure, Loading, RunError, Section, Status, Tabs } from '../parts/common'
 import { Icon } from '../parts/icons'
 import { QuestionForm } from '../parts/QuestionForm'
 import { Value, Values, type Source } from '../parts/Value'
@@ -117,6 +118,7 @@ function LiveOutput({ node, live }: { node: string; live: ReadonlyMap<string, Li
     <Section title={t.node.live}>
       {list.map(([key, v]) => (
         <div key={key} className="code" aria-live="polite">
+          {v.waits && <div style={{ color: 'var(--wait)' }}>{v.waits}</div>}
           {v.reasoning && <div className="dim">{v.reasoning}</div>}
           {v.text || v.stdout}<span className="caret" />
         </div>
@@ -179,15 +181,11 @@ function Calls({ run, node }: { run: string; node: RunNode }) {
 
 function NodeMenu({ run, node, at, details }: { run: string; node: RunNode; at: number; details?: Schemas['NodeDetails'] }) {
   const [opened, setOpened] = useState(false)
-  const url = `${base}/v1/runs/${encodeURIComponent(run)}/node?node=${encodeURIComponent(node.node)}${at ? `&at=${at}` : ''}`
   return (
     <Menu opened={opened} onChange={setOpened} position="bottom-end">
       <Menu.Target><ActionIcon aria-label={t.run.more}><Icon name="more" /></ActionIcon></Menu.Target>
       <Menu.Dropdown>
-        <Menu.Item onClick={() => copyText(location.href)}>{t.run.copyLink}</Menu.Item>
-        <Menu.Item onClick={() => copyText(JSON.stringify(details, null, 2))} disabled={!details}>{t.run.copyJson}</Menu.Item>
-        <Menu.Item onClick={() => copyText(`weir show ${run} --node '${node.node}'`)}>{t.run.copyCli}</Menu.Item>
-        <Menu.Item onClick={() => copyText(`curl -H "Authorization: Bearer $WEIR_TOKEN" '${url}'`)}>{t.run.copyCurl}</Menu.Item>
+        <CopyItems json={details && (() => details)} cli={`weir show ${run} --node ${quoted(node.node)}`} path={`v1/runs/${encodeURIComponent(run)}/node?node=${encodeURIComponent(node.node)}${at ? `&at=${at}` : ''}`} />
       </Menu.Dropdown>
     </Menu>
   )

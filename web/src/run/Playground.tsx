@@ -2,10 +2,12 @@ import { Button, Modal, NumberInput, Textarea, TextInput } from '@mantine/core'
 import { lazy, Suspense, useState } from 'react'
 import { api, ApiError, requestKey, take, type Schemas } from '../api/client'
 import { cost, count } from '../format'
+import { save } from '../parts/Value'
 import { Failure, Loading, Section, Status } from '../parts/common'
 import type { Message } from '../parts/MessageView'
 import { href } from '../route'
 import { t } from '../strings'
+import { testFile } from './testFile'
 
 const TextDiff = lazy(() => import('../parts/TextDiff'))
 
@@ -49,6 +51,14 @@ export default function Playground({ run, node, call, close }: { run: string; no
       setBusy(false)
     }
   }
+  const keep = async () => {
+    try {
+      const { flow, text } = await testFile(run, { node, call: call.call, text: played!.text, last: last >= 0 && last === (sent.messages ?? []).length - 1 ? prompt : '', system })
+      save(`${flow}.test.yaml`, text, 'application/yaml')
+    } catch (e) {
+      setError(e as ApiError)
+    }
+  }
   return (
     <Modal opened onClose={close} size={880} title={`${t.play.title}: ${call.call}`} closeButtonProps={{ 'aria-label': t.state.close }}>
       <form className="column gap" onSubmit={(e) => { e.preventDefault(); void play() }}>
@@ -62,19 +72,20 @@ export default function Playground({ run, node, call, close }: { run: string; no
         {last >= 0 && <Textarea label={t.play.prompt} description={last > 0 ? `${last} ${t.play.earlier}` : undefined} autosize minRows={2} maxRows={12} value={prompt} onChange={(e) => setPrompt(e.currentTarget.value)} />}
         {error && <Failure error={error} />}
         <div className="row"><Button type="submit" loading={busy}>{t.play.run}</Button></div>
-        {played && <Result p={played} />}
+        {played && <Result p={played} keep={keep} />}
       </form>
     </Modal>
   )
 }
 
-function Result({ p }: { p: Schemas['Played'] }) {
+function Result({ p, keep }: { p: Schemas['Played']; keep: () => void }) {
   const recorded = (p.recorded ?? {}) as { message?: Message; usage?: Schemas['Usage'] }
   const figures = (u?: Partial<Schemas['Usage']> | null) => (u ? `${count((u.input ?? 0) + (u.output ?? 0))} ${t.run.tokens} · ${cost(u.cost ?? 0)}` : '')
   return (
     <Section title={t.play.result} action={<a href={href(['runs', p.run])}>{t.inbox.showRun}</a>}>
       <div className="two small dim"><span>{t.play.recorded} {figures(recorded.usage)}</span><span className="row"><Status of={p.status} /> {figures(p.usage)}</span></div>
       <div className="value" style={{ marginTop: 4 }}><Suspense fallback={<Loading />}><TextDiff a={recorded.message?.text ?? ''} b={p.text} label={t.play.result} /></Suspense></div>
+      <div className="row wrap" style={{ marginTop: 8 }}><Button variant="default" disabled={p.status !== 'completed'} onClick={keep}>{t.play.keep}</Button><span className="small dim">{t.play.keepHint}</span></div>
       {(p.leftOut ?? []).length > 0 && <div className="small dim">{t.play.leftOut} {p.leftOut!.join(', ')}</div>}
     </Section>
   )

@@ -3,7 +3,8 @@ import { useState } from 'react'
 import { api, ApiError, base, requestKey, take, token } from '../api/client'
 import { useMay } from '../caller'
 import { cost, count, duration, many } from '../format'
-import { copyText, CopyButton, Status } from '../parts/common'
+import { CopyButton, Status } from '../parts/common'
+import { CopyItems } from '../parts/CopyMenu'
 import { Icon } from '../parts/icons'
 import { save } from '../parts/Value'
 import { go, href, useQuery } from '../route'
@@ -48,6 +49,7 @@ export function RunHead({ data, now, at, connection }: { data: Timeline; now: nu
       {may && data.stopped && active && <Button onClick={() => command(() => api.POST('/v1/runs/{run}/resume', { params: params() }))}>{t.run.resume}</Button>}
       {may && active && <Button variant="default" onClick={() => window.confirm(t.run.cancelConfirm) && command(() => api.POST('/v1/runs/{run}/cancel', { params: params(), body: {} }))}>{t.run.cancel}</Button>}
       {may && !active && !data.parent && <Button variant="default" onClick={rerun}>{t.run.rerun}</Button>}
+      {data.fork && <Button variant="default" className="wide" onClick={() => set({ view: 'compare', with: data.fork!.from, sides: '1', node: '' })}>{t.run.compareWith}</Button>}
       <RunMenu run={data.run} fork={may && first ? () => set({ fork: first }, false) : undefined} />
     </div>
   )
@@ -62,16 +64,12 @@ function RunMenu({ run, fork }: { run: string; fork?: () => void }) {
     const r = await take(api.GET('/v1/runs/{run}/verify', { params: { path: { run } } }))
     window.alert((r!.findings ?? []).length === 0 ? t.run.verified : t.run.notVerified)
   }
-  const json = async () => copyText(JSON.stringify(await take(api.GET('/v1/runs/{run}', { params: { path: { run } } })), null, 2))
   return (
     <Menu position="bottom-end">
       <Menu.Target><ActionIcon aria-label={t.run.more}><Icon name="more" /></ActionIcon></Menu.Target>
       <Menu.Dropdown>
         {fork && <Menu.Item onClick={fork}>{t.run.forkFrom}</Menu.Item>}
-        <Menu.Item onClick={() => copyText(location.href)}>{t.run.copyLink}</Menu.Item>
-        <Menu.Item onClick={json}>{t.run.copyJson}</Menu.Item>
-        <Menu.Item onClick={() => copyText(`weir show ${run}`)}>{t.run.copyCli}</Menu.Item>
-        <Menu.Item onClick={() => copyText(`curl -H "Authorization: Bearer $WEIR_TOKEN" '${base}/v1/runs/${run}'`)}>{t.run.copyCurl}</Menu.Item>
+        <CopyItems json={() => take(api.GET('/v1/runs/{run}', { params: { path: { run } } }))} cli={`weir show ${run}`} path={`v1/runs/${encodeURIComponent(run)}`} />
         <Menu.Divider />
         <Menu.Item onClick={download}>{t.run.export}</Menu.Item>
         <Menu.Item onClick={verify}>{t.run.verify}</Menu.Item>

@@ -43,8 +43,8 @@ function Facts({ data, now }: { data: Timeline; now: number }) {
     [t.runs.started, clock(data.started)],
     [t.run.duration, duration((['running', 'paused', 'pending'].includes(data.status) ? now : data.at) - data.started)],
     [t.run.origin, [data.origin, data.user].filter(Boolean).join(' · ')],
-    [t.runs.tokens, `${count(data.usage.input)} ${t.node.input} (${count(data.usage.cached)} ${t.node.cachedTokens}), ${count(data.usage.output)} ${t.node.output}`],
-    [t.run.cost, `${cost(data.usage.cost)} · ${many(data.usage.calls, t.run.call)}`],
+    [t.runs.tokens, data.usage.calls === 0 ? '–' : `${count(data.usage.input)} ${t.node.input} (${count(data.usage.cached)} ${t.node.cachedTokens}), ${count(data.usage.output)} ${t.node.output}`],
+    [t.run.cost, data.usage.calls === 0 ? '–' : `${cost(data.usage.cost)} · ${many(data.usage.calls, t.run.call)}`],
   ]
   return (
     <dl className="facts">

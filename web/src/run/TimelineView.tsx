@@ -12,18 +12,20 @@ interface Props {
   data: Timeline
   now: number
   find: string
+  /** The least length of the scale of time, in milliseconds. */
+  span?: number
   chosen: { run: string; path: string }
   choose: (run: string, path: string) => void
 }
 
 /** The tree of a run's nodes with their times. */
-export function TimelineView({ data, now, find, chosen, choose }: Props) {
+export function TimelineView({ data, now, find, span = 1, chosen, choose }: Props) {
   const [open, setOpen] = useState<ReadonlyMap<string, boolean>>(new Map())
   const inline = useChildNodes(data, open)
   const rows = useMemo(() => treeRows(data.run, data.nodes ?? [], data.children ?? [], open, find, (id) => inline.get(id)), [data, open, find, inline])
   const box = useRef<HTMLDivElement>(null)
   const list = useVirtualizer({ count: rows.length, getScrollElement: () => box.current, estimateSize: () => 28, overscan: 12 })
-  const range = { from: data.started, to: Math.max(ended(data.status) ? data.at : now, data.started + 1) }
+  const range = { from: data.started, to: Math.max(ended(data.status) ? data.at : now, data.started + Math.max(span, 1)) }
   const at = rows.findIndex((r) => r.run === chosen.run && r.path === chosen.path && r.kind !== 'iteration')
   useEffect(() => {
     if (at >= 0) list.scrollToIndex(at, { align: 'auto' })

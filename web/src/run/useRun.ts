@@ -1,5 +1,7 @@
 import { startTransition, useCallback, useEffect, useRef, useState } from 'react'
 import { api, ApiError, take, type Schemas } from '../api/client'
+import { duration } from '../format'
+import { t } from '../strings'
 import { follow, type Connection, type Item } from '../api/stream'
 
 export type Timeline = Schemas['Timeline']
@@ -10,6 +12,8 @@ export interface Live {
   text: string
   reasoning: string
   stdout: string
+  /** Why a model call waits; empty if it does not. */
+  waits?: string
 }
 
 export interface RunState {
@@ -132,11 +136,14 @@ function applyLive(buffers: Map<string, Live>, item: Item): boolean {
   const key = liveKey(item, item.effect)
   const b = buffers.get(key) ?? { text: '', reasoning: '', stdout: '' }
   switch (item.type) {
+    case 'model.waiting':
+      buffers.set(key, { ...b, waits: waitText(String(item.why), String(item.about ?? ''), Number(item.ms)) })
+      return true
     case 'model.text':
-      buffers.set(key, { ...b, text: b.text + (item.text ?? '') })
+      buffers.set(key, { ...b, waits: '', text: b.text + (item.text ?? '') })
       return true
     case 'model.reasoning':
-      buffers.set(key, { ...b, reasoning: b.reasoning + (item.text ?? '') })
+      buffers.set(key, { ...b, waits: '', reasoning: b.reasoning + (item.text ?? '') })
       return true
     case 'code.output':
       buffers.set(key, { ...b, stdout: b.stdout + (item.text ?? '') })
@@ -148,6 +155,13 @@ function applyLive(buffers: Map<string, Live>, item: Item): boolean {
       return buffers.delete(key)
   }
   return false
+}
+
+/** Why a model call waits, in words. */
+function waitText(why: string, about: string, ms: number): string {
+  if (why === 'limit') return `${t.node.waitsLimit} ${about}`
+  if (why === 'stopped') return `${t.node.waitsStopped} ${about}`
+  return `${t.node.waitsRetry} ${duration(ms)}: ${about || why}`
 }
 
 function setStatus(old: Timeline, path: string, status: string): Timeline {

@@ -1,0 +1,44 @@
+import { ActionIcon, Menu } from '@mantine/core'
+import { base } from '../api/client'
+import { t } from '../strings'
+import { copyText } from './common'
+import { Icon } from './icons'
+
+/** What a thing is called outside of the page. */
+export interface Names {
+  /** Its path in the API, with the query. */
+  path?: string
+  /** The command that prints it. */
+  cli?: string
+  json?: () => unknown
+  /** Its place in the page; without it the address of the page. */
+  link?: string
+}
+
+/** Quotes a text as one word of a shell. */
+export function quoted(text: string): string {
+  return /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+/** The items of a menu that copy a thing as link, JSON, command and request. */
+export function CopyItems({ path, cli, json, link }: Names) {
+  const address = () => (link === undefined ? location.href : location.href.slice(0, location.href.length - location.hash.length) + link)
+  const copyJson = async () => copyText(JSON.stringify(await json!(), null, 2))
+  return (
+    <>
+      <Menu.Item onClick={() => copyText(address())}>{t.run.copyLink}</Menu.Item>
+      {json && <Menu.Item onClick={copyJson}>{t.run.copyJson}</Menu.Item>}
+      {cli && <Menu.Item onClick={() => copyText(cli)}>{t.run.copyCli}</Menu.Item>}
+      {path && <Menu.Item onClick={() => copyText(`curl -H "Authorization: Bearer $WEIR_TOKEN" ${quoted(`${base}/${path}`)}`)}>{t.run.copyCurl}</Menu.Item>}
+    </>
+  )
+}
+
+export function CopyMenu({ label, size, ...names }: Names & { label: string; size?: number }) {
+  return (
+    <Menu position="bottom-end">
+      <Menu.Target><ActionIcon size={size} aria-label={`${t.run.more}: ${label}`}><Icon name="more" /></ActionIcon></Menu.Target>
+      <Menu.Dropdown><CopyItems {...names} /></Menu.Dropdown>
+    </Menu>
+  )
+}
