@@ -76,25 +76,7 @@ func (w *world) serve() (*servertest.Process, *client.Client) {
 func TestAServerHasWorkersExecuteItsRuns(t *testing.T) {
 	w := newWorld(t)
 	p, c := w.serve()
-	t.Run("a run with a question", func(t *testing.T) {
-		r, err := c.StartRun(t.Context(), client.Start{Flow: "ask", Wait: 60})
-		if err != nil || r.Status != "paused" || len(r.Interrupts) != 1 {
-			t.Fatalf("%+v, %v", r, err)
-		}
-		if r, err = c.Answer(t.Context(), r.ID, r.Interrupts[0].ID, 42, 60); err != nil || r.Status != "completed" {
-			t.Fatalf("%+v, %v", r, err)
-		}
-		events := 0
-		for e, err := range c.Stream(t.Context(), r.ID, "") {
-			if err != nil {
-				t.Fatal(err, e)
-			}
-			events++
-		}
-		if events < 5 {
-			t.Errorf("the stream has %d events", events)
-		}
-	})
+	t.Run("a run with a question", func(t *testing.T) { answerOnServer(t, c) })
 	t.Run("a run that is cancelled", func(t *testing.T) {
 		r, err := c.StartRun(t.Context(), client.Start{Flow: "ask", Wait: 60})
 		if err != nil {
@@ -126,6 +108,28 @@ func TestAServerHasWorkersExecuteItsRuns(t *testing.T) {
 	}
 }
 
+// answerOnServer starts a run that asks, answers it and reads its events.
+func answerOnServer(t *testing.T, c *client.Client) {
+	t.Helper()
+	r, err := c.StartRun(t.Context(), client.Start{Flow: "ask", Wait: 60})
+	if err != nil || r.Status != "paused" || len(r.Interrupts) != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if r, err = c.Answer(t.Context(), r.ID, r.Interrupts[0].ID, 42, 60); err != nil || r.Status != "completed" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	events := 0
+	for e, err := range c.Stream(t.Context(), r.ID, "") {
+		if err != nil {
+			t.Fatal(err, e)
+		}
+		events++
+	}
+	if events < 5 {
+		t.Errorf("the stream has %d events", events)
+	}
+}
+
 // post returns the body of an answer, without the frames of a stream.
 func post(t *testing.T, url, body string) string {
 	t.Helper()
@@ -134,7 +138,7 @@ func post(t *testing.T, url, body string) string {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := new(http.Client).Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
