@@ -72,7 +72,7 @@ func (s *Server) recordAudit(r *http.Request, pattern string, who *principal, vi
 func recordedNames() map[string]string {
 	out := map[string]string{"item": "memory"}
 	for _, kind := range []string{
-		"run", "session", "flow", "webhook", "trigger", "delivery", "message", "version", "response", "conversation", "other", "context", "user", "token", "model", "policy",
+		"run", "session", "flow", "webhook", "trigger", "delivery", "message", "version", "response", "conversation", "other", "context", "user", "token", "model", "policy", "file",
 	} {
 		out[kind] = kind
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // workInBackground does what no request asks for until the server drains: it sends webhooks,
-// fires triggers and deletes links that have expired. Every process on the store does; they share the work.
+// fires triggers and deletes links and files that have expired. Every process on the store does; they share the work.
 func (s *Server) workInBackground() (wait func()) {
 	if s.app.Store.Capabilities().Documents == nil {
 		return func() {}
@@ -33,7 +33,7 @@ func (s *Server) workInBackground() (wait func()) {
 	}
 }
 
-// deleteExpired deletes links that have expired and days of quotas that are no longer of use, as
+// deleteExpired deletes links and files that have expired and days of quotas that are no longer of use, as
 // long as ctx lasts.
 func (s *Server) deleteExpired(ctx context.Context) {
 	tick := time.NewTicker(s.options.Sweep)
@@ -43,6 +43,9 @@ func (s *Server) deleteExpired(ctx context.Context) {
 			if err := s.deleteDue(ctx, kind); err != nil && ctx.Err() == nil {
 				s.logger.WarnContext(ctx, "delete what has expired", "kind", kind, "error", err)
 			}
+		}
+		if err := s.files.Sweep(ctx); err != nil && ctx.Err() == nil {
+			s.logger.WarnContext(ctx, "delete files that have expired", "error", err)
 		}
 		select {
 		case <-tick.C:

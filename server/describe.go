@@ -38,6 +38,7 @@ func (s *Server) registerRoutes() {
 	s.registerDrawing()
 	s.registerNode()
 	s.registerValues()
+	s.registerFiles()
 	s.registerMe()
 	s.registerUsers()
 	s.registerReference()

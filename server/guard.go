@@ -84,7 +84,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (pattern string, 
 			return pattern, out
 		}
 	}
-	if p := s.checkBody(out, r, s.routes.forms[pattern]); p != nil {
+	if p := s.checkBody(out, r, pattern); p != nil {
 		s.fail(out, pattern, p)
 		return pattern, out
 	}
@@ -245,18 +245,28 @@ func (noBody) Write(p []byte) (int, error) { return len(p), nil }
 func (noBody) WriteHeader(int) {}
 
 // checkBody bounds the body of a request and refuses one that is not JSON: a form of
-// another site's page cannot send JSON. Routes whose secret is in the path take forms.
-func (s *Server) checkBody(w http.ResponseWriter, r *http.Request, form bool) *Problem {
-	if r.ContentLength > s.options.MaxBody {
+// another site's page cannot send JSON. Routes whose secret is in the path take forms, and uploads forms with files:
+// browsers name the origin of such a form, which was checked.
+func (s *Server) checkBody(w http.ResponseWriter, r *http.Request, pattern string) *Problem {
+	most, upload := s.options.MaxBody, s.routes.uploads[pattern]
+	if upload {
+		most = s.options.MaxFile + maxForm
+	}
+	if r.ContentLength > most {
 		return newProblem(http.StatusRequestEntityTooLarge, engine.CodeRequestTooLarge, "the body of the request is too large")
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, s.options.MaxBody)
+	r.Body = http.MaxBytesReader(w, r.Body, most)
 	if r.ContentLength == 0 {
 		return nil
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if form && kind == "application/x-www-form-urlencoded" {
+	if s.routes.forms[pattern] && kind == "application/x-www-form-urlencoded" || upload && kind == "multipart/form-data" {
 		return nil
+	}
+	if upload {
+		p := newProblem(http.StatusUnsupportedMediaType, engine.CodeRequest, "the body of the request is not declared as a form with a file")
+		p.Hint = "send Content-Type: multipart/form-data"
+		return p
 	}
 	if err != nil || kind != "application/json" {
 		p := newProblem(http.StatusUnsupportedMediaType, engine.CodeRequest, "the body of the request is not declared as JSON")

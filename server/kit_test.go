@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -161,7 +162,7 @@ func (a answer) problem() string {
 		Error struct{ Code string } // of the protocols of others
 	}
 	_ = json.Unmarshal([]byte(a.body), &p) // another answer has no code
-	return p.Code + p.Error.Code
+	return cmp.Or(p.Code, p.Error.Code)
 }
 
 // send sends a request as it is; change may change it first.
@@ -175,7 +176,9 @@ func (p *process) send(method, path, body string, change func(r *http.Request)) 
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if body != "" {
+	if line, _, _ := strings.Cut(body, "\r\n"); strings.HasPrefix(line, "--") { // a form with a file
+		r.Header.Set("Content-Type", "multipart/form-data; boundary="+line[2:])
+	} else if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	if change != nil {

@@ -37,6 +37,8 @@ type routes struct {
 	fail map[string]func(w http.ResponseWriter, p *Problem)
 	// forms are the patterns that take HTML forms instead of JSON.
 	forms map[string]bool
+	// uploads are the patterns that take a form with a file instead of JSON.
+	uploads map[string]bool
 	// reads are patterns of requests that change nothing although their method is not GET; audited are those of GET
 	// requests that are recorded in the audit log all the same.
 	reads, audited map[string]bool
@@ -45,7 +47,7 @@ type routes struct {
 func newRoutes() *routes {
 	return &routes{
 		mux: http.NewServeMux(), scopes: make(map[string]Scope), fail: make(map[string]func(w http.ResponseWriter, p *Problem)),
-		forms: make(map[string]bool), reads: make(map[string]bool), audited: make(map[string]bool),
+		forms: make(map[string]bool), uploads: make(map[string]bool), reads: make(map[string]bool), audited: make(map[string]bool),
 	}
 }
 

@@ -113,7 +113,12 @@ func attacksOnRounds(victim objects) map[string]attack {
 		"GET /v1/sessions/{session}/stream":                         {paths: []string{"/v1/sessions/" + victim.session + "/stream"}},
 		"GET /v1/runs/{run}/contexts/{context}/messages/{position}": {paths: []string{"/v1/runs/" + victim.run + "/contexts/main/messages/0"}},
 		"GET /v1/sessions/{session}/messages/{position}":            {paths: []string{"/v1/sessions/" + victim.session + "/messages/0"}},
-		"POST /v1/runs/{run}/steer":                                 {paths: []string{"/v1/runs/" + victim.run + "/steer"}, body: `{"message":"x"}`},
+		"POST /v1/files":               {body: "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nabc\r\n--x--\r\n"},
+		"GET /v1/files":                {},
+		"GET /v1/files/{file}":         {paths: []string{"/v1/files/" + victim.file}},
+		"GET /v1/files/{file}/content": {paths: []string{"/v1/files/" + victim.file + "/content"}},
+		"DELETE /v1/files/{file}":      {paths: []string{"/v1/files/" + victim.file}},
+		"POST /v1/runs/{run}/steer":    {paths: []string{"/v1/runs/" + victim.run + "/steer"}, body: `{"message":"x"}`},
 	}
 }
 
@@ -188,7 +193,7 @@ func attacksOnDocuments(victim, own objects) map[string]attack {
 }
 
 // objects are what a user has.
-type objects struct{ run, session, message, flow, version, hook, trigger, token, memory string }
+type objects struct{ run, session, message, flow, version, hook, trigger, token, memory, file string }
 
 func makeObjects(t *testing.T, c *client.Client) objects {
 	t.Helper()
@@ -204,9 +209,13 @@ func makeObjects(t *testing.T, c *client.Client) objects {
 	if err != nil || sent.Status != "completed" {
 		t.Fatalf("%+v, %v", sent, err)
 	}
+	file, err := c.Upload(t.Context(), "a.txt", strings.NewReader("abc"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	name := "private-" + run.ID[len(run.ID)-6:]
 	version := putFlow(t, c, name, "text", "", true)
-	return objects{run.ID, session, sent.Message, name, version, makeHook(t, c, "https://example.org/", "run.failed").ID, makeTrigger(t, c, `{"name":"nightly","flow":"ask","kind":"webhook","payload":"name"}`).ID, firstToken(t, c), ""}
+	return objects{run.ID, session, sent.Message, name, version, makeHook(t, c, "https://example.org/", "run.failed").ID, makeTrigger(t, c, `{"name":"nightly","flow":"ask","kind":"webhook","payload":"name"}`).ID, firstToken(t, c), "", file.ID}
 }
 
 // firstToken returns the id of the first token of the user of a client.

@@ -80,8 +80,15 @@ func startRun(c *call, in *startInput) (*created[app.RunReport], error) {
 	}
 	id, err := c.once("startRun", in.Key, in.Body, func(id string) (string, error) {
 		start.ID = id
-		_, err := c.app.Start(context.WithoutCancel(c), f.Flow, start)
-		return id, err
+		used := &usedFiles{call: c}
+		var err error
+		if start.Inputs, err = used.inputs(f.Flow, start.Inputs); err != nil {
+			return "", err
+		}
+		if _, err = c.app.Start(context.WithoutCancel(c), f.Flow, start); err != nil {
+			return "", err
+		}
+		return id, used.usedBy(id)
 	})
 	if err != nil {
 		return nil, err

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-run/weir/flowtest"
 	"github.com/weir-run/weir/internal/lru"
 	"github.com/weir-run/weir/server/auditlog"
+	"github.com/weir-run/weir/server/filestore"
 	"github.com/weir-run/weir/server/trigger"
 	"github.com/weir-run/weir/server/webhook"
 )
@@ -59,6 +60,8 @@ type Options struct {
 	TokenRate float64
 	// MaxBody bounds the body of a request in bytes; 0 is 8 MiB.
 	MaxBody int64
+	// MaxFile bounds an uploaded file in bytes, at most MaxFileLimit; 0 is 32 MiB.
+	MaxFile int64
 	// Heartbeat is how often a stream without events sends a comment; 0 is 15 s.
 	Heartbeat time.Duration
 	// Page answers GET / and the files below /assets/ with the web page, and sets its own
@@ -99,6 +102,7 @@ type Server struct {
 	triggers  *trigger.Runner
 	audit     *auditlog.Log // nil where the store has no documents
 	backups   backupWriter
+	files     *filestore.Store
 	testing   sync.Mutex // held while a client runs tests
 }
 
@@ -124,6 +128,9 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if o.MaxBody == 0 {
 		o.MaxBody = defaultMaxBody
 	}
+	if o.MaxFile == 0 {
+		o.MaxFile = defaultMaxFile
+	}
 	if o.Heartbeat == 0 {
 		o.Heartbeat = defaultHeartbeat
 	}
@@ -132,6 +139,9 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
+	}
+	if o.MaxFile > MaxFileLimit {
+		return nil, fmt.Errorf("files of %d bytes: at most %d are possible", o.MaxFile, MaxFileLimit)
 	}
 	if err := errors.Join(o.placeBelow(), o.checkProxies(), o.checkBackups()); err != nil {
 		return nil, err
@@ -163,7 +173,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		app: o.App, options: o, logger: o.Logger, key: key, flows: make(map[string]*app.ServedFlow),
 		layouts: layoutCache{Map: lru.Map[string, *graph.Layout]{Max: maxLayouts}},
 		routes:  newRoutes(), sameSite: sameSite, draining: make(chan struct{}), metrics: newMetrics(),
-		linkRate: newRateLimit(1, 60),
+		linkRate: newRateLimit(1, 60), files: filestore.New(o.App.Store),
 	}
 	if o.TokenRate > 0 {
 		s.tokenRate = newRateLimit(o.TokenRate, max(1, 10*o.TokenRate))

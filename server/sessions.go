@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/internal/excerpt"
 	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
@@ -218,7 +219,7 @@ func sendMessage(c *call, in *sendInput) (*sentOutput, error) {
 	var reply *weir.Reply
 	o.ID, err = c.once("send "+in.Session, in.Key, in.Body, func(id string) (string, error) {
 		o.ID = id
-		reply, err = x.Send(context.WithoutCancel(c), message, o)
+		reply, err = c.sendWithFiles(x, served, message, o)
 		return id, err
 	})
 	if err == nil && reply == nil { // sent before: the same message has the same reply
@@ -228,6 +229,28 @@ func sendMessage(c *call, in *sendInput) (*sentOutput, error) {
 		return nil, err
 	}
 	return c.sent(reply, in.Wait)
+}
+
+// sendWithFiles sends a message with the content of the files that it and the inputs name.
+func (c *call) sendWithFiles(x *weir.Session, served *app.ServedFlow, message any, o weir.SendOptions) (*weir.Reply, error) {
+	used := &usedFiles{call: c}
+	message, err := used.message("body.message", message)
+	if err != nil {
+		return nil, err
+	}
+	if served != nil {
+		if in, _ := session.MessageInput(served.Flow); len(used.list) > 0 && in.Type == flow.TypeText {
+			return nil, invalidRequest("body.message", "the flow "+x.Flow+" takes text alone: its input "+in.Name+" has the type text, and message would take images and files")
+		}
+		if o.Inputs, err = used.inputs(served.Flow, o.Inputs); err != nil {
+			return nil, err
+		}
+	}
+	reply, err := x.Send(context.WithoutCancel(c), message, o)
+	if err != nil {
+		return nil, err
+	}
+	return reply, used.usedBy(reply.Session.ID)
 }
 
 // sent reports a message, after at most some seconds.

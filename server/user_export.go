@@ -15,6 +15,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/memory"
 	"github.com/weir-run/weir/server/auditlog"
+	"github.com/weir-run/weir/server/filestore"
 	"github.com/weir-run/weir/store"
 )
 
@@ -24,13 +25,15 @@ func exportedKinds() []string {
 	return []string{
 		store.UserKind, store.QuotaKind, store.QuotaDayKind, store.FlowKind, store.FlowTextKind, store.LabelKind, store.RatingKind, store.FilterKind,
 		store.NoticeKind, "delivery", store.TriggerKind, linkKind, testKind, "session",
+		filestore.Kind, filestore.PieceKind, filestore.UseKind,
 		"openai.response", "openai.conversation", "openai.history", "openai.turn", "openai.request",
 	}
 }
 
 const (
-	// exportPage is how many rows are read at once, and exportMessages how many messages.
+	// exportPage is how many rows are read at once, exportPieces how many pieces of files, and exportMessages how many messages.
 	exportPage     = 200
+	exportPieces   = 8
 	exportMessages = 500
 )
 
@@ -94,8 +97,12 @@ func (x *userExport) tokens() error {
 
 func (x *userExport) documents() error {
 	for _, kind := range exportedKinds() {
+		page := exportPage
+		if kind == filestore.PieceKind {
+			page = exportPieces
+		}
 		for after := ""; ; {
-			docs, err := x.s.app.Store.Documents(x.ctx, store.DocumentFilter{Kind: kind, User: x.user, After: after, Limit: exportPage})
+			docs, err := x.s.app.Store.Documents(x.ctx, store.DocumentFilter{Kind: kind, User: x.user, After: after, Limit: page})
 			if err != nil {
 				return err
 			}
@@ -106,7 +113,7 @@ func (x *userExport) documents() error {
 					return err
 				}
 			}
-			if len(docs) < exportPage {
+			if len(docs) < page {
 				break
 			}
 			after = docs[len(docs)-1].ID

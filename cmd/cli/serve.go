@@ -32,6 +32,7 @@ type serveOptions struct {
 	// started, if set, is called when the server listens at an address.
 	started func(ctx context.Context, a *application, url string) error
 	maxBody int64
+	maxFile int64
 	public  string
 	base    string
 	rate    float64
@@ -76,6 +77,7 @@ may end, and the runs can be resumed.`,
 	f.BoolVar(&o.tokens, "tokens", false, "require a token for every request, also from this machine")
 	f.BoolVar(&o.demo, "demo", false, "serve two flows with a scripted model, and show how each protocol is tried")
 	f.BoolVar(&o.mcpFork, "mcp-fork", false, "offer the tool weir_fork_run to MCP clients")
+	f.Int64Var(&o.maxFile, "max-file", 32<<20, "the largest file that clients may upload, in `BYTES`")
 	f.Int64Var(&o.maxBody, "max-body", 8<<20, "the largest body of a request in `BYTES`")
 	return c
 }
@@ -83,6 +85,9 @@ may end, and the runs can be resumed.`,
 func (p *cli) serve(ctx context.Context, paths []string, o *serveOptions) error {
 	if o.maxBody < 1 {
 		return usagef("--max-body: expected at least 1")
+	}
+	if o.maxFile < 1 || o.maxFile > server.MaxFileLimit {
+		return usagef("--max-file: expected 1 to %d", server.MaxFileLimit)
 	}
 	if o.rate < 0 || math.IsNaN(o.rate) || math.IsInf(o.rate, 0) {
 		return usagef("--rate: expected 0 for no limit, or a number of requests a second")
@@ -146,7 +151,7 @@ func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows
 		return err
 	}
 	s, err := server.New(ctx, server.Options{
-		App: a.App, Flows: flows, Tests: p.testsOf(cfg, a.HTTP), RequireToken: tokens, Hosts: o.hosts, Origins: o.origins, MaxBody: o.maxBody, PublicURL: o.public, BasePath: o.base, TrustedProxies: proxies, UserHeader: o.header, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
+		App: a.App, Flows: flows, Tests: p.testsOf(cfg, a.HTTP), RequireToken: tokens, Hosts: o.hosts, Origins: o.origins, MaxBody: o.maxBody, MaxFile: o.maxFile, PublicURL: o.public, BasePath: o.base, TrustedProxies: proxies, UserHeader: o.header, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
 		Backups: server.Backups{Folder: cfg.Server.Backup.Folder, Every: cfg.Server.Backup.Every, Keep: cfg.Server.Backup.Keep},
 		Audit:   auditlog.Options{Keep: cfg.Server.Audit.Keep, Entries: cfg.Server.Audit.Entries},
 	})

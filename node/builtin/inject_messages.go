@@ -205,5 +205,7 @@ func messageOf(v engine.Value, fallback string) (convo.Message, error) {
 	if p, ok := o["priority"].(int64); ok && p >= 0 && p <= 100 {
 		msg.Priority = int(p)
 	}
-	return msg, nil
+	var err error
+	msg.Parts, err = partsOf(o["parts"])
+	return msg, err
 }

@@ -59,7 +59,7 @@ included. If the turn fails, the message alone stays, and another attempt answer
 
 | input | what |
 |---|---|
-| ` + "`message`" + ` | what to say; a text or a message |
+| ` + "`message`" + ` | what to say; a text or a message, which may have ` + "`parts`" + `: images and files, each ` + "`{kind, mime, name}`" + ` with ` + "`kind`" + ` image or file, and ` + "`data`" + ` in base64 or a ` + "`url`" + ` |
 | ` + "`tools`" + ` | what the model may call: from ` + "`tools`" + ` nodes, or a list of names |
 | ` + "`context`" + ` | the context; the main context where nothing is wired |
 

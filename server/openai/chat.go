@@ -101,6 +101,8 @@ type request struct {
 	// with if it is new.
 	named *weir.Session
 	seed  []convo.Message
+	// usedBy records the session that got the content of uploaded files.
+	usedBy func(session string) error
 }
 
 // request checks and converts the body.
@@ -126,6 +128,9 @@ func (b *chatBody) request(c *server.Caller, r *http.Request) (*request, error) 
 			continue
 		}
 		q.history = append(q.history, m)
+	}
+	if q.usedBy, err = loadFiles(c, "body.messages", q.history); err != nil {
+		return nil, err
 	}
 	return q, q.takeMessage("body.messages")
 }

@@ -89,6 +89,9 @@ func createConversation(w http.ResponseWriter, r *http.Request, c *server.Caller
 	err := decodeOptional(r, &b)
 	if err == nil && len(b.Items) > 0 && string(b.Items) != "null" {
 		v.Items, err = messagesOf("body.items", b.Items)
+		if err == nil {
+			_, err = loadFiles(c, "body.items", v.Items)
+		}
 	}
 	if err == nil {
 		v.ID, v.Metadata = "conv_"+c.NewID(), b.Metadata
@@ -195,6 +198,9 @@ func addItems(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 	var list []convo.Message
 	if err == nil {
 		list, err = messagesOf("body.items", b.Items)
+	}
+	if err == nil {
+		_, err = loadFiles(c, "body.items", list)
 	}
 	if err == nil && v.Session != "" {
 		err = server.InvalidRequest("body.items", "the conversation has begun; send messages with responses")

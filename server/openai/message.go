@@ -108,8 +108,14 @@ func (p *part) data(place string) (convo.Part, error) {
 		file = *p.File
 	}
 	switch {
+	case file.FileID != "" && file.FileData+file.FileURL+string(p.ImageURL) != "":
+		return convo.Part{}, server.InvalidRequest(place, "file_id and the content of a file exclude each other")
+	case file.FileID != "" && p.Type == "input_image":
+		return convo.Part{Kind: "image", URL: fileScheme + file.FileID}, nil
+	case file.FileID != "" && (p.Type == "file" || p.Type == "input_file"):
+		return convo.Part{URL: fileScheme + file.FileID}, nil
 	case file.FileID != "":
-		return convo.Part{}, server.InvalidRequest(place, "files by id are not supported; send the content as file_data")
+		return convo.Part{}, server.InvalidRequest(place, "parts of type "+p.Type+" have no file_id")
 	case p.Type == "image_url" || p.Type == "input_image":
 		var url string
 		if json.Unmarshal(p.ImageURL, &url) != nil {

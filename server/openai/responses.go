@@ -63,6 +63,9 @@ func (b *responseBody) request(c *server.Caller, r *http.Request) (*request, err
 		}
 		q.history = append(q.history, m)
 	}
+	if q.usedBy, err = loadFiles(c, "body.input", q.history); err != nil {
+		return nil, err
+	}
 	if err := q.takeMessage("body.input"); err != nil {
 		return nil, err
 	}

@@ -80,6 +80,9 @@ func (q *request) send(c *server.Caller, r *http.Request) (*exchange, error) {
 	if err == nil && x.reply == nil && x.question == "" { // sent before
 		err = x.sendTo(in, o)
 	}
+	if err == nil {
+		err = q.usedBy(x.session)
+	}
 	return x, err
 }
 
