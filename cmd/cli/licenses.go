@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,17 +29,27 @@ this program and of the npm packages in its web page, in full. With --list, prin
 			if err != nil {
 				return fmt.Errorf("read the list of modules in this program: %w", err)
 			}
+			var others []licenses.Module
+			if b, ok := debug.ReadBuildInfo(); ok {
+				others = licenses.WithoutText(modules, b.Deps)
+			}
 			switch {
 			case asJSON:
-				writeJSON(p.out, modules)
+				writeJSON(p.out, append(modules, others...))
 			case asList:
 				t := p.table("MODULE VERSION LICENCE")
-				for _, m := range modules {
-					t.row(m.Path, textOrDash(m.Version), m.License)
+				for _, m := range append(modules, others...) {
+					t.row(m.Path, textOrDash(m.Version), cmp.Or(m.License, "see its source"))
 				}
 				t.print()
 			default:
 				fmt.Fprintf(p.out, "Weir is licensed under the %s: http://www.apache.org/licenses/LICENSE-2.0\n\n%s", licenseName, licenses.Text())
+				for i, m := range others {
+					if i == 0 {
+						fmt.Fprintf(p.out, "\n%s\n\nThis program was built with further modules, which are under the licences in their sources:\n", strings.Repeat("=", 80))
+					}
+					fmt.Fprintf(p.out, "  %s %s\n", m.Path, m.Version)
+				}
 			}
 			return nil
 		},

@@ -9,6 +9,9 @@ package licenses
 import (
 	_ "embed"
 	"encoding/json"
+	"runtime/debug"
+	"slices"
+	"strings"
 )
 
 //go:generate go test -count=1 -run ^TestNoticesMatchLinkedModules . -update
@@ -38,10 +41,23 @@ type Module struct {
 // Text returns every third-party licence and notice in full, about 100 KB.
 func Text() string { return text }
 
-// Modules lists what the binary links on any platform it is released for, and the npm packages
-// of its web page, sorted by path.
+// Modules lists what the binary links on any platform it is released for and with the build tag
+// postgres, and the npm packages of its web page, sorted by path.
 func Modules() ([]Module, error) {
 	var out []Module
 	err := json.Unmarshal(list, &out)
 	return out, err
+}
+
+// WithoutText lists the modules among those that the linker recorded in a program (deps) whose licences Text lacks:
+// the program was built from packages besides those of the weir binary.
+func WithoutText(modules []Module, deps []*debug.Module) []Module {
+	var out []Module
+	for _, d := range deps {
+		has := func(m Module) bool { return m.Path == d.Path }
+		if !slices.ContainsFunc(modules, has) && !strings.HasPrefix(d.Path, "github.com/weir-run/weir") {
+			out = append(out, Module{Path: d.Path, Version: d.Version})
+		}
+	}
+	return out
 }

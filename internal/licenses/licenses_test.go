@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -36,12 +37,13 @@ type source struct {
 
 type file struct{ name, text string }
 
-// linked lists the modules that the binary links on any platform.
+// linked lists the modules that the binary links on any platform, with and without the client of PostgreSQL: the build
+// tag only adds imports.
 func linked(t *testing.T) []source {
 	t.Helper()
 	found := map[string]source{}
 	for _, platform := range platforms {
-		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=Module,Standard", "../../cmd/weir")
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-tags", "postgres", "-deps", "-json=Module,Standard", "../../cmd/weir")
 		cmd.Env = append(os.Environ(), "GOOS="+platform, "GOARCH=amd64", "CGO_ENABLED=0")
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
@@ -173,8 +175,8 @@ func spdxExpression(files []file) string {
 
 const textHead = `Third-party software in the weir binary
 
-The binary links the modules below, on one platform or another, and its web page contains
-the npm packages among them. Each text is followed by the modules that it applies to.
+The binary links the modules below, on one platform or another and with the client of PostgreSQL, and its web page
+contains the npm packages among them. Each text is followed by the modules that it applies to.
 `
 
 // notices returns the text of all terms, each once, in the order of the first module that has it.
@@ -210,8 +212,8 @@ Copyright 2026 The Weir Authors
 
 Licensed under the Apache License, Version 2.0; see LICENSE.
 
-The weir binary links the third-party modules listed below, and its web page contains the
-npm packages. ` + "`weir licenses`" + ` prints their licences and notices in full; the text is internal/licenses/third_party.txt.
+The weir binary links the third-party modules listed below (those of github.com/jackc only if it is built with the
+client of PostgreSQL), and its web page contains the npm packages. ` + "`weir licenses`" + ` prints their licences and notices in full; the text is internal/licenses/third_party.txt.
 
 `
 
@@ -285,5 +287,17 @@ func TestTextNamesEveryModule(t *testing.T) {
 		if !strings.Contains(licenses.Text(), "\n  "+strings.TrimSpace(m.Path+" "+m.Version)+" (") {
 			t.Errorf("the text has no licence of %s", m.Path)
 		}
+	}
+}
+
+func TestModulesWithoutTextAreListed(t *testing.T) {
+	modules, err := licenses.Modules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := []*debug.Module{{Path: modules[0].Path, Version: modules[0].Version}, {Path: "example.com/other", Version: "v1.2.3"}}
+	want := []licenses.Module{{Path: "example.com/other", Version: "v1.2.3"}}
+	if got := licenses.WithoutText(modules, deps); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
