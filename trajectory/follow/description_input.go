@@ -33,9 +33,9 @@ func (f *Follower) DescriptionInput(d DataRef, secrets ...any) (text string, ok 
 		return "", false
 	}
 	steps := r.Ancestors(d.ID, maxBefore)
-	known := []any{n.Attributes}
+	known := []any{map[string]any(n.Attributes)}
 	for _, s := range steps {
-		known = append(known, s.Attributes)
+		known = append(known, map[string]any(s.Attributes))
 	}
 	var hidden scrub.Set
 	for _, secret := range scrub.TextsUnderSecretNames(append(known, secrets...)...) {
