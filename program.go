@@ -18,15 +18,24 @@ func (w *Weir) Load(path string, folders ...string) (*Flow, error) {
 	return w.checked(flow.Load(path, w.catalogue, folders...))
 }
 
-// checked validates a parsed flow against the tools of this process.
+// checked validates a parsed flow against the tools of this process and what models take.
 func (w *Weir) checked(f *Flow, err error) (*Flow, error) {
 	if err == nil {
-		err = node.CheckTools(f, w.catalogue, w.tools)
+		err = w.checkServices(f, "")
 	}
 	if err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// checkServices compares a flow with the tools of this process, and with what the models that
+// it names take; model, if not "", replaces the flow's. A recording answers for any model.
+func (w *Weir) checkServices(f *Flow, model string) error {
+	if err := node.CheckTools(f, w.catalogue, w.tools); err != nil || w.replays {
+		return err
+	}
+	return runner.CheckModels(f, w.catalogue, w.models, model)
 }
 
 // Parse is Load for bytes; positions in errors begin with name. It reads no files: nodes of

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
@@ -38,7 +37,7 @@ type (
 // of its last round. The error is store.ErrNotFound if there is no session with that id.
 func (w *Weir) Session(ctx context.Context, f *Flow, o SessionOptions) (*Session, error) {
 	if f != nil {
-		if err := node.CheckTools(f, w.catalogue, w.tools); err != nil {
+		if err := w.checkServices(f, ""); err != nil {
 			return nil, err
 		}
 	}

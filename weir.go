@@ -363,7 +363,7 @@ func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
 	if err := w.checkBranchTools(f); err != nil {
 		return nil, err
 	}
-	if err := node.CheckTools(f, w.catalogue, w.tools); err != nil {
+	if err := w.checkServices(f, s.Model); err != nil {
 		return nil, err
 	}
 	p, err := w.program(ctx, f)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/runner"
@@ -43,6 +44,30 @@ func (b *Toolbox) known() (*tool.Set, error) {
 // notCalled is the function of a tool that is only compared with flows.
 func notCalled(context.Context, tool.Call) (string, error) {
 	return "", errors.New("the tool is not called")
+}
+
+// CheckFlow compares a flow, and the flows that it uses, with the configured tools, if there
+// are any, and with what the models that it names take. It starts nothing. The error is a
+// *flow.Invalid with all problems.
+func CheckFlow(cfg *config.Config, tools *Toolbox, f *flow.Flow, types *node.Catalogue) error {
+	var problems []flow.Problem
+	var errTools error
+	if !tools.Empty() {
+		errTools = tools.CheckFlow(f, types)
+	}
+	for _, err := range []error{errTools, runner.CheckModels(f, types, models(cfg), "")} {
+		invalid, ok := errors.AsType[*flow.Invalid](err)
+		switch {
+		case ok:
+			problems = append(problems, invalid.Problems...)
+		case err != nil:
+			return err
+		}
+	}
+	if problems == nil {
+		return nil
+	}
+	return &flow.Invalid{Problems: problems}
 }
 
 // CheckFlow compares a flow, and the flows that it uses, with the configured tools. It starts

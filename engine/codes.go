@@ -81,6 +81,7 @@ const (
 	CodeModelOverloaded      = "model_overloaded"
 	CodeModelAuth            = "model_auth"
 	CodeModelRequest         = "model_invalid_request"
+	CodeModelUnsupported     = "model_unsupported"
 	CodeModelContextLength   = "model_context_length"
 	CodeModelFiltered        = "model_filtered"
 	CodeModelUnavailable     = "model_unavailable"
@@ -245,6 +246,7 @@ func modelErrorCodes() []CodeInfo {
 		{CodeModelOverloaded, "The provider is overloaded.", "Try again later, with `retry:`."},
 		{CodeModelAuth, "The provider rejects the API key, or no key is set.", "Set the API key of the provider."},
 		{CodeModelRequest, "The provider rejects the request, or the request has no message.", "See the message: an invalid model, setting or schema, or a context without messages."},
+		{CodeModelUnsupported, "The model is known not to take what the request has: tools, a schema, images, PDF files, a temperature, reasoning, or that `maxOutput`. Nothing was sent.", "Use another model, or remove the setting that the message names; if the table is wrong, set `takes` or `maxOutput` of the model in the configuration."},
 		{CodeModelContextLength, "The request is longer than the model's context window.", "Use a model with a larger window, or a new context with fewer messages."},
 		{CodeModelFiltered, "The provider's content filter withheld the answer or rejected the request.", "Change the request."},
 		{CodeModelUnavailable, "The provider is unreachable, closed the connection, or sent an answer that cannot be decoded.", "Try again, with `retry:`; check the base URL."},

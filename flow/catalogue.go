@@ -149,6 +149,10 @@ type TypeSpec struct {
 	// model; if not, a `budget` is refused. Nil means that it may. It is not called for
 	// composites and types with Uses, which call models if something inside them does.
 	AsksModels func(with map[string]any) bool
+	// AnswersBySchema, if set, decides from the settings whether a node of the type restricts
+	// answers of models to a JSON Schema of its own, for the check of what models take. A
+	// setting `schema` counts as one without it.
+	AnswersBySchema func(with map[string]any) bool
 	// PassThrough: the output on port P is the unchanged input value, so that provenance
 	// follows it (merge, portalIn, portalOut).
 	PassThrough bool

@@ -85,6 +85,9 @@ func (t *turn) fallsBackOn(code string) bool {
 	if on == nil {
 		on = FallbackCodes()
 	}
+	if code == engine.CodeModelUnsupported {
+		return true // whatever On says: this model cannot answer, and nothing was sent
+	}
 	if code == engine.CodeBreakerOpen && slices.ContainsFunc(OutageCodes(), func(c string) bool { return slices.Contains(on, c) }) {
 		return true // one of these has opened it
 	}
@@ -92,7 +95,8 @@ func (t *turn) fallsBackOn(code string) bool {
 }
 
 // fallBack makes the next model the one that the turn asks, if there is one for this
-// failure. A request that is too long only moves to a model with more room.
+// failure. A request that is too long only moves to a model with more room, and none moves to
+// a model that is known not to take it.
 func (t *turn) fallBack(err error) bool {
 	if err == nil || !t.fallsBackOn(codeOf(err)) {
 		return false
@@ -104,6 +108,9 @@ func (t *turn) fallBack(err error) bool {
 		t.window = windowBudget{}
 		t.measureWindow(t.settings)
 		if codeOf(err) == engine.CodeModelContextLength && t.window.room <= room {
+			continue
+		}
+		if t.service.replay == nil && t.window.model.Refusals(t.demands) != nil {
 			continue
 		}
 		t.service.log.Warn("a model call failed and another model is asked", "run", t.host.Run(), "error", err, "provider", c.name, "model", c.model)

@@ -40,6 +40,9 @@ type Model struct {
 	Encoding string `json:"encoding,omitempty"`
 	// Price is zero if unknown; a free model is marked as such.
 	Price Price `json:"price,omitzero"`
+	// Takes has what the model takes in a request; nil if nothing is known. It must not be
+	// changed.
+	Takes *Abilities `json:"takes,omitempty"`
 }
 
 // Reserve returns the number of tokens of the window that are reserved for the answer: the
@@ -71,6 +74,7 @@ func (m Model) override(o Model) Model {
 		MaxOutput: positive(o.MaxOutput, m.MaxOutput),
 		Encoding:  cmp.Or(o.Encoding, m.Encoding),
 		Price:     m.Price.override(o.Price),
+		Takes:     m.Takes.override(o.Takes),
 	}
 }
 

@@ -100,6 +100,8 @@ type turn struct {
 	// that it asks; failed is the number of models that failed for the present answer.
 	candidates      []candidate
 	current, failed int
+	// demands are those of the newest request.
+	demands Demands
 	// steeredSteps is the number of calls that were made only because a person had sent a
 	// message.
 	steeredSteps int
@@ -299,7 +301,11 @@ func (t *turn) call(req *Request) (*Response, error) {
 	if t.Fallback != nil {
 		req.Failed, req.fallsBackOn = t.failed, t.fallsBackOn
 	}
+	t.demands = demandsOf(req)
 	resp, err := t.host.ModelCall(req, func(ctx context.Context, key string) (*Response, error) {
+		if err := t.checkDemands(req); err != nil {
+			return nil, err
+		}
 		var said partialAnswer
 		resp, err := t.service.guardedCall(ctx, t.host.Run(), t.provider, req, key, said.emitTo(t.host.Emit), t.usageOf)
 		if err != nil && errors.Is(context.Cause(ctx), ErrInterrupted) {

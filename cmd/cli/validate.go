@@ -37,7 +37,7 @@ func (p *cli) validateCommand() *cobra.Command {
 		Long: `Check flow files without running anything. All problems are listed at once on stderr, each
 with its place. Files of flows that nodes run are checked too. If the configuration offers tools, the
 tools that a flow names and their arguments are compared with it; tools of MCP servers as they
-were accepted. Exit code 2 if a file is not a valid flow.`,
+were accepted. Settings are compared with what the models that a flow names take. Exit code 2 if a file is not a valid flow.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("expected a flow file; see `weir validate --help`")
@@ -71,8 +71,8 @@ func (p *cli) validate(files []string, asJSON bool) error {
 	valid := true
 	for _, file := range files {
 		f, err := flow.Load(file, cat, cfg.Flows.Folders...)
-		if err == nil && !tools.Empty() {
-			err = tools.CheckFlow(f, cat)
+		if err == nil {
+			err = app.CheckFlow(cfg, tools, f, cat)
 		}
 		v := validation{File: file, Valid: err == nil, Problems: []problem{}}
 		if err == nil {

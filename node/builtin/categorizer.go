@@ -60,14 +60,15 @@ func (c *categories) UnmarshalJSON(raw []byte) error {
 func categorizerType() node.Type {
 	name := branchSetting("The category's name, and that of its port.")
 	return define[categorizerNode](&flow.TypeSpec{
-		Name:       "categorizer",
-		Aliases:    []string{"intentRouter"},
-		Category:   "model",
-		Summary:    "Asks a model which category a message belongs to, and takes that branch.",
-		Doc:        categorizerDoc,
-		Ports:      categorizerPorts(nil),
-		PortsFor:   categorizerPorts,
-		AsksModels: always,
+		Name:            "categorizer",
+		Aliases:         []string{"intentRouter"},
+		Category:        "model",
+		Summary:         "Asks a model which category a message belongs to, and takes that branch.",
+		Doc:             categorizerDoc,
+		Ports:           categorizerPorts(nil),
+		PortsFor:        categorizerPorts,
+		AsksModels:      always,
+		AnswersBySchema: always,
 		Settings: objectSchema(withFallbackSettings(withCallSettings(map[string]any{
 			"categories": map[string]any{
 				"description": "The categories: a list of names or of {name, description}, or a map of names to descriptions.",

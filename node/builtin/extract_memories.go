@@ -67,9 +67,10 @@ the tool ` + "`memoryWrite`" + `, as by the node ` + "[`remember`](remember.md)"
 An item of the kind fact or procedure has a key, and a new text under a key replaces the old one. The model does not see what is remembered already: wire
 ` + "[`recall`](recall.md)" + ` to ` + "`about`" + ` if it should. The author of any text that is read can influence what is remembered: read only
 messages of the user, or require approval of the calls. If a call fails, the node fails, and the items before it stay remembered; repeating it writes nothing twice.` + fmt.Sprintf(memoryDoc, memoryWriteTool),
-		Ports:      p,
-		AsksModels: always,
-		Context:    flow.ContextRead,
+		Ports:           p,
+		AsksModels:      always,
+		AnswersBySchema: always,
+		Context:         flow.ContextRead,
 		Settings: objectSchema(withFallbackSettings(withCallSettings(map[string]any{
 			"max":  map[string]any{"type": "integer", "minimum": 1, "maximum": maxExtracted, "description": "The maximum number of items. Default: 5."},
 			"last": map[string]any{"type": "integer", "minimum": 1, "description": "How many of the newest messages are read. Default: 20."},

@@ -50,14 +50,15 @@ func redactorType() node.Type {
 		AnyIn: true,
 	}
 	return define[redactorNode](&flow.TypeSpec{
-		Name:       "redactor",
-		Category:   "data",
-		Summary:    "Replaces private texts by placeholders, and restores them.",
-		Doc:        redactorDoc,
-		Ports:      p,
-		PortsFor:   optionalModelPorts(p, "ask"),
-		AsksModels: func(with map[string]any) bool { return with["ask"] != nil },
-		ContextFor: optionalContext("ask"),
+		Name:            "redactor",
+		Category:        "data",
+		Summary:         "Replaces private texts by placeholders, and restores them.",
+		Doc:             redactorDoc,
+		Ports:           p,
+		PortsFor:        optionalModelPorts(p, "ask"),
+		AsksModels:      func(with map[string]any) bool { return with["ask"] != nil },
+		AnswersBySchema: func(with map[string]any) bool { return with["ask"] != nil },
+		ContextFor:      optionalContext("ask"),
 		Settings: objectSchema(withOptionalModel(map[string]any{
 			"mode": choiceSchema("What the node does.", redactMode, restoreMode),
 			"find": map[string]any{
