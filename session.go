@@ -126,7 +126,7 @@ func (w *Weir) newSessions(recovers bool) *session.Manager {
 	return session.NewManager(session.Options{
 		Store: w.store, Runs: sessionRuns{w}, Local: w.local, Models: w.models, Logger: w.logger,
 		CustomTypes: w.customTypes, Deleted: w.trajectories.Delete, Current: w.current, CountTokens: w.store.Capabilities().CountTokens,
-		Remote: w.runner != nil, Recover: recovers && w.store.Capabilities().Sessions != nil,
+		Watch: w.store.Capabilities().Watch, Remote: w.runner != nil, Recover: recovers && w.store.Capabilities().Sessions != nil,
 	})
 }
 

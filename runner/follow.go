@@ -27,14 +27,14 @@ func (l *Local) Follow(ctx context.Context, run, cursor string) iter.Seq2[Item, 
 		}
 		var w journalWatch
 		defer w.stopWatching()
-		for r.readOnce(run) && !r.at.runs[0].ended && r.pause(&w) {
+		for r.readOnce(run) && !r.at.runs[0].ended && r.pause(&w, nil) {
 		}
 	}
 }
 
 // newReader returns a reader that begins after the item with the cursor, at the beginning of the run for "".
 func (l *Local) newReader(ctx context.Context, run, cursor string, yield func(Item, error) bool) (*reader, error) {
-	r := &reader{ctx: ctx, l: l, yield: yield, at: position{runs: []runPosition{{run: run}}}}
+	r := &reader{ctx: ctx, l: l, yield: yield, poll: l.o.Poll, at: position{runs: []runPosition{{run: run}}}}
 	if cursor == "" {
 		return r, nil
 	}
@@ -76,16 +76,18 @@ func (r *reader) readOnce(run string) bool {
 	return r.yieldGap() && r.replay(&subscription{})
 }
 
-// pause waits until the journals are read again.
-func (r *reader) pause(w *journalWatch) bool {
+// pause waits until the journals are read again, or done is closed.
+func (r *reader) pause(w *journalWatch, done <-chan struct{}) bool {
 	w.setRuns(r.at.runs)
 	if w.stop == nil {
 		w.changed, w.stop = r.l.watch(store.TopicCommit, func(run string) bool { return (*w.runs.Load())[run] })
 	}
-	t := time.NewTimer(r.l.o.Poll)
+	t := time.NewTimer(r.poll)
 	defer t.Stop()
 	select {
 	case <-w.changed:
+		return true
+	case <-done:
 		return true
 	case <-t.C:
 		return true
@@ -99,22 +101,58 @@ func (r *reader) pause(w *journalWatch) bool {
 // that is "", after the run's event number `after`.
 func (l *Local) ReadJournals(ctx context.Context, run, cursor string, after int64) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		r, err := l.newReader(ctx, run, cursor, yield)
-		if err != nil {
-			yield(Item{}, err)
-			return
-		}
-		if cursor == "" && after > 0 {
-			r.skipping = true
-			if !r.yieldJournal(run, after, false) || !r.replay(&subscription{lastEvents: map[string]int64{run: after}}) {
-				return
-			}
-			r.skipping = false
-		}
-		if r.yieldGap() {
+		if r := l.newJournalReader(ctx, run, cursor, after, yield); r != nil && r.yieldGap() {
 			r.replay(&subscription{})
 		}
 	}
+}
+
+// unwatchedPollInterval is how often FollowJournals reads if the store does not report commits.
+const unwatchedPollInterval = 50 * time.Millisecond
+
+// FollowJournals yields what ReadJournals yields, and the events that follow, until done is closed or ctx ends: after done
+// it reads once more. It reads after each commit that the store reports, and at the interval Options.Poll; every 50 ms
+// if the store reports none.
+func (l *Local) FollowJournals(ctx context.Context, run, cursor string, after int64, done <-chan struct{}) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		r := l.newJournalReader(ctx, run, cursor, after, yield)
+		if r == nil {
+			return
+		}
+		r.poll = l.o.Poll
+		if l.o.Store.Capabilities().Watch == nil {
+			r.poll = min(r.poll, unwatchedPollInterval)
+		}
+		var w journalWatch
+		defer w.stopWatching()
+		for last := false; r.yieldGap() && r.replay(&subscription{}) && !last; {
+			select {
+			case <-done:
+				last = true
+			default:
+				if !r.pause(&w, done) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// newJournalReader returns a reader of ReadJournals; nil after it has yielded an error or the consumer has stopped.
+func (l *Local) newJournalReader(ctx context.Context, run, cursor string, after int64, yield func(Item, error) bool) *reader {
+	r, err := l.newReader(ctx, run, cursor, yield)
+	if err != nil {
+		yield(Item{}, err)
+		return nil
+	}
+	if cursor == "" && after > 0 {
+		r.skipping = true
+		if !r.yieldJournal(run, after, false) || !r.replay(&subscription{lastEvents: map[string]int64{run: after}}) {
+			return nil
+		}
+		r.skipping = false
+	}
+	return r
 }
 
 // Cursor returns the position after everything that a run and its child runs have done so far.

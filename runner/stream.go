@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
@@ -52,6 +53,7 @@ type reader struct {
 	x          *Execution // nil where only the journals are read
 	yield      func(Item, error) bool
 	at         position
+	poll       time.Duration        // the longest pause between two reads
 	skipping   bool                 // what is read is no news
 	runsShared bool                 // an item has at.runs
 	liveBefore bool                 // there was live output before the cursor, which may not have been replaced

@@ -49,6 +49,7 @@ type driver struct {
 	wake    chan struct{}
 	// awakened is the round that this driver has another process execute; the driver only.
 	awakened string
+	watch    runWatch // of the round that another process executes
 }
 
 // idleSession is a session without a round or a waiting message when it was read, and
@@ -84,7 +85,7 @@ func (cs *drivers) add(t *Reply) (*Reply, error) {
 	}
 	c := cs.byID[t.Session.ID]
 	if c == nil {
-		c = &driver{m: cs.m, id: t.Session.ID, replies: make(map[string]*Reply), wake: make(chan struct{}, 1)}
+		c = &driver{m: cs.m, id: t.Session.ID, replies: make(map[string]*Reply), wake: make(chan struct{}, 1), watch: runWatch{m: cs.m}}
 		cs.byID[c.id] = c
 		cs.running.Go(func() { c.run(cs.ctx) })
 	}
@@ -109,7 +110,8 @@ func (cs *drivers) watchRun(t *Reply) error {
 		return runner.ErrClosed
 	}
 	cs.running.Go(func() {
-		c := driver{m: cs.m, id: t.Session.ID}
+		c := driver{m: cs.m, id: t.Session.ID, watch: runWatch{m: cs.m}}
+		defer c.watch.close()
 		var failing time.Time
 		for cs.ctx.Err() == nil {
 			ended, err := c.awaitRun(cs.ctx, t)
@@ -125,10 +127,7 @@ func (cs *drivers) watchRun(t *Reply) error {
 				cs.complete(t, runner.Result{Run: t.Run()}, err)
 				return
 			}
-			select {
-			case <-time.After(maxPollInterval):
-			case <-cs.ctx.Done():
-			}
+			c.watch.wait(cs.ctx, nil, maxPollInterval)
 		}
 		cs.complete(t, runner.Result{}, runner.ErrClosed)
 	})
@@ -139,6 +138,7 @@ func (cs *drivers) watchRun(t *Reply) error {
 func (c *driver) awaitRun(ctx context.Context, t *Reply) (ended bool, err error) {
 	x := c.m.held(t.Run())
 	if x == nil {
+		c.watch.set(t.Run())
 		if ended, err := c.completeIfAtRest(ctx, t); ended || err != nil {
 			return ended, err
 		}
@@ -242,9 +242,14 @@ func (e *StalledError) Unwrap() error { return e.Err }
 // run drives the session until all replies are complete. An error of the store removes no
 // message: the driver retries, and reports an error that lasts.
 func (c *driver) run(ctx context.Context) {
+	defer c.watch.close()
 	pause := minPollInterval
 	var failing time.Time // since when all steps have failed
 	for len(c.pendingReplies()) > 0 {
+		select {
+		case <-c.wake: // the step reads all replies
+		default:
+		}
 		moved, err := c.step(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -270,11 +275,7 @@ func (c *driver) run(ctx context.Context) {
 		if moved && err == nil {
 			continue
 		}
-		select {
-		case <-c.wake:
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+		c.watch.wait(ctx, c.wake, pause)
 		if pause *= 2; err != nil {
 			pause = min(pause, maxRetryInterval)
 		} else {
@@ -318,6 +319,7 @@ func (c *driver) failPending(err error) {
 // step does the next thing that the session needs. moved is false if another process has
 // to do it.
 func (c *driver) step(ctx context.Context) (moved bool, err error) {
+	c.watch.set("")
 	if idle := c.takeIdle(); idle != nil {
 		return c.beginNextRound(ctx, &idle.row, &idle.message)
 	}

@@ -15,6 +15,7 @@ func (c *driver) driveRound(ctx context.Context, row *store.Session) (moved bool
 	if x := c.m.held(run); x != nil {
 		return true, c.awaitRound(ctx, run, x)
 	}
+	c.watch.set(run)
 	r, err := c.m.store.Run(ctx, run)
 	if err != nil {
 		return false, err

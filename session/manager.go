@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -72,6 +73,8 @@ type Options struct {
 	Current func(ctx context.Context, f *flow.Flow) (*flow.Flow, error)
 	// Deleted, if set, is called after sessions and runs were deleted for good.
 	Deleted func(ctx context.Context, gone []store.Tree) error
+	// Watch, if set, reports commits of other processes, so that waits for their rounds end without polling.
+	Watch store.Watcher
 }
 
 // Manager opens sessions and drives their rounds in this process. Any number of
@@ -89,6 +92,8 @@ type Manager struct {
 	// keeps no counts.
 	messageCounter func() token.Counter
 	remote         bool
+	watcher        store.Watcher // nil: the store reports no commits
+	poll           time.Duration // watchedPollInterval outside of tests
 	drivers        *drivers
 	recovery       *recovery // nil unless Options.Recover
 }
@@ -98,6 +103,7 @@ func NewManager(o Options) *Manager {
 	m := &Manager{
 		store: o.Store, runs: o.Runs, local: o.Local, models: o.Models, logger: o.Logger,
 		customTypes: o.CustomTypes, deleted: o.Deleted, current: o.Current, remote: o.Remote,
+		watcher: o.Watch, poll: watchedPollInterval,
 	}
 	m.drivers = newDrivers(m)
 	if o.CountTokens != nil {

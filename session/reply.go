@@ -260,7 +260,7 @@ func (t *Reply) Items(ctx context.Context) iter.Seq2[runner.Item, error] {
 			var more bool
 			switch {
 			case x == nil:
-				more = t.remoteItems(ctx, elsewhere, &cursor, seen)
+				more = t.remoteItems(ctx, elsewhere, cursor, seen)
 			case cursor != "":
 				more = yieldAll(x.Stream(ctx, cursor), seen)
 			default:
@@ -312,23 +312,8 @@ func (t *Reply) execution(ctx context.Context, n int) (x *runner.Execution, run 
 
 // remoteItems yields the events of a run that another process executes, until the reply is
 // complete.
-func (t *Reply) remoteItems(ctx context.Context, run string, cursor *string, yield func(runner.Item, error) bool) bool {
-	for ended := false; ; {
-		if !yieldAll(t.Session.m.local.ReadJournals(ctx, run, *cursor, t.afterEvent), yield) {
-			return false
-		}
-		if ended {
-			return true
-		}
-		select {
-		case <-t.done:
-			ended = true
-		case <-time.After(maxPollInterval):
-		case <-ctx.Done():
-			yield(runner.Item{}, ctx.Err())
-			return false
-		}
-	}
+func (t *Reply) remoteItems(ctx context.Context, run, cursor string, yield func(runner.Item, error) bool) bool {
+	return yieldAll(t.Session.m.local.FollowJournals(ctx, run, cursor, t.afterEvent, t.done), yield)
 }
 
 // Cancel removes a queued message, or cancels the round that took it. When it returns,
