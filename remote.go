@@ -13,28 +13,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Runner has runs executed by other processes, its workers; package temporal implements it.
-// The store is shared: this process records what starts or changes a run, and a worker
-// executes it.
-type Runner interface {
-	// Name is recorded with each run: "temporal". Processes of other runners leave the run
-	// alone.
-	Name() string
-	// Wake has a worker execute a run until it rests. What there is to do is durable in the
-	// store. Waking a run that is being executed, or that waits, is harmless.
-	Wake(ctx context.Context, r RunRef) error
-	// Deliver has a worker apply a message that is in the inbox of a run, and returns when it
-	// is durable, or why it was refused: runner.ErrNoInterrupt, runner.ErrAnswer,
-	// runner.ErrStatus.
-	Deliver(ctx context.Context, r RunRef, p store.Post) error
-	// Close ends the connection.
-	Close() error
-}
-
-// RunRef identifies a run for a Runner.
-type RunRef = runner.RunRef
-
-// setRunner sets what differs where a Runner schedules the runs.
+// setRunner sets what differs where a runner.Scheduler schedules the runs.
 func (w *Weir) setRunner(o *Options, ro *runner.Options) {
 	ro.Runner = o.Executes
 	if w.runner = o.Runner; o.Runner != nil {
@@ -58,12 +37,12 @@ func (w *Weir) notWithRunner(what string) error {
 }
 
 // ref returns the reference of a run.
-func (w *Weir) ref(ctx context.Context, id string) (RunRef, error) {
+func (w *Weir) ref(ctx context.Context, id string) (runner.RunRef, error) {
 	row, err := w.store.Run(ctx, id)
 	if err != nil {
-		return RunRef{}, fmt.Errorf("run %s: %w", id, err)
+		return runner.RunRef{}, fmt.Errorf("run %s: %w", id, err)
 	}
-	return RunRef{ID: id, Flow: row.Flow, User: row.User}, nil
+	return runner.RunRef{ID: id, Flow: row.Flow, User: row.User}, nil
 }
 
 // handOver has a worker execute a run that this process has recorded, if there is a runner. An
@@ -155,7 +134,7 @@ func (w *Weir) findPost(ctx context.Context, p *store.Post) error {
 
 // RecoverSessions has the workers of a runner execute rounds for messages to sessions whose senders have died, until stop
 // is called. It is for the worker processes, see Options.Executes.
-func (w *Weir) RecoverSessions(r Runner) (stop func()) {
+func (w *Weir) RecoverSessions(r runner.Scheduler) (stop func()) {
 	o := w.localOptions
 	o.Runner, o.RecordOnly, o.Program, o.Trajectories, o.Rested, o.Rest = r.Name(), true, nil, nil, nil, 0
 	recorder := &Weir{

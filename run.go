@@ -414,3 +414,95 @@ func Output[T any](r Result, name string) (T, error) {
 }
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Wait returns when the run has ended, or is paused until a person answers or an outside event
+// arrives. Questions that were answered in another process, or through another Run, are not
+// returned: Wait then continues the run here, or waits while another process executes it.
+// Cancelling ctx ends the wait, not the run.
+func (r *Run) Wait(ctx context.Context) (Result, error) {
+	if r.w.runner != nil {
+		return r.w.waitForWorker(ctx, r.ID)
+	}
+	pause := time.Millisecond
+	for tries := 0; ; {
+		x := r.execution()
+		result, err := x.Wait(ctx)
+		if err != nil || result.Status != engine.Paused || tries == maxStaleTries {
+			return result, err
+		}
+		if open, err := x.AllOpen(ctx); open || err != nil {
+			return result, nil //nolint:nilerr // the result is that of the execution in any case
+		}
+		next, err := r.w.rejoin(ctx, r.ID)
+		switch {
+		case err == nil && next == x: // it has not ended yet
+		case err == nil:
+			_ = r.setExecution(&Run{exec: next}, nil)
+			tries++ // a child reports its answer soon
+		case !errors.Is(err, store.ErrOwned):
+			return result, nil // for example a run whose flow this process lacks
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return Result{}, ctx.Err()
+		}
+		pause = min(2*pause, maxStalePause)
+	}
+}
+
+// rejoin continues a run of which a question was answered elsewhere.
+func (w *Weir) rejoin(ctx context.Context, id string) (*runner.Execution, error) {
+	p, err := w.programOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return w.local.Rejoin(ctx, p, id, "")
+}
+
+// A run is continued at most so often for answered questions that it still lists, with a pause
+// between that grows to maxStalePause.
+const (
+	maxStaleTries = 20
+	maxStalePause = 250 * time.Millisecond
+)
+
+// DeleteRun permanently deletes a run with its child runs and the forks that share their
+// history. If Now is zero, the clock of the store is used. The error is store.ErrNotRoot for a
+// round of a session and for a child run.
+func (w *Weir) DeleteRun(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error) {
+	gone, err := w.store.DeleteRun(ctx, id, e)
+	if err == nil && !e.DryRun {
+		err = w.trajectories.Delete(ctx, append(gone.Forks, store.Tree{Run: id}))
+	}
+	return gone, err
+}
+
+// Steer sends a message to a node of a run that works, whichever process executes it, and
+// returns the path of the node. It is durable then; the next model call of the node takes it,
+// and an agent that was about to end makes one more call. With s.Interrupt, the model's answer
+// ends where it is. The error is runner.ErrSteeringLate if no node works that could take it, and
+// input_invalid if several do and s.Path names none.
+func (w *Weir) Steer(ctx context.Context, run string, s runner.Steering) (node string, err error) {
+	known := s.ID != ""
+	s.ID = cmp.Or(s.ID, runner.NewID())
+	if err := s.Check(); err != nil {
+		return "", err
+	}
+	if known {
+		if path, unread := w.local.FindSteering(ctx, run, s.ID); unread == nil && path != "" {
+			return path, nil // sent before, perhaps to another node
+		}
+	}
+	_, err = w.do(ctx, run, runner.Steer(s, &node))
+	if errors.Is(err, store.ErrOwned) {
+		node, err = w.local.PostSteering(ctx, run, s)
+	}
+	if err == nil && w.runner != nil { // no worker executes the run if this process has recorded the message
+		_, err = w.wake(ctx, run)
+	}
+	if err != nil {
+		return "", err
+	}
+	return node, nil
+}

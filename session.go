@@ -13,7 +13,7 @@ import (
 // the rest of its API.
 type (
 	// Session is a conversation with a flow over many runs, its rounds. Its ID identifies it.
-	// Send sends a message; Other methods read, fork and delete it.
+	// Send sends a message; other methods read, fork and delete it.
 	Session = session.Session
 	// SessionOptions select a session by ID, or by User and Thread; the zero value selects
 	// the active session without a user.
@@ -21,14 +21,10 @@ type (
 	// SendOptions are options of one message: its ID, which makes sending it again harmless,
 	// the flow's other Inputs, and what happens if the session is Busy.
 	SendOptions = session.SendOptions
-	// Reply follows a message: Wait returns its result, and Items streams the events and
+	// Reply follows a message: Wait returns its result, a session.ReplyState with the Round,
+	// its Status, Text, Outputs, open Interrupts, Usage and Error. Items streams the events and
 	// the live text of the round that the message started or answered.
 	Reply = session.Reply
-	// SteerReply says what became of a message to a round that runs; see Session.Steer.
-	SteerReply = session.SteerReply
-	// ReplyState is the result of a Reply: the Round with its Status, Text, Outputs, open
-	// Interrupts, Usage and Error.
-	ReplyState = session.ReplyState
 )
 
 // Session finds a session with the flow, or starts one. A session is found by its user
@@ -201,4 +197,14 @@ func onlyText(outputs engine.Values) (text string, ok bool) {
 		text, ok = outputs[0].Value.(string)
 	}
 	return text, ok
+}
+
+// PruneSessions permanently deletes the sessions that have expired and the sessions that p
+// selects. If Now is zero, the clock of the store is used.
+func (w *Weir) PruneSessions(ctx context.Context, p store.PruneOptions) (store.DeleteResult, error) {
+	gone, err := w.store.PruneSessions(ctx, p)
+	if err == nil && !p.DryRun && gone.Sessions > 0 {
+		err = w.trajectories.DeleteUnused(ctx)
+	}
+	return gone, err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-run/weir/internal/weirkit"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/tool"
 )
@@ -150,7 +151,7 @@ func (c *steeringCase) send(text string) *weir.Reply {
 	return r
 }
 
-func (c *steeringCase) steer(m weir.Steering) {
+func (c *steeringCase) steer(m runner.Steering) {
 	c.Helper()
 	r, err := c.steerPatiently(m)
 	if err != nil || r.Node != "work" || r.Queued != nil {
@@ -159,7 +160,7 @@ func (c *steeringCase) steer(m weir.Steering) {
 }
 
 // steerPatiently sends a message again as long as the process of the run has not looked into its inbox in time.
-func (c *steeringCase) steerPatiently(m weir.Steering) (weir.SteerReply, error) {
+func (c *steeringCase) steerPatiently(m runner.Steering) (session.SteerReply, error) {
 	for {
 		r, err := c.s.Steer(c.Context(), m, weir.SendOptions{})
 		if !errors.Is(err, store.ErrOwned) || c.Context().Err() != nil {
@@ -229,17 +230,17 @@ func TestAMessageSteersTheNextModelCall(t *testing.T) {
 			c := newSteeringCase(t, kind, text, weir.Options{})
 			r := c.send("Go")
 			call := c.shows("user: Go")
-			c.steer(weir.Steering{ID: "a", Text: "Faster"})
-			c.steer(weir.Steering{ID: "a", Text: "Faster"}) // sent again
+			c.steer(runner.Steering{ID: "a", Text: "Faster"})
+			c.steer(runner.Steering{ID: "a", Text: "Faster"}) // sent again
 			call.look()
 			call = c.shows("user: Go | assistant: +call | tool: seen | user: Faster")
-			c.steer(weir.Steering{Text: "And shorter", Path: "work"})
+			c.steer(runner.Steering{Text: "And shorter", Path: "work"})
 			call.say("Done.")
 			c.shows("user: Go | assistant: +call | tool: seen | user: Faster | assistant: Done. | user: And shorter").say("OK.")
 			c.tidy()
 			c.ends(r, "OK.")
 			c.history("user: Go" + c.inner(" | assistant: +call | tool: seen") + " | user: Faster" + c.inner(" | assistant: Done.") + " | user: And shorter | assistant: OK.")
-			next, err := c.s.Steer(t.Context(), weir.Steering{Text: "Next"}, weir.SendOptions{})
+			next, err := c.s.Steer(t.Context(), runner.Steering{Text: "Next"}, weir.SendOptions{})
 			if err != nil || next.Queued == nil || next.Run != "" {
 				t.Fatalf("a message after the round gave %+v, %v", next, err)
 			}
@@ -261,9 +262,9 @@ func TestAnAnswerIsInterrupted(t *testing.T) {
 			r := c.send("Go")
 			call := c.shows("user: Go")
 			call.emit("A long ")
-			c.steer(weir.Steering{Text: "Stop", Interrupt: true})
+			c.steer(runner.Steering{Text: "Stop", Interrupt: true})
 			call = c.shows("user: Go | assistant: A long (interrupted) | user: Stop")
-			c.steer(weir.Steering{Interrupt: true}) // before anything came
+			c.steer(runner.Steering{Interrupt: true}) // before anything came
 			c.tidy()
 			state, err := r.Wait(t.Context())
 			if err != nil || state.Status != engine.Completed {
@@ -276,7 +277,7 @@ func TestAnAnswerIsInterrupted(t *testing.T) {
 				t.Errorf("the usage is %+v", state.Usage)
 			}
 			c.history("user: Go" + c.inner(" | assistant: A long (interrupted)") + " | user: Stop")
-			if _, err := c.s.Steer(t.Context(), weir.Steering{Interrupt: true}, weir.SendOptions{}); !errors.Is(err, runner.ErrSteeringLate) {
+			if _, err := c.s.Steer(t.Context(), runner.Steering{Interrupt: true}, weir.SendOptions{}); !errors.Is(err, runner.ErrSteeringLate) {
 				t.Errorf("an interrupt without a round gave %v", err)
 			}
 			_ = call
@@ -298,7 +299,7 @@ func TestSteeringIsTheSameInAnotherProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 			call := c.shows(steeredTwice)
-			if _, err := c.w.Steer(t.Context(), run, weir.Steering{Text: "Now"}); err != nil {
+			if _, err := c.w.Steer(t.Context(), run, runner.Steering{Text: "Now"}); err != nil {
 				t.Fatal(err)
 			}
 			call.say("So far.")
@@ -312,7 +313,7 @@ func TestSteeringIsTheSameInAnotherProcess(t *testing.T) {
 				want = 5
 			}
 			c.proves(run, want)
-			if _, err := c.w.Steer(t.Context(), run, weir.Steering{Text: "Late"}); !errors.Is(err, runner.ErrSteeringLate) {
+			if _, err := c.w.Steer(t.Context(), run, runner.Steering{Text: "Late"}); !errors.Is(err, runner.ErrSteeringLate) {
 				t.Errorf("steering an ended run gave %v", err)
 			}
 		})
@@ -326,10 +327,10 @@ func steerUntilClosed(c *steeringCase) (run string) {
 	c.Helper()
 	r := c.send("Go")
 	call := c.shows("user: Go")
-	c.steer(weir.Steering{Text: "Faster"})
+	c.steer(runner.Steering{Text: "Faster"})
 	call.look()
 	call = c.shows("user: Go | assistant: +call | tool: seen | user: Faster")
-	c.steer(weir.Steering{Text: "Shorter"})
+	c.steer(runner.Steering{Text: "Shorter"})
 	call.look()
 	c.shows(steeredTwice)
 	if err := c.w.Close(c.Context()); err != nil {
@@ -362,7 +363,7 @@ func TestARepeatedCallTakesNoFurtherMessage(t *testing.T) {
 	c := newSteeringCase(t, "agent", strings.Replace(steeredFlows()["agent"], "type: agent,", "type: agent, retry: {attempts: 2, backoff: 1ms},", 1), weir.Options{})
 	r := c.send("Go")
 	call := c.shows("user: Go")
-	c.steer(weir.Steering{Text: "Faster"})
+	c.steer(runner.Steering{Text: "Faster"})
 	call.fail()
 	c.shows("user: Go").say("Done.")
 	c.shows("user: Go | assistant: Done. | user: Faster").say("OK.")
@@ -381,10 +382,10 @@ func TestSteeringStaysAfterAFailure(t *testing.T) {
 			c := newSteeringCase(t, kind, text, weir.Options{})
 			r := c.send("Go")
 			call := c.shows("user: Go")
-			c.steer(weir.Steering{Text: "Faster"})
+			c.steer(runner.Steering{Text: "Faster"})
 			call.look()
 			call = <-c.model.calls
-			c.steer(weir.Steering{Text: "Shorter"})
+			c.steer(runner.Steering{Text: "Shorter"})
 			call.fail()
 			state, err := r.Wait(t.Context())
 			if err != nil || state.Status != engine.Failed {
@@ -417,16 +418,16 @@ func TestTheSteeredNodeIsNamed(t *testing.T) {
 		call := <-c.model.calls
 		calls[call.shown()] = call
 	}
-	_, err := c.s.Steer(t.Context(), weir.Steering{Text: "x"}, weir.SendOptions{})
+	_, err := c.s.Steer(t.Context(), runner.Steering{Text: "x"}, weir.SendOptions{})
 	if e, ok := errors.AsType[*engine.Error](err); !ok || e.Code != engine.CodeInput || !strings.Contains(e.Message, "left, right") {
 		t.Fatalf("without a node: %v", err)
 	}
-	for _, m := range []weir.Steering{{}, {Text: " "}, {Text: strings.Repeat("x", 300<<10)}, {Text: "\xff"}} {
+	for _, m := range []runner.Steering{{}, {Text: " "}, {Text: strings.Repeat("x", 300<<10)}, {Text: "\xff"}} {
 		if _, err := c.s.Steer(t.Context(), m, weir.SendOptions{}); err == nil {
 			t.Errorf("%.20q was accepted", m.Text)
 		}
 	}
-	if got, err := c.s.Steer(t.Context(), weir.Steering{Text: "x", Path: "left"}, weir.SendOptions{}); err != nil || got.Node != "left" {
+	if got, err := c.s.Steer(t.Context(), runner.Steering{Text: "x", Path: "left"}, weir.SendOptions{}); err != nil || got.Node != "left" {
 		t.Fatalf("with a node: %+v, %v", got, err)
 	}
 	calls["user: left"].say("l")
@@ -461,11 +462,11 @@ func TestAChildRunIsSteered(t *testing.T) {
 	}
 	call := <-model.calls
 	for _, path := range []string{"", "sub>", "sub>work"} {
-		if _, err := w.Steer(t.Context(), run.ID, weir.Steering{Text: "More " + path, Path: path}); err != nil {
+		if _, err := w.Steer(t.Context(), run.ID, runner.Steering{Text: "More " + path, Path: path}); err != nil {
 			t.Fatalf("%q: %v", path, err)
 		}
 	}
-	if _, err := w.Steer(t.Context(), run.ID, weir.Steering{Text: "x", Path: "other>work"}); !errors.Is(err, runner.ErrSteeringLate) {
+	if _, err := w.Steer(t.Context(), run.ID, runner.Steering{Text: "x", Path: "other>work"}); !errors.Is(err, runner.ErrSteeringLate) {
 		t.Errorf("an unknown child gave %v", err)
 	}
 	call.say("One.")
@@ -489,9 +490,9 @@ func TestAnotherProcessSteers(t *testing.T) {
 	c, other := open(), open()
 	r := c.send("Go")
 	call := c.shows("user: Go")
-	other.steer(weir.Steering{Text: "From afar"})
+	other.steer(runner.Steering{Text: "From afar"})
 	call.emit("Long")
-	other.steer(weir.Steering{Text: "Stop", Interrupt: true})
+	other.steer(runner.Steering{Text: "Stop", Interrupt: true})
 	c.shows("user: Go | assistant: Long(interrupted) | user: From afar | user: Stop").say("OK.")
 	c.ends(r, "OK.")
 	var kinds []string
@@ -514,14 +515,14 @@ func TestAMessageSentAgainIsNotTakenAgain(t *testing.T) {
 	t.Parallel()
 	two := strings.Replace(steeredFlows()["agent"], "outputs:", "  then: {type: agent, in: {message: \"Then {{ work.text }}\"}}\noutputs:", 1)
 	c := newSteeringCase(t, "agent", two, weir.Options{})
-	again := func(m weir.Steering, queued bool) {
+	again := func(m runner.Steering, queued bool) {
 		t.Helper()
 		r, err := c.s.Steer(t.Context(), m, weir.SendOptions{})
 		if err != nil || r.Message != m.ID || (r.Queued != nil) != queued || !queued && r.Node != "work" {
 			t.Errorf("sent again: %+v, %v", r, err)
 		}
 	}
-	a, b := weir.Steering{ID: "a", Text: "Faster"}, weir.Steering{ID: "b", Text: "Next"}
+	a, b := runner.Steering{ID: "a", Text: "Faster"}, runner.Steering{ID: "b", Text: "Next"}
 	r := c.send("Go")
 	call := c.shows("user: Go")
 	c.steer(a)
@@ -575,7 +576,7 @@ func TestAnotherProcessSteersAChildRun(t *testing.T) {
 	c, other := open(), open()
 	r := c.send("Go")
 	call := c.shows("user: Go")
-	for _, m := range []weir.Steering{{ID: "a", Text: "A"}, {ID: "b", Text: "B", Path: "sub>work"}, {ID: "a", Text: "A"}, {Text: "C"}} {
+	for _, m := range []runner.Steering{{ID: "a", Text: "A"}, {ID: "b", Text: "B", Path: "sub>work"}, {ID: "a", Text: "A"}, {Text: "C"}} {
 		if got, err := other.steerPatiently(m); err != nil || got.Run != r.Run() || got.Node != "sub>work" || got.Queued != nil {
 			t.Errorf("steering with %+v gave %+v, %v", m, got, err)
 		}

@@ -125,8 +125,8 @@ type Options struct {
 	Parallel int
 	// Runner has other processes execute the runs; nil executes them in this process.
 	// Weir.Close closes it.
-	Runner Runner
-	// Executes is the name of the Runner whose runs this process executes as its worker; "" is
+	Runner runner.Scheduler
+	// Executes is the name of the runner whose runs this process executes as its worker; "" is
 	// none. See Weir.Execute.
 	Executes string
 	// Rest is how far away the timer for which a run waits may be before Execute leaves the
@@ -173,8 +173,8 @@ type Weir struct {
 	secret       func(name string) (string, bool)
 	history      *history.Reader
 	trajectories *history.Trajectories
-	runner       Runner         // nil if this process executes the runs
-	localOptions runner.Options // of local
+	runner       runner.Scheduler // nil if this process executes the runs
+	localOptions runner.Options   // of local
 	current      func(context.Context, *Flow) (*Flow, error)
 	traces       *otel.Exporter // nil without Options.Traces
 
@@ -438,3 +438,10 @@ func (c cache) Change(ctx context.Context, key string, change func(engine.Value,
 // timed out or was cancelled. Their results and effects are refused; their goroutines exist
 // until they return. Each is logged once.
 func (w *Weir) Abandoned() int { return w.local.Abandoned() }
+
+// Compact removes the remains of deleted data that deletions with DeferCompaction have left in
+// the files of the store, and reports whether there were any. Its cost grows with the size of
+// the database.
+func (w *Weir) Compact(ctx context.Context) (bool, error) {
+	return w.store.Compact(ctx)
+}

@@ -21,6 +21,7 @@ import (
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/recorded"
 	"github.com/weir-run/weir/node/builtin/safehttp"
+	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/sandbox"
 	"github.com/weir-run/weir/store"
 )
@@ -47,7 +48,7 @@ type Options struct {
 	Recover bool
 	// Runner connects to the runner that the configuration names; nil is a program without
 	// one, which refuses to start or change runs if the configuration names one.
-	Runner func(ctx context.Context) (weir.Runner, error)
+	Runner func(ctx context.Context) (runner.Scheduler, error)
 	// Executes is the name of the runner for which the process is a worker; see
 	// weir.Options.Executes. AllTools starts all configured MCP servers.
 	Executes string

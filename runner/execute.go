@@ -128,7 +128,24 @@ func (l *Local) RequestCancel(ctx context.Context, run, by string) error {
 	return nil
 }
 
-// RunRef identifies a run for another runner.
+// Scheduler has runs executed by other processes, its workers; package temporal implements it.
+// The store is shared: this process records what starts or changes a run, and a worker
+// executes it.
+type Scheduler interface {
+	// Name is recorded with each run: "temporal". Processes of other runners leave the run
+	// alone.
+	Name() string
+	// Wake has a worker execute a run until it rests. What there is to do is durable in the
+	// store. Waking a run that is being executed, or that waits, is harmless.
+	Wake(ctx context.Context, r RunRef) error
+	// Deliver has a worker apply a message that is in the inbox of a run, and returns when it
+	// is durable, or why it was refused: ErrNoInterrupt, ErrAnswer, ErrStatus.
+	Deliver(ctx context.Context, r RunRef, p store.Post) error
+	// Close ends the connection.
+	Close() error
+}
+
+// RunRef identifies a run for a Scheduler.
 type RunRef struct{ ID, Flow, User string }
 
 // Unscheduled is a run that no process executes.

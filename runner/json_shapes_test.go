@@ -10,6 +10,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 )
 
@@ -64,7 +65,7 @@ func TestLoggedTypesHaveStableJSON(t *testing.T) {
 		"words are no answer": {with(piece(llm.Chunk{}), func(it *weir.Item) { it.Chunk, it.Interim = nil, true }), live + `"live.interim",` + of + `,"interim":true}`},
 		"a gap":               {weir.Item{Run: "r", At: 7, Gap: true}, `{"run":"r","at":7,"type":"live.gap"}`},
 		"a turn": {
-			weir.ReplyState{Result: result, Session: "s", Round: 2, Message: "m", Text: "t", Started: at, Took: time.Second},
+			session.ReplyState{Result: result, Session: "s", Round: 2, Message: "m", Text: "t", Started: at, Took: time.Second},
 			`{` + resultJSON + `,"session":"s","round":2,"message":"m","text":"t","messages":null,"spent":{},"began":"2026-01-02T03:04:05Z","took":1000000000}`,
 		},
 		"a run of a listing": {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/session"
 )
 
 // steerBody is a message of a person to a node that works.
@@ -52,8 +54,8 @@ func (b *steerBody) check() error {
 	return nil
 }
 
-func (b *steerBody) steering(id, by string) weir.Steering {
-	return weir.Steering{ID: id, Path: b.Node, Text: b.Message, Interrupt: b.Interrupt, By: by}
+func (b *steerBody) steering(id, by string) runner.Steering {
+	return runner.Steering{ID: id, Path: b.Node, Text: b.Message, Interrupt: b.Interrupt, By: by}
 }
 
 func steerRun(c *call, in *steerRunInput) (*body[app.RunReport], error) {
@@ -82,13 +84,13 @@ func steerSession(c *call, in *steerSessionInput) (*body[steered], error) {
 	if err != nil {
 		return nil, err
 	}
-	var reply weir.SteerReply
+	var reply session.SteerReply
 	send := func(id string) (string, error) {
 		reply, err = x.Steer(context.WithoutCancel(c), in.Body.steering(id, c.by()), weir.SendOptions{Origin: c.origin("api")})
 		return id, err
 	}
 	id, err := c.once("steer "+in.Session, in.Key, in.Body, send)
-	if err == nil && reply == (weir.SteerReply{}) { // sent before
+	if err == nil && reply == (session.SteerReply{}) { // sent before
 		_, err = send(id)
 	}
 	if err != nil {

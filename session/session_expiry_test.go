@@ -15,6 +15,7 @@ import (
 	"github.com/weir-run/weir/internal/weirkit"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/memory"
 	"github.com/weir-run/weir/store/sqlite"
@@ -73,7 +74,7 @@ func TestSummaryIsUsedInNextRound(t *testing.T) {
 }
 
 // summarised sends messages until a summary was made.
-func summarised(t *testing.T, s *weir.Session, p *summaryModel) weir.ReplyState {
+func summarised(t *testing.T, s *weir.Session, p *summaryModel) session.ReplyState {
 	t.Helper()
 	for i := range 20 {
 		state := weirkit.SendAndWait(t, s, fmt.Sprintf("This is number %d. %s", i, strings.Repeat("word ", 80)), weir.SendOptions{})
@@ -85,7 +86,7 @@ func summarised(t *testing.T, s *weir.Session, p *summaryModel) weir.ReplyState 
 		}
 	}
 	t.Fatal("no summary was made")
-	return weir.ReplyState{}
+	return session.ReplyState{}
 }
 
 // expiringSession is a store with a flow whose sessions live for an hour.

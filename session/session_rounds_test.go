@@ -48,7 +48,7 @@ func send(t *testing.T, s *weir.Session, message any, o weir.SendOptions) *weir.
 	return turn
 }
 
-func await(t *testing.T, turn *weir.Reply) weir.ReplyState {
+func await(t *testing.T, turn *weir.Reply) session.ReplyState {
 	t.Helper()
 	state, err := turn.Wait(t.Context())
 	if err != nil {

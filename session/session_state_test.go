@@ -312,7 +312,7 @@ func TestRunWithoutSessionHasSessionKeysInItsOwnState(t *testing.T) {
 	}
 }
 
-func outputsOf(t *testing.T, st *weir.ReplyState) string {
+func outputsOf(t *testing.T, st *session.ReplyState) string {
 	t.Helper()
 	b, err := json.Marshal(st.Outputs)
 	if err != nil {

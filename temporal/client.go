@@ -13,12 +13,11 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
 
-// Client has a Temporal cluster schedule runs. It implements weir.Runner.
+// Client has a Temporal cluster schedule runs. It implements runner.Scheduler.
 type Client struct {
 	o Options
 	c client.Client
@@ -47,7 +46,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	return &Client{o: o, c: c}, nil
 }
 
-// Name implements weir.Runner.
+// Name implements runner.Scheduler.
 func (*Client) Name() string { return Name }
 
 // Namespace returns the namespace with which the client works.
@@ -56,14 +55,14 @@ func (c *Client) Namespace() string { return c.o.Namespace }
 // Address returns the frontend with which the client works.
 func (c *Client) Address() string { return c.o.Address }
 
-// Close implements weir.Runner.
+// Close implements runner.Scheduler.
 func (c *Client) Close() error {
 	c.c.Close()
 	return nil
 }
 
-// Wake implements weir.Runner. It starts the workflow of the run, or signals the one that is open.
-func (c *Client) Wake(ctx context.Context, r weir.RunRef) error {
+// Wake implements runner.Scheduler. It starts the workflow of the run, or signals the one that is open.
+func (c *Client) Wake(ctx context.Context, r runner.RunRef) error {
 	c.noteMissingWorker(ctx, r.Flow)
 	_, err := c.c.SignalWithStartWorkflow(ctx, r.ID, wakeSignal, nil, c.start(r), workflowType, workflowInput{
 		Run: r.ID, Flow: r.Flow, Heartbeat: c.o.Heartbeat, Attributes: c.o.SearchAttributes,
@@ -75,7 +74,7 @@ func (c *Client) Wake(ctx context.Context, r weir.RunRef) error {
 }
 
 // start returns the options of the workflow of a run.
-func (c *Client) start(r weir.RunRef) client.StartWorkflowOptions {
+func (c *Client) start(r runner.RunRef) client.StartWorkflowOptions {
 	o := client.StartWorkflowOptions{
 		ID: r.ID, TaskQueue: c.o.queueOf(r.Flow), StaticSummary: r.Flow,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
@@ -87,9 +86,9 @@ func (c *Client) start(r weir.RunRef) client.StartWorkflowOptions {
 	return o
 }
 
-// Deliver implements weir.Runner. The message is an update of the workflow, whose id is that of the message. Without a
+// Deliver implements runner.Scheduler. The message is an update of the workflow, whose id is that of the message. Without a
 // worker the message stays in the inbox, and the error is ErrNoWorker.
-func (c *Client) Deliver(ctx context.Context, r weir.RunRef, p store.Post) error {
+func (c *Client) Deliver(ctx context.Context, r runner.RunRef, p store.Post) error {
 	if ok, err := c.hasWorker(ctx, r.Flow); err == nil && !ok {
 		return fmt.Errorf("%s; the message to run %s is kept and applied when one starts: %w", c.missingWorker(r.Flow), r.ID, ErrNoWorker)
 	}

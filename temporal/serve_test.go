@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/app/config"
+	"github.com/weir-run/weir/runner"
 	weirserver "github.com/weir-run/weir/server"
 	"github.com/weir-run/weir/server/client"
 	"github.com/weir-run/weir/server/openai"
@@ -47,7 +47,7 @@ func (w *world) serve() (*servertest.Process, *client.Client) {
 	p := servertest.Open(w.t, servertest.Options{
 		Flows: served, Config: "runner: temporal\n",
 		Faces:  []func(*weirserver.Server){openai.Register},
-		Runner: func(ctx context.Context) (weir.Runner, error) { return temporal.Dial(ctx, w.options()) },
+		Runner: func(ctx context.Context) (runner.Scheduler, error) { return temporal.Dial(ctx, w.options()) },
 	})
 	cfg, err := config.Load(config.Options{Dir: p.Dir, UserDir: p.Dir, Env: func(string) (string, bool) { return "", false }})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/temporal"
 )
@@ -52,7 +53,7 @@ func (w *world) session(x *weir.Weir, text string, o weir.SessionOptions) *weir.
 }
 
 // say sends a message and waits for the reply.
-func (w *world) say(s *weir.Session, message any, want weir.Status) weir.ReplyState {
+func (w *world) say(s *weir.Session, message any, want weir.Status) session.ReplyState {
 	w.t.Helper()
 	r, err := s.Send(w.t.Context(), message, weir.SendOptions{})
 	if err != nil {
@@ -62,7 +63,7 @@ func (w *world) say(s *weir.Session, message any, want weir.Status) weir.ReplySt
 }
 
 // reply waits for a reply.
-func (w *world) reply(r *weir.Reply, want weir.Status) weir.ReplyState {
+func (w *world) reply(r *weir.Reply, want weir.Status) session.ReplyState {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
 	defer cancel()
@@ -309,7 +310,7 @@ outputs: {text: "{{ work.text }}"}
 		t.Fatal(err)
 	}
 	<-m.calls
-	got, err := s.Steer(t.Context(), weir.Steering{Text: "by train"}, weir.SendOptions{})
+	got, err := s.Steer(t.Context(), runner.Steering{Text: "by train"}, weir.SendOptions{})
 	if err != nil || got.Node != "work" || got.Queued != nil {
 		t.Fatalf("the message went to %+v, %v", got, err)
 	}
@@ -317,7 +318,7 @@ outputs: {text: "{{ work.text }}"}
 	if reply := w.reply(r, weir.Completed); reply.Text != "told: by train" {
 		t.Errorf("the reply is %q", reply.Text)
 	}
-	if _, err := s.Steer(t.Context(), weir.Steering{Interrupt: true}, weir.SendOptions{}); !errors.Is(err, runner.ErrSteeringLate) {
+	if _, err := s.Steer(t.Context(), runner.Steering{Interrupt: true}, weir.SendOptions{}); !errors.Is(err, runner.ErrSteeringLate) {
 		t.Errorf("an interruption of a round that has ended: %v", err)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/runner"
 )
 
 // application is an open Weir. Close it.
@@ -26,7 +26,7 @@ func (p *cli) open(ctx context.Context, o app.Options) (*application, error) {
 	}
 	o.Database, o.Sync, o.Sandboxes, o.Logger = p.database(), p.syncMode(), p.sandboxes, p.logger()
 	if open := p.options.Runner; open != nil {
-		o.Runner = func(ctx context.Context) (weir.Runner, error) {
+		o.Runner = func(ctx context.Context) (runner.Scheduler, error) {
 			return open(ctx, o.Config, func(s string) { p.notef("note: %s", s) })
 		}
 	}

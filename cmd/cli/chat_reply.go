@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/session"
 )
 
 // replyReport is a turn as `weir chat --json` prints it.
@@ -32,7 +32,7 @@ type replyReport struct {
 	Error      *engine.Error    `json:"error"`
 }
 
-func replyReportOf(s *weir.ReplyState) replyReport {
+func replyReportOf(s *session.ReplyState) replyReport {
 	return replyReport{
 		Session: s.Session, Round: s.Round, Run: s.Run, Message: s.Message, Status: s.Status.String(), Text: s.Text,
 		Outputs: app.OrEmpty(s.Outputs), Messages: app.MessageRows(s.Messages), Interrupts: app.InterruptsOf(s.Interrupts),
@@ -44,16 +44,16 @@ func replyReportOf(s *weir.ReplyState) replyReport {
 // dimly on stderr.
 type replyView struct {
 	p           *cli
-	mu          sync.Mutex       // held while something is shown
-	last        *weir.ReplyState // the last that has ended
-	path        string           // of the node that speaks, from the root
-	key         string           // of its effect
-	answer      strings.Builder  // by it, since it began
-	calledTools bool             // and it called tools, so that this is no answer
-	buffered    bool             // answers are shown once they are whole: stdout is no terminal
-	kind        string           // of what was shown last
-	whole       string           // what was shown last of an effect that has ended
-	cut         string           // the node whose answer was cut off, and is kept in the record
+	mu          sync.Mutex          // held while something is shown
+	last        *session.ReplyState // the last that has ended
+	path        string              // of the node that speaks, from the root
+	key         string              // of its effect
+	answer      strings.Builder     // by it, since it began
+	calledTools bool                // and it called tools, so that this is no answer
+	buffered    bool                // answers are shown once they are whole: stdout is no terminal
+	kind        string              // of what was shown last
+	whole       string              // what was shown last of an effect that has ended
+	cut         string              // the node whose answer was cut off, and is kept in the record
 
 	text, thought lineWrapper // what is shown of the answer, and of what the model thinks
 }
@@ -264,7 +264,7 @@ func (v *replyView) event(e engine.Event, above string) {
 }
 
 // complete shows the result of the turn, nil if it is unknown.
-func (v *replyView) complete(s *weir.ReplyState) {
+func (v *replyView) complete(s *session.ReplyState) {
 	v.p.screen().setInterruptLine(nil)
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -287,7 +287,7 @@ func (v *replyView) complete(s *weir.ReplyState) {
 }
 
 // printStatus is the line below a turn.
-func (v *replyView) printStatus(s *weir.ReplyState) {
+func (v *replyView) printStatus(s *session.ReplyState) {
 	st := v.p.style()
 	switch s.Status {
 	case engine.Failed:

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 )
 
@@ -18,7 +19,7 @@ func TestCancelledReplySaysWhichMessagesStay(t *testing.T) {
 	for n, want := range []string{"the message is not in the history", "the messages so far stay"} {
 		p, screen := newTypingCLI("")
 		v := &replyView{p: p}
-		v.printStatus(&weir.ReplyState{Result: weir.Result{Status: engine.Cancelled}, Messages: make([]store.SessionMessage, n)})
+		v.printStatus(&session.ReplyState{Result: weir.Result{Status: engine.Cancelled}, Messages: make([]store.SessionMessage, n)})
 		if !strings.Contains(screen.String(), want) {
 			t.Errorf("with %d messages: %q", n, screen)
 		}
@@ -60,7 +61,7 @@ func TestLaggingChatPrintsTextOnce(t *testing.T) {
 			for _, it := range items {
 				v.item(it)
 			}
-			v.complete(&weir.ReplyState{Result: weir.Result{Status: engine.Completed}, Text: "A low dam, that is a weir."})
+			v.complete(&session.ReplyState{Result: weir.Result{Status: engine.Completed}, Text: "A low dam, that is a weir."})
 			if got := strings.TrimSpace(out.String()); got != "A low dam, that is a weir." || strings.Contains(screen.String(), "repeated") {
 				t.Errorf("%s, terminal %v: stdout has %q, stderr %q", name, terminal, out, screen)
 			}
@@ -82,7 +83,7 @@ func TestPipedChatPrintsOnlyTheFinalAnswer(t *testing.T) {
 	} {
 		v.item(it)
 	}
-	v.complete(&weir.ReplyState{Result: weir.Result{Status: engine.Completed}, Text: "It is a dam."})
+	v.complete(&session.ReplyState{Result: weir.Result{Status: engine.Completed}, Text: "It is a dam."})
 	if got := out.String(); got != "It is a dam.\n" {
 		t.Errorf("stdout has %q", got)
 	}
@@ -100,7 +101,7 @@ func TestTerminalMarksWithdrawnText(t *testing.T) {
 	for _, it := range []runner.Item{textChunk("a/model#1", "Vo"), void, textChunk("a/model#1", "A dam."), completedWith("a/model#1", "A dam.")} {
 		v.item(it)
 	}
-	v.complete(&weir.ReplyState{Result: weir.Result{Status: engine.Completed}, Text: "A dam."})
+	v.complete(&session.ReplyState{Result: weir.Result{Status: engine.Completed}, Text: "A dam."})
 	if out.String() != "Vo\nA dam.\n" || !strings.Contains(screen.String(), "the text above was withdrawn") {
 		t.Errorf("stdout has %q, stderr %q", out, screen)
 	}
@@ -116,7 +117,7 @@ func TestCancelledAnswerIsMarkedCutOff(t *testing.T) {
 	} {
 		v.item(it)
 	}
-	v.complete(&weir.ReplyState{Result: weir.Result{Run: "r", Status: engine.Cancelled}, Messages: make([]store.SessionMessage, 1)})
+	v.complete(&session.ReplyState{Result: weir.Result{Run: "r", Status: engine.Cancelled}, Messages: make([]store.SessionMessage, 1)})
 	if got := screen.String(); strings.Contains(got, "withdrawn") || !strings.Contains(got, "the partial answer: weir show r --node a") {
 		t.Errorf("stderr has %q", got)
 	}

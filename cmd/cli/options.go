@@ -4,16 +4,16 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/app/config"
+	"github.com/weir-run/weir/runner"
 )
 
 // Options are what a binary adds to the commands; the zero value adds nothing.
 type Options struct {
 	// Runner connects to the runner that the configuration names, if it is not the local one; notify prints a note. nil
 	// is a binary without other runners.
-	Runner func(ctx context.Context, cfg *config.Config, notify func(string)) (weir.Runner, error)
+	Runner func(ctx context.Context, cfg *config.Config, notify func(string)) (runner.Scheduler, error)
 	// Worker executes runs for that runner until ctx ends. It is set if Runner is.
 	Worker func(ctx context.Context, o WorkerOptions) error
 }

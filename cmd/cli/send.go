@@ -160,7 +160,7 @@ func (c *chat) sendOnce(ctx context.Context, text string, o *sendOptions) error 
 	case o.edits:
 		return c.editCommand(ctx, o.edit+" "+text)
 	case o.steers():
-		return c.steer(ctx, weir.Steering{ID: o.id, Path: o.node, Text: text, Interrupt: o.interrupt})
+		return c.steer(ctx, runner.Steering{ID: o.id, Path: o.node, Text: text, Interrupt: o.interrupt})
 	}
 	reply, err := c.session.Send(ctx, text, c.send)
 	if err != nil {

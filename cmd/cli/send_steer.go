@@ -3,8 +3,8 @@ package cli
 import (
 	"context"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/runner"
 )
 
 // steeredReport is a message that a running round takes, as `weir send --steer --json` prints it.
@@ -18,7 +18,7 @@ type steeredReport struct {
 
 // steer sends a message to the round that runs. If it became the next message of the session
 // instead, the reply to it is shown.
-func (c *chat) steer(ctx context.Context, m weir.Steering) error {
+func (c *chat) steer(ctx context.Context, m runner.Steering) error {
 	reply, err := c.session.Steer(ctx, m, c.send)
 	switch {
 	case err != nil:

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-run/weir/llm/gemini"
 	"github.com/weir-run/weir/llm/llmtest"
 	"github.com/weir-run/weir/llm/openai"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/tool"
 )
 
@@ -88,7 +89,7 @@ func newHostileServer(tb testing.TB) *hostileServer {
 
 // say sends a message in a session of that thread, to the model on a wire, and
 // fails the test if a request broke a rule of its API.
-func (d *hostileServer) say(thread string, on int, text string, turns ...llmtest.Turn) weir.ReplyState {
+func (d *hostileServer) say(thread string, on int, text string, turns ...llmtest.Turn) session.ReplyState {
 	d.tb.Helper()
 	d.mu.Lock()
 	d.turns = turns

@@ -9,6 +9,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store/sqlite"
 )
 
@@ -85,7 +86,7 @@ func OpenTalk(t *testing.T, path string, p weir.Provider, text string) (*weir.We
 }
 
 // SendAndWait sends a message to a session and waits for the reply.
-func SendAndWait(t *testing.T, s *weir.Session, message any, o weir.SendOptions) weir.ReplyState {
+func SendAndWait(t *testing.T, s *weir.Session, message any, o weir.SendOptions) session.ReplyState {
 	t.Helper()
 	turn, err := s.Send(t.Context(), message, o)
 	if err != nil {

@@ -56,7 +56,7 @@ type round struct {
 	flow    *app.ServedFlow
 	session *weir.Session
 	reply   *weir.Reply
-	steered *weir.SteerReply // set for a message to the round that runs
+	steered *session.SteerReply // set for a message to the round that runs
 }
 
 // serve answers one run of the protocol with its events.

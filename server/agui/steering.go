@@ -1,6 +1,9 @@
 package agui
 
-import "github.com/weir-run/weir"
+import (
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/runner"
+)
 
 // steering is the member "weir" of forwardedProps: the message is for the round that runs.
 type steering struct {
@@ -14,7 +17,7 @@ type steering struct {
 func (x *round) steer(text string) error {
 	want := &x.in.Forwarded.Weir
 	send := func(id string) (string, error) {
-		m := weir.Steering{ID: id, Path: want.Node, Text: text, Interrupt: want.Interrupt, By: x.c.By()}
+		m := runner.Steering{ID: id, Path: want.Node, Text: text, Interrupt: want.Interrupt, By: x.c.By()}
 		reply, err := x.session.Steer(x.detached(), m, weir.SendOptions{Origin: x.c.Origin("agui")})
 		if x.reply = reply.Queued; err == nil && x.reply == nil {
 			x.steered = &reply

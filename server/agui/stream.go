@@ -14,6 +14,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/server"
 	"github.com/weir-run/weir/server/livetext"
+	"github.com/weir-run/weir/session"
 )
 
 // protocol is the version of AG-UI.
@@ -57,7 +58,7 @@ func (x *round) stream(w http.ResponseWriter) {
 		return
 	}
 	err := e.follow()
-	var state weir.ReplyState
+	var state session.ReplyState
 	if err == nil {
 		state, err = x.reply.Wait(x.c.UntilDrain())
 	}
@@ -170,7 +171,7 @@ func (e *events) call(c *convo.Call) error {
 }
 
 // finish sends what the record adds, and how the run ended.
-func (e *events) finish(state *weir.ReplyState, ids map[string]any) error {
+func (e *events) finish(state *session.ReplyState, ids map[string]any) error {
 	if err := e.results(state); err != nil {
 		return err
 	}
@@ -209,7 +210,7 @@ func (e *events) finish(state *weir.ReplyState, ids map[string]any) error {
 }
 
 // results sends the calls and the results of tools that entered the history.
-func (e *events) results(state *weir.ReplyState) error {
+func (e *events) results(state *session.ReplyState) error {
 	for i := range state.Messages {
 		m := &state.Messages[i].Message
 		for j := range m.Calls {

@@ -12,12 +12,13 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/server"
 	"github.com/weir-run/weir/server/livetext"
+	"github.com/weir-run/weir/session"
 )
 
 func hexOf(b []byte) string { return hex.EncodeToString(b) }
 
 // wait waits until the round rests. A round that fails is an error; the record has it.
-func (x *exchange) wait() (*weir.ReplyState, error) {
+func (x *exchange) wait() (*session.ReplyState, error) {
 	if x.question != "" {
 		return nil, nil
 	}
@@ -32,7 +33,7 @@ func (x *exchange) wait() (*weir.ReplyState, error) {
 }
 
 // failureOf returns the error of a round that failed or was cancelled.
-func failureOf(state *weir.ReplyState) error {
+func failureOf(state *session.ReplyState) error {
 	switch {
 	case state.Error != nil && state.Status == engine.Failed:
 		p := server.NewProblem(http.StatusInternalServerError, state.Error.Code, "run "+state.Run+" failed: "+state.Error.Message)
@@ -47,7 +48,7 @@ func failureOf(state *weir.ReplyState) error {
 }
 
 // textOf returns the answer as the client gets it: what was said, and what the round waits for.
-func (x *exchange) textOf(state *weir.ReplyState) string {
+func (x *exchange) textOf(state *session.ReplyState) string {
 	if state == nil {
 		return x.question
 	}
@@ -111,9 +112,9 @@ func (x *exchange) headers(w http.ResponseWriter) {
 }
 
 // usage returns what the answer cost.
-func usage(state *weir.ReplyState) map[string]any {
+func usage(state *session.ReplyState) map[string]any {
 	if state == nil {
-		state = &weir.ReplyState{}
+		state = &session.ReplyState{}
 	}
 	u := state.Spent
 	return map[string]any{
@@ -131,7 +132,7 @@ func (x *exchange) id() string {
 }
 
 // completion returns a whole chat completion.
-func (x *exchange) completion(state *weir.ReplyState, text string) map[string]any {
+func (x *exchange) completion(state *session.ReplyState, text string) map[string]any {
 	return map[string]any{
 		"id": x.id(), "object": "chat.completion", "created": x.at.Unix(), "model": x.flow.Name,
 		"choices": []any{map[string]any{
@@ -145,7 +146,7 @@ func (x *exchange) completion(state *weir.ReplyState, text string) map[string]an
 // speak calls say with the pieces of the answer as they are made, and beat while there are
 // none. It returns the result of the round. The error livetext.ErrRetracted means that text
 // which was sent is void; the round continues.
-func (x *exchange) speak(say func(text string) error, beat func() error) (*weir.ReplyState, *livetext.Reader, error) {
+func (x *exchange) speak(say func(text string) error, beat func() error) (*session.ReplyState, *livetext.Reader, error) {
 	reader := livetext.NewReader(x.flow.Flow)
 	if x.question != "" {
 		return nil, reader, say(x.question)

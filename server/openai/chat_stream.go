@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/session"
 )
 
 // streamChat sends a chat completion in chunks.
@@ -50,7 +50,7 @@ func (x *exchange) streamChat(w http.ResponseWriter, withUsage bool) {
 }
 
 // endChat says what the round waits for and keeps what the client has of the history.
-func (x *exchange) endChat(state *weir.ReplyState, sent string, say func(string) error) error {
+func (x *exchange) endChat(state *session.ReplyState, sent string, say func(string) error) error {
 	if state == nil {
 		_, err := x.remember(sent)
 		return err

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"net/http"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/server"
+	"github.com/weir-run/weir/session"
 )
 
 // responseStream sends the events of a response.
@@ -105,7 +105,7 @@ func (x *exchange) streamResponse(w http.ResponseWriter, b *responseBody, rec *r
 }
 
 // endResponse sends what the round waits for and the end of the item.
-func (x *exchange) endResponse(state *weir.ReplyState, sent string, s *responseStream, rec *responseRecord) (text string, err error) {
+func (x *exchange) endResponse(state *session.ReplyState, sent string, s *responseStream, rec *responseRecord) (text string, err error) {
 	text = sent
 	if state != nil {
 		text = joinTexts(sent, questionText(state.Interrupts))

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/server"
+	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 )
 
@@ -19,7 +20,7 @@ func now() int64 { return time.Now().Unix() }
 
 // stateOf is the result of a round as a client gets it.
 type stateOf struct {
-	*weir.ReplyState
+	*session.ReplyState
 	text string
 }
 

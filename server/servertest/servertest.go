@@ -19,6 +19,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/llmtest"
+	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/server"
 )
 
@@ -36,7 +37,7 @@ type Options struct {
 	// Server has further options of the server.
 	Server server.Options
 	// Runner connects to the runner that Config names.
-	Runner func(ctx context.Context) (weir.Runner, error)
+	Runner func(ctx context.Context) (runner.Scheduler, error)
 }
 
 // Process is a server with its database and a model, as `weir serve` wires it.

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/cmd/cli"
+	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/temporal"
 )
 
@@ -31,7 +31,7 @@ func options(cfg *config.Config, notify func(string)) (temporal.Options, error) 
 }
 
 // connect implements cli.Options.Runner.
-func connect(ctx context.Context, cfg *config.Config, notify func(string)) (weir.Runner, error) {
+func connect(ctx context.Context, cfg *config.Config, notify func(string)) (runner.Scheduler, error) {
 	o, err := options(cfg, notify)
 	if err != nil {
 		return nil, err
