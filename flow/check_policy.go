@@ -97,10 +97,15 @@ func (s *scope) checkFallback(it *nodeDraft) {
 		}
 		return
 	}
-	if p := it.ports.Out[0]; n.OnError.Value != nil && !fits(n.OnError.Value, p.Type) {
+	if p := it.ports.Out[0]; n.OnError.Value != nil && !isOf(n.OnError.Value, p.Type) {
 		hint := ""
-		if p.Type == TypeContext || p.Type == TypeTools {
+		switch {
+		case p.Type == TypeContext || p.Type == TypeTools:
 			hint = "such a port has no literal value: handle the failure on the port error"
+		case p.Type == TypeText && fits(n.OnError.Value, p.Type):
+			hint = "quote it, to give a text"
+		case p.Type == TypeMessage && fits(n.OnError.Value, p.Type):
+			hint = "give {role: assistant, text: ...}"
 		}
 		s.l.reportAt(v, CodeTypeMismatch, fmt.Sprintf("onError gives %s to the port %s of %s, which is %s", v.kind, p.Name, n.ID, p.Type), hint)
 	}
