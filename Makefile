@@ -133,6 +133,11 @@ hostile: N := 200
 hostile: ## N sessions with hostile models, by default 200, against an outside ledger; and each hostile turn at every API
 	go test ./internal/proof -run 'UsageMatchesExternalLedger|HostileToolCalls' -v -count=1 -timeout 0 -hostile.n $(N) -hostile.all
 
+.PHONY: load
+load: T := 10m
+load: ## 100 runs at once with 200 live readers for T, by default 10m, then 20 times kill -9 of the server under that load
+	go test ./server -run TestNothingIsLostUnderLoad -v -count=1 -timeout 0 -load.time $(T) -load.runs 100 -load.kills 20
+
 .PHONY: slow-clients
 slow-clients: N := 2000
 slow-clients: ## N clients that send a byte a second, by default 2,000, while others use the server
