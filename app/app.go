@@ -85,6 +85,8 @@ type App struct {
 	// Quotas bound what users and tokens may spend on a day.
 	Quotas *Quotas
 
+	reloading reloading
+
 	tools    *Toolbox
 	recorder *recorded.Recorder // nil without Options.Record
 	closed   bool
@@ -121,6 +123,8 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		}
 	}
 	a := &App{HTTP: client, Providers: slices.Sorted(maps.Keys(w.Providers)), Drain: cmp.Or(cfg.Drain, defaultDrain)}
+	a.reloading.first, a.reloading.current = cfg, cfg
+	a.reloading.replaceable(w.Providers)
 	if a.tools, err = NewToolbox(cfg); err != nil {
 		return nil, err
 	}

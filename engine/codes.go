@@ -99,6 +99,7 @@ const (
 const (
 	CodeFlowInvalid         = "flow_invalid"
 	CodeUsage               = "usage"
+	CodeConfigRefused       = "config_refused"
 	CodeUnreadable          = "unreadable"
 	CodeNotFound            = "not_found"
 	CodeRunOwned            = "run_owned"
@@ -265,6 +266,7 @@ func requestErrorCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeFlowInvalid, "The flow has validation problems.", "Correct what the message lists; docs/errors.md describes the codes of problems."},
 		{CodeUsage, "The command line is invalid.", "See `--help` of the command."},
+		{CodeConfigRefused, "A configuration that was read again was not taken.", "Correct what the message names, or restart the process with it."},
 		{CodeUnreadable, "A file cannot be read.", "Check its path and permissions."},
 		{CodeNotFound, "The run does not exist.", "`weir runs` lists the runs; --db or WEIR_DB selects the database."},
 		{CodeRunOwned, "Another process is executing the run.", "Wait for it to end, watch it with `weir show`, or cancel it with `weir cancel`."},

@@ -53,6 +53,7 @@ func (s *Server) registerRoutes() {
 	s.registerAudit()
 	s.registerUserExport()
 	s.registerBackups()
+	s.registerReload()
 	s.registerRetention()
 	if s.options.Page != nil {
 		s.routes.handle("GET /{$}", Public, s.options.Page.ServeHTTP)

@@ -89,12 +89,14 @@ func openProcess(t *testing.T, dir string, o server.Options) *process {
 	}
 	served, err := app.LoadFlows(nil, dir)
 	must(err)
-	cfg, err := config.Load(config.Options{Dir: dir, UserDir: dir, Env: func(string) (string, bool) { return "", false }})
+	configured := config.Options{Dir: dir, UserDir: dir, Env: func(string) (string, bool) { return "", false }}
+	cfg, err := config.Load(configured)
 	must(err)
 	p := &process{t: t, dir: dir, ended: make(chan error, 1)}
 	p.app, err = app.Open(t.Context(), app.Options{Config: cfg, Database: filepath.Join(dir, "weir.db"), Recover: true, Flows: []*weir.Flow{}, Logger: o.Logger})
 	must(err)
 	o.App, o.Flows = p.app, served
+	o.Reload = func() ([]string, error) { return p.app.Reload(configured) }
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -85,7 +85,7 @@ func StatusOf(code string) int {
 		engine.CodeRequest, engine.CodeRequestReused, engine.CodeTypesUnknown, engine.CodeModelUnknownProvider:
 		return http.StatusUnprocessableEntity
 	case engine.CodeRunOwned, engine.CodeRunPoisoned, engine.CodeStatusConflict, engine.CodeInterruptUnknown, engine.CodeDependenciesChanged,
-		engine.CodeSessionBusy, engine.CodeSessionMoved, engine.CodeSessionWaits, engine.CodeSteerLate, engine.CodeStoreBackup, engine.CodeConfirmation, engine.CodeFlowChanged, engine.CodeFlowPaused:
+		engine.CodeSessionBusy, engine.CodeSessionMoved, engine.CodeSessionWaits, engine.CodeSteerLate, engine.CodeStoreBackup, engine.CodeConfirmation, engine.CodeFlowChanged, engine.CodeFlowPaused, engine.CodeConfigRefused:
 		return http.StatusConflict
 	case engine.CodeLink:
 		return http.StatusGone

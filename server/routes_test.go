@@ -150,7 +150,7 @@ func attacksOnDocuments(victim, own objects) map[string]attack {
 		"DELETE /v1/users/{user}":                 {},
 		"GET /v1/filters":                         {}, "PUT /v1/filters/{filter}": {body: `{"of":"runs","query":{}}`}, "DELETE /v1/filters/{filter}": {},
 		"GET /v1/audit": {}, "GET /v1/audit/verify": {}, "GET /v1/users/{user}/export": {},
-		"POST /v1/backup": {}, "GET /v1/backups": {}, "GET /v1/retention": {}, "DELETE /v1/retention/{policy}": {},
+		"POST /v1/reload": {}, "POST /v1/backup": {}, "GET /v1/backups": {}, "GET /v1/retention": {}, "DELETE /v1/retention/{policy}": {},
 		"PUT /v1/retention/{policy}": {body: `{"of":"runs","olderThan":1}`},
 		"GET /v1/quotas":             {}, "PUT /v1/quotas": {body: `{"user":"ada","calls":1}`},
 		"GET /v1/labels": {}, "GET /v1/ratings": {}, "GET /v1/search": {paths: []string{"/v1/search?text=ada&cursor=" + victim.run}},

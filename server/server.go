@@ -74,6 +74,8 @@ type Options struct {
 	Backups Backups
 	// Sweep is how often the server looks for what is due: expired links, retention and backups. 0 is a minute.
 	Sweep time.Duration
+	// Reload reads the configuration again and returns the paths of what has changed. Nil answers such requests with 501.
+	Reload func() ([]string, error)
 	// Audit bounds the audit log.
 	Audit auditlog.Options
 	// Logger is where failures of the server go; nil is slog.Default.

@@ -6,6 +6,7 @@
 package config
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-run/weir/llm"
@@ -51,6 +52,8 @@ type Config struct {
 
 	candidates []string
 	env        func(string) (string, bool)
+	// replaced are the secrets of a later reading of the files; nil in a Config that Load has not made.
+	replaced *atomic.Pointer[map[string]Key]
 }
 
 // Types of provider.
@@ -156,9 +159,15 @@ type MCPServer struct {
 
 // Secret resolves secrets.NAME: by the files, else the environment variable
 // WEIR_SECRET_NAME. It reports false if there is none or it cannot be read;
-// Findings says why.
+// Findings says why. It may be called while another goroutine replaces the secrets.
 func (c *Config) Secret(name string) (string, bool) {
-	if k, ok := c.Secrets[name]; ok {
+	secrets := c.Secrets
+	if c.replaced != nil {
+		if later := c.replaced.Load(); later != nil {
+			secrets = *later
+		}
+	}
+	if k, ok := secrets[name]; ok {
 		v, err := k.Value()
 		return v, err == nil
 	}

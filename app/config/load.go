@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/knadh/koanf/providers/env/v2"
@@ -82,7 +83,7 @@ func (o Options) lookup(name string) (string, bool) {
 // not known is one, since it would have no effect.
 func Load(o Options) (*Config, error) {
 	k := koanf.New(separator)
-	c := &Config{env: o.lookup, candidates: o.Candidates()}
+	c := &Config{env: o.lookup, candidates: o.Candidates(), replaced: new(atomic.Pointer[map[string]Key])}
 	problems, form := &Invalid{}, sync.OnceValue(compiledSchema)
 	for _, path := range c.candidates {
 		data, err := os.ReadFile(path)

@@ -8,6 +8,10 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,6 +58,9 @@ without a token acts for you, on all runs in the database. With --tokens, and al
 other machines can reach the address, each request needs a token of "weir tokens create".
 Tokens travel in the clear: let other machines reach the server through a proxy that
 encrypts (TLS).
+
+SIGHUP has it read its configuration again: secrets, and keys and addresses of providers, change
+without a restart.
 
 The process also continues runs that other processes left unfinished. SIGTERM and Ctrl-C
 drain it: no new request is taken, streams ask their readers to come back, effects in flight
@@ -153,6 +160,7 @@ func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows
 	s, err := server.New(ctx, server.Options{
 		App: a.App, Flows: flows, Tests: p.testsOf(cfg, a.HTTP), RequireToken: tokens, Hosts: o.hosts, Origins: o.origins, MaxBody: o.maxBody, MaxFile: o.maxFile, PublicURL: o.public, BasePath: o.base, TrustedProxies: proxies, UserHeader: o.header, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
 		Backups: server.Backups{Folder: cfg.Server.Backup.Folder, Every: cfg.Server.Backup.Every, Keep: cfg.Server.Backup.Keep},
+		Reload:  func() ([]string, error) { return a.Reload(p.configOptions()) },
 		Audit:   auditlog.Options{Keep: cfg.Server.Audit.Keep, Entries: cfg.Server.Audit.Entries},
 	})
 	if err != nil {
@@ -163,6 +171,7 @@ func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows
 	mcp.Register(s, mcp.Options{Version: app.ThisBuild().Version, Fork: o.mcpFork})
 	stop := context.AfterFunc(ctx, s.Drain)
 	defer stop()
+	defer p.reloadOnHangup(a)()
 	address := "http://" + l.Addr().String() + o.base
 	p.notef("weir: serving %s on %s", count(len(flows), "flow"), address)
 	if !tokens {
@@ -174,6 +183,29 @@ func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows
 		}
 	}
 	return s.Serve(l)
+}
+
+// reloadOnHangup reads the configuration again with each SIGHUP, until the function that it returns is called.
+func (p *cli) reloadOnHangup(a *application) (stop func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	go func() {
+		for range signals {
+			changed, err := a.Reload(p.configOptions())
+			switch {
+			case err != nil:
+				p.notef("weir: %v", err)
+			case len(changed) == 0:
+				p.notef("weir: the configuration was read again; keys in files too")
+			default:
+				p.notef("weir: the configuration was read again; changed: %s", strings.Join(changed, ", "))
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+	}
 }
 
 // prefixes parses addresses, of which each is a prefix or a single one.
