@@ -93,13 +93,7 @@ func New(o Options) *Provider {
 
 // Ping reports whether the server answers and accepts the key. It costs nothing. Errors are those of Generate.
 func (p *Provider) Ping(ctx context.Context) error {
-	if p.invalid != nil {
-		return p.errors.InvalidRequest("%v", p.invalid)
-	}
-	if err := p.server.Ping(ctx, p.models); err != nil {
-		return p.errors.Failure(ctx, err)
-	}
-	return nil
+	return p.errors.Ping(ctx, &p.server, p.models, p.invalid)
 }
 
 // Generate makes one call and streams it; see llm.Provider. Errors are *llm.Error, except that a cancelled ctx gives

@@ -81,6 +81,7 @@ type Provider struct {
 	invalid error
 	errors  vendorapi.ErrorFormatter
 	base    *url.URL // includes the version
+	models  string   // address of the list of models
 	server  vendorapi.Endpoint
 }
 
@@ -103,7 +104,7 @@ func New(o Options) *Provider {
 		path += "/" + defaultVersion
 	}
 	u.Path, u.RawPath, u.RawQuery, u.Fragment = path, "", "", ""
-	p.base = u
+	p.base, p.models = u, u.JoinPath("models").String()
 	p.server = vendorapi.Endpoint{Client: vendorapi.Client(o.HTTPClient), Refused: p.errorOfResponse, Fault: p.faultIn, Sign: func(h http.Header) {
 		if o.APIKey != "" {
 			h.Set("X-Goog-Api-Key", o.APIKey)
@@ -114,13 +115,7 @@ func New(o Options) *Provider {
 
 // Ping reports whether the server answers and accepts the key. It costs nothing. Errors are those of Generate.
 func (p *Provider) Ping(ctx context.Context) error {
-	if p.invalid != nil {
-		return p.errors.InvalidRequest("%v", p.invalid)
-	}
-	if err := p.server.Ping(ctx, p.base.JoinPath("models").String()); err != nil {
-		return p.errors.Failure(ctx, err)
-	}
-	return nil
+	return p.errors.Ping(ctx, &p.server, p.models, p.invalid)
 }
 
 // Generate makes one call and streams it; see llm.Provider. Errors are *llm.Error, except that a cancelled ctx gives

@@ -53,6 +53,17 @@ func (s ErrorFormatter) Describe(status int, said string) string {
 	return s.Name + ": " + at + s.Excerpt(said)
 }
 
+// Ping is e.Ping with errors of the provider. invalid is why the provider's options are invalid, nil if they are valid.
+func (s ErrorFormatter) Ping(ctx context.Context, e *Endpoint, address string, invalid error) error {
+	if invalid != nil {
+		return s.InvalidRequest("%v", invalid)
+	}
+	if err := e.Ping(ctx, address); err != nil {
+		return s.Failure(ctx, err)
+	}
+	return nil
+}
+
 // InvalidRequest returns the error of a request that cannot be sent and must not be repeated.
 func (s ErrorFormatter) InvalidRequest(format string, args ...any) *llm.Error {
 	return s.scrubbed(&llm.Error{Code: engine.CodeModelRequest, Message: s.Name + ": " + fmt.Sprintf(format, args...)})

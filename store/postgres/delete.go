@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/dependents"
 )
 
 // The unit of deletion is a tree of runs, or a session with the trees of its rounds: all that has one root. Trees that
@@ -100,8 +100,8 @@ func (s *Store) deleteTrees(ctx context.Context, op string, o store.DeleteOption
 		if err != nil {
 			return err
 		}
-		forks := forksOf(trees, roots)
-		if roots = trees.withDependents(roots); !o.Force {
+		forks := trees.Forks(roots)
+		if roots = trees.With(roots); !o.Force {
 			if err := x.checkUnowned(roots); err != nil {
 				return err
 			}
@@ -119,40 +119,10 @@ func (s *Store) deleteTrees(ctx context.Context, op string, o store.DeleteOption
 	return s.afterDeletion(ctx, out, nil, o.DeferCompaction)
 }
 
-// dependents are, by its root, the roots of trees that share a past with a tree.
-type dependents map[int64][]int64
-
-// withDependents adds to roots what depends on them.
-func (d dependents) withDependents(roots []int64) []int64 {
-	seen := map[int64]bool{}
-	out := []int64{}
-	for len(roots) > 0 {
-		r := roots[len(roots)-1]
-		if roots = roots[:len(roots)-1]; !seen[r] {
-			seen[r] = true
-			out = append(out, r)
-			roots = append(roots, d[r]...)
-		}
-	}
-	return out
-}
-
-// forksOf returns the trees that depend on others, without those: sessions first, then runs, each by age.
-func forksOf(trees dependents, roots []int64) []int64 {
-	forks := slices.DeleteFunc(trees.withDependents(slices.Clone(roots)), func(r int64) bool { return slices.Contains(roots, r) })
-	slices.SortFunc(forks, func(a, b int64) int {
-		if a < 0 != (b < 0) {
-			return cmp.Compare(a, b)
-		}
-		return cmp.Compare(max(a, -a), max(b, -b))
-	})
-	return forks
-}
-
 // dependents reads which trees depend on which: forks of runs, forks of sessions, and contexts that continue those of
 // other trees.
-func (x *deleter) dependents() (dependents, error) {
-	d := dependents{}
+func (x *deleter) dependents() (dependents.Trees, error) {
+	d := dependents.Trees{}
 	err := x.query(func(row pgx.Row) error {
 		var on, root int64
 		err := row.Scan(&on, &root)

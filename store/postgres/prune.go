@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -86,19 +85,8 @@ func (x *deleter) sessionsToPrune(p *store.PruneOptions) (roots []int64, kept []
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, root := range slices.Backward(slices.Sorted(maps.Keys(taken))) { // the oldest first: they are negative
-		stay := slices.DeleteFunc(forksOf(trees, []int64{root}), func(r int64) bool { return taken[r] })
-		busy := slices.ContainsFunc(trees.withDependents([]int64{root}), func(r int64) bool { return owned[r] })
-		if len(stay) == 0 && !busy {
-			roots = append(roots, root)
-			continue
-		}
-		names, err := x.treeNames(append([]int64{root}, stay...))
-		if err != nil {
-			return nil, nil, err
-		}
-		kept = append(kept, store.KeptSession{Session: names[0].Session, Forks: names[1:], Busy: busy})
+	if roots, kept, err = trees.Prunable(taken, owned, x.treeNames); err == nil {
+		slices.Reverse(roots)
 	}
-	slices.Reverse(roots)
-	return roots, kept, nil
+	return roots, kept, err
 }

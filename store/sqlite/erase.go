@@ -1,17 +1,16 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/dependents"
 )
 
 // What is deleted together is a tree of runs, or a session with the trees of its
@@ -81,8 +80,8 @@ func (s *Store) deleteTrees(ctx context.Context, op string, e store.DeleteOption
 		if err != nil {
 			return err
 		}
-		forks := forksOf(trees, roots)
-		if roots = trees.withDependents(roots); !e.Force {
+		forks := trees.Forks(roots)
+		if roots = trees.With(roots); !e.Force {
 			if err := x.checkUnowned(roots); err != nil {
 				return err
 			}
@@ -211,37 +210,6 @@ func (s *Store) vacuum(ctx context.Context) error {
 	return s.wrap("empty the log", err)
 }
 
-// dependents are, by its root, the roots of trees that share a past with a tree.
-type dependents map[int64][]int64
-
-// withDependents adds to roots what depends on them.
-func (d dependents) withDependents(roots []int64) []int64 {
-	seen := map[int64]bool{}
-	var out []int64
-	for len(roots) > 0 {
-		r := roots[len(roots)-1]
-		roots = roots[:len(roots)-1]
-		if !seen[r] {
-			seen[r] = true
-			out = append(out, r)
-			roots = append(roots, d[r]...)
-		}
-	}
-	return out
-}
-
-// forksOf returns the trees that depend on others, without those.
-func forksOf(trees dependents, roots []int64) []int64 {
-	forks := slices.DeleteFunc(trees.withDependents(slices.Clone(roots)), func(r int64) bool { return slices.Contains(roots, r) })
-	slices.SortFunc(forks, func(a, b int64) int { // sessions first, then runs, each by age
-		if a < 0 != (b < 0) {
-			return cmp.Compare(a, b)
-		}
-		return cmp.Compare(max(a, -a), max(b, -b))
-	})
-	return forks
-}
-
 // deleter deletes trees in a transaction.
 type deleter struct {
 	lineage
@@ -253,8 +221,8 @@ type deleter struct {
 
 // dependents reads what depends on what: forks of runs, of sessions, and contexts
 // that continue those of other trees.
-func (x deleter) dependents() (dependents, error) {
-	d := dependents{}
+func (x deleter) dependents() (dependents.Trees, error) {
+	d := dependents.Trees{}
 	err := x.query(func(row scanner) error {
 		var on, root int64
 		err := row.Scan(&on, &root)

@@ -3,8 +3,6 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 
 	"github.com/weir-run/weir/store"
 )
@@ -66,20 +64,7 @@ func (x deleter) sessionsToPrune(p store.PruneOptions) (roots []int64, kept []st
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, root := range slices.Backward(slices.Sorted(maps.Keys(taken))) { // the oldest first: they are negative
-		stay := slices.DeleteFunc(forksOf(trees, []int64{root}), func(r int64) bool { return taken[r] })
-		busy := slices.ContainsFunc(trees.withDependents([]int64{root}), func(r int64) bool { return owned[r] })
-		if len(stay) == 0 && !busy {
-			roots = append(roots, root)
-			continue
-		}
-		names, err := x.treeNames(append([]int64{root}, stay...))
-		if err != nil {
-			return nil, nil, err
-		}
-		kept = append(kept, store.KeptSession{Session: names[0].Session, Forks: names[1:], Busy: busy})
-	}
-	return roots, kept, nil
+	return trees.Prunable(taken, owned, x.treeNames)
 }
 
 // ownedTrees returns the roots of the trees that live processes work on.
