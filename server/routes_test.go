@@ -109,6 +109,14 @@ func attacks(victim, own objects) map[string]attack {
 // attacksOnRounds lists the routes by which people read, follow and steer what runs.
 func attacksOnRounds(victim objects) map[string]attack {
 	return map[string]attack{
+		"GET /v1/sessions/{session}/budget":  {paths: []string{"/v1/sessions/" + victim.session + "/budget"}},
+		"POST /v1/sessions/{session}/budget": {paths: []string{"/v1/sessions/" + victim.session + "/budget"}, body: `{"calls":1}`},
+		"POST /v1/sessions/{session}/messages/{position}/edit": {
+			paths: []string{"/v1/sessions/" + victim.session + "/messages/0/edit"}, body: `{"message":"hello"}`,
+		},
+		"POST /v1/sessions/{session}/messages/{position}/regenerate": {
+			paths: []string{"/v1/sessions/" + victim.session + "/messages/0/regenerate"}, body: `{}`,
+		},
 		"POST /v1/sessions/{session}/steer":                         {paths: []string{"/v1/sessions/" + victim.session + "/steer"}, body: `{"message":"x"}`},
 		"GET /v1/sessions/{session}/stream":                         {paths: []string{"/v1/sessions/" + victim.session + "/stream"}},
 		"GET /v1/runs/{run}/contexts/{context}/messages/{position}": {paths: []string{"/v1/runs/" + victim.run + "/contexts/main/messages/0"}},

@@ -115,6 +115,10 @@ func (s *Server) registerSessions() {
 	fork := op("forkSession", http.MethodPost, "/{session}/fork", Start, "Start a session with the first messages of another")
 	fork.status = http.StatusCreated
 	register(s, fork, forkSession)
+	register(s, op("editMessage", http.MethodPost, "/{session}/messages/{position}/edit", Start, "Send another message in the place of one of a person, in a fork of the session"), editMessage)
+	register(s, op("regenerateMessage", http.MethodPost, "/{session}/messages/{position}/regenerate", Start, "Send a message of a person again, in a fork of the session"), regenerateMessage)
+	register(s, op("getSessionBudget", http.MethodGet, "/{session}/budget", Read, "Get what the rounds of a session may spend together, and have spent"), getSessionBudget)
+	register(s, op("increaseSessionBudget", http.MethodPost, "/{session}/budget", Start, "Add to the budget of a session"), increaseSessionBudget)
 	register(s, op("deleteSession", http.MethodDelete, "/{session}", Start, "Delete a session with its rounds and forks"), deleteSession)
 }
 
@@ -197,25 +201,15 @@ func sendMessage(c *call, in *sendInput) (*sentOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := weir.SendOptions{By: c.by(), Busy: in.Body.Busy, Origin: c.origin("api")}
 	message, err := valueOf("body.message", in.Body.Message)
 	if err != nil {
 		return nil, err
 	}
-	if o.Inputs, err = objectOf("body.inputs", in.Body.Inputs); err != nil {
-		return nil, err
-	}
-	flows := ""
-	served, err := c.flowOf(x.Flow)
+	o, served, err := c.sendOptions(x, in.Body.Inputs, in.Body.Model)
 	if err != nil {
 		return nil, err
 	}
-	if served != nil {
-		flows = served.Model
-	}
-	if o.Model, err = c.modelOr(in.Body.Model, flows); err != nil {
-		return nil, err
-	}
+	o.Busy = in.Body.Busy
 	var reply *weir.Reply
 	o.ID, err = c.once("send "+in.Session, in.Key, in.Body, func(id string) (string, error) {
 		o.ID = id
@@ -231,8 +225,34 @@ func sendMessage(c *call, in *sendInput) (*sentOutput, error) {
 	return c.sent(reply, in.Wait)
 }
 
+// sendOptions returns the options of a message to a session of the caller, and the flow that the
+// server offers by the name of the session's, nil if it offers none.
+func (c *call) sendOptions(x *weir.Session, inputs json.RawMessage, model string) (o weir.SendOptions, served *app.ServedFlow, err error) {
+	o = weir.SendOptions{By: c.by(), Origin: c.origin("api")}
+	if o.Inputs, err = objectOf("body.inputs", inputs); err != nil {
+		return o, nil, err
+	}
+	if served, err = c.flowOf(x.Flow); err != nil {
+		return o, nil, err
+	}
+	flows := ""
+	if served != nil {
+		flows = served.Model
+	}
+	o.Model, err = c.modelOr(model, flows)
+	return o, served, err
+}
+
 // sendWithFiles sends a message with the content of the files that it and the inputs name.
 func (c *call) sendWithFiles(x *weir.Session, served *app.ServedFlow, message any, o weir.SendOptions) (*weir.Reply, error) {
+	return c.sendFilesBy(x, served, message, o, x.Send)
+}
+
+// sendFilesBy is sendWithFiles by another method than Send.
+func (c *call) sendFilesBy(
+	x *weir.Session, served *app.ServedFlow, message any, o weir.SendOptions,
+	send func(ctx context.Context, message any, o weir.SendOptions) (*weir.Reply, error),
+) (*weir.Reply, error) {
 	used := &usedFiles{call: c}
 	message, err := used.message("body.message", message)
 	if err != nil {
@@ -246,7 +266,7 @@ func (c *call) sendWithFiles(x *weir.Session, served *app.ServedFlow, message an
 			return nil, err
 		}
 	}
-	reply, err := x.Send(context.WithoutCancel(c), message, o)
+	reply, err := send(context.WithoutCancel(c), message, o)
 	if err != nil {
 		return nil, err
 	}

@@ -2,17 +2,19 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
 )
 
 // Edit sends a message in the place of an earlier one: it forks the session before the message
 // of a person at a position, from 0, and sends the message there. The session itself does not
 // change; the fork is Reply.Session. A position without a message of a person is input_invalid. A
-// message that is refused leaves no fork.
+// message that is refused leaves no fork. With SendOptions.ID, editing again returns the same reply.
 func (s *Session) Edit(ctx context.Context, position int, message any, o SendOptions) (*Reply, error) {
 	if _, err := s.saidAt(ctx, position); err != nil {
 		return nil, err
@@ -22,6 +24,7 @@ func (s *Session) Edit(ctx context.Context, position int, message any, o SendOpt
 
 // Regenerate asks again for the answer to a message of a person: that at a position, from 0, or,
 // with -1, the last one. It forks the session before the message, and sends the same message there.
+// With SendOptions.ID, regenerating again returns the same reply.
 func (s *Session) Regenerate(ctx context.Context, position int, o SendOptions) (*Reply, error) {
 	if position < 0 {
 		var err error
@@ -36,19 +39,44 @@ func (s *Session) Regenerate(ctx context.Context, position int, o SendOptions) (
 	return s.sendInFork(ctx, position, convo.Message{Role: convo.User, Text: m.Text, Parts: m.Parts, Name: m.Name}, o)
 }
 
+// sendInFork sends a message in a fork. The id of the fork follows from that of the message, so
+// that a process that dies between the two leaves nothing that sending again does not find.
 func (s *Session) sendInFork(ctx context.Context, position int, message any, o SendOptions) (*Reply, error) {
-	other, err := s.Fork(ctx, position)
+	id := ""
+	if o.ID != "" {
+		id = forkIDForMessage(s.ID, o.ID)
+	}
+	other, made, err := s.forkAs(ctx, id, position)
 	if err != nil {
 		return nil, err
 	}
 	r, err := other.Send(ctx, message, o)
-	if err == nil {
-		return r, nil
+	if err == nil || !made {
+		return r, err
 	}
 	if _, gone := other.Delete(context.WithoutCancel(ctx)); gone != nil {
 		err = fmt.Errorf("%w; the fork %s stays: %w", err, other.ID, gone)
 	}
 	return nil, err
+}
+
+// forkAs is Fork with an id, "" for a new one. A session that exists under the id is returned; made
+// is false then.
+func (s *Session) forkAs(ctx context.Context, id string, at int) (other *Session, made bool, err error) {
+	if id == "" {
+		other, err = s.Fork(ctx, at)
+		return other, err == nil, err
+	}
+	err = s.createFork(ctx, id, at)
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return nil, false, err
+	}
+	made = err == nil
+	row, err := s.m.store.Session(ctx, id)
+	if err != nil {
+		return nil, false, err
+	}
+	return s.m.session(&row, s.flow), made, nil
 }
 
 // saidAt returns the message of a person at a position.

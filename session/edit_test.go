@@ -75,3 +75,37 @@ func TestOnlyMessagesOfAPersonAreEdited(t *testing.T) {
 		t.Errorf("%d sessions, %v", len(list), err)
 	}
 }
+
+// A process may die after it has made the fork, and the sender sends again.
+func TestEditingAgainUnderAnIDReturnsTheSameReply(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, path string) {
+		t.Helper()
+		w, f := weirkit.OpenTalk(t, path, &weirkit.RepeatingModel{}, weirkit.TalkFlow)
+		s := weirkit.OpenSession(t, w, f)
+		weirkit.SendAndWait(t, s, "one", weir.SendOptions{})
+		for name, send := range map[string]func(id string) (*weir.Reply, error){
+			"edit":       func(id string) (*weir.Reply, error) { return s.Edit(t.Context(), 0, "other", weir.SendOptions{ID: id}) },
+			"regenerate": func(id string) (*weir.Reply, error) { return s.Regenerate(t.Context(), 0, weir.SendOptions{ID: id}) },
+		} {
+			first, err := send(name + "-1")
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			again, err := send(name + "-1")
+			if err != nil || again.Session.ID != first.Session.ID || again.Message != first.Message {
+				t.Errorf("%s again: %v", name, err)
+			}
+			if _, err := again.Wait(t.Context()); err != nil {
+				t.Error(name, err)
+			}
+			other, err := send(name + "-2")
+			if err != nil || other.Session.ID == first.Session.ID {
+				t.Errorf("%s under another id: %v", name, err)
+			}
+			if _, err := other.Wait(t.Context()); err != nil {
+				t.Error(name, err)
+			}
+		}
+	})
+}

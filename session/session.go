@@ -238,15 +238,24 @@ func (s *Session) Fork(ctx context.Context, at int) (*Session, error) {
 			Hint:    "give how many of its messages the fork begins with",
 		}
 	}
-	n := store.NewSession{ID: runner.NewID(), User: s.User, Flow: s.Flow, Parent: s.ID, ParentLength: at, Now: time.Now()}
+	id := runner.NewID()
+	if err := s.createFork(ctx, id, at); err != nil {
+		return nil, err
+	}
+	row, err = s.m.store.Session(ctx, id)
+	return s.m.session(&row, s.flow), err
+}
+
+// createFork creates a session with the first at messages of this one.
+func (s *Session) createFork(ctx context.Context, id string, at int) error {
+	n := store.NewSession{ID: id, User: s.User, Flow: s.Flow, Parent: s.ID, ParentLength: at, Now: time.Now()}
 	if s.flow != nil && s.flow.Session.TTL > 0 {
 		n.Expires = n.Now.Add(s.flow.Session.TTL)
 	}
 	if err := s.m.store.CreateSession(ctx, n); err != nil {
-		return nil, fmt.Errorf("fork session %s: %w", s.ID, err)
+		return fmt.Errorf("fork session %s: %w", s.ID, err)
 	}
-	row, err = s.m.store.Session(ctx, n.ID)
-	return s.m.session(&row, s.flow), err
+	return nil
 }
 
 // Activate makes the session the active one of its user and flow.
