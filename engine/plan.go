@@ -249,22 +249,43 @@ func (p *GraphPlan) markLazy() {
 // Find returns the plan of the node at a path such as "refine#2/draft", whose
 // iteration numbers do not matter, or nil.
 func (p *Plan) Find(path string) *NodePlan {
+	_, n := p.find(path)
+	return n
+}
+
+// find returns the node at a path and the graph that it is in, nil if there is none.
+func (p *Plan) find(path string) (*GraphPlan, *NodePlan) {
 	g := p.Root
 	for {
 		id, rest, nested := strings.Cut(path, "/")
 		id, _, _ = strings.Cut(id, "#")
 		i, ok := g.index[id]
 		if !ok {
-			return nil
+			return nil, nil
 		}
 		if !nested {
-			return &g.Nodes[i]
+			return g, &g.Nodes[i]
 		}
 		if g = g.Nodes[i].Body; g == nil {
-			return nil
+			return nil, nil
 		}
 		path = rest
 	}
+}
+
+// Sources returns the ids of the nodes of the same scope from which edges lead to the node at a path; a node may be
+// listed repeatedly. ok is false for an unknown path, and for a node that starts only when another one pulls it.
+func (p *Plan) Sources(path string) (ids []string, ok bool) {
+	g, n := p.find(path)
+	if n == nil || n.lazyOnly {
+		return nil, false
+	}
+	for i := n.inLo; i < n.inHi; i++ {
+		if e := &g.edges[i]; !e.lazy {
+			ids = append(ids, g.Nodes[e.from].Def.ID)
+		}
+	}
+	return ids, true
 }
 
 // after reports whether node b follows node a in the graph. It visits only nodes between

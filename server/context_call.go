@@ -1,12 +1,9 @@
 package server
 
 import (
-	"slices"
-
-	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/history"
-	"github.com/weir-run/weir/runner"
 )
 
 // contextCall is a model call with a context, whose request GET .../calls has.
@@ -18,32 +15,30 @@ type contextCall struct {
 	Window int    `json:"window" doc:"The window of the model in tokens; 0 if it is not known"`
 }
 
-// lastCall returns the last model call whose node added the answer to a context, nil if none
-// did.
-func (c *call) lastCall(v *runner.RunView, context string) (*contextCall, error) {
-	list := history.NewTimeline(v)
-	added := make(map[string]bool) // by path
-	for path, n := range list.Nodes {
-		messages, err := app.AddedMessages(n.Contexts)
-		if err != nil {
-			return nil, err
-		}
-		added[path] = slices.ContainsFunc(messages, func(m app.ContextMessage) bool { return m.Context == context })
-	}
-	for _, e := range slices.Backward(modelEffects(v.Commits)) {
+// lastCalls returns the last model call with each context: the last one of a node that added messages to it. The
+// windows are left out.
+func lastCalls(commits []engine.Commit, list *history.Timeline) map[string]*contextCall {
+	out := make(map[string]*contextCall)
+	for _, e := range modelEffects(commits) {
 		path, _ := engine.SplitEffectKey(e.Key)
-		if !added[path] {
+		n := list.Nodes[path]
+		if n == nil {
 			continue
 		}
-		out := &contextCall{Node: path, Call: e.Key, Input: e.Usage.Input, Output: e.Usage.Output}
-		s := v.Contexts[context].Settings
-		if m, known := c.app.Model(s.Provider, s.Model); known {
-			out.Window = m.Window
+		for _, x := range n.Contexts {
+			if x.Adds > 0 {
+				out[x.ID] = &contextCall{Node: path, Call: e.Key, Input: e.Usage.Input, Output: e.Usage.Output}
+			}
 		}
-		if s.Window > 0 {
-			out.Window = s.Window
-		}
-		return out, nil
 	}
-	return nil, nil
+	return out
+}
+
+// windowOf returns the window of a context's model in tokens, 0 if it is not known.
+func (c *call) windowOf(s convo.Settings) int {
+	if s.Window > 0 {
+		return s.Window
+	}
+	m, _ := c.app.Model(s.Provider, s.Model)
+	return m.Window
 }

@@ -250,7 +250,7 @@ func getContext(c *call, in *contextInput) (*body[contextPage], error) {
 	}
 	r := app.ContextReportOf(x)
 	out := contextPage{
-		ContextRow: ContextRow{r.ID, r.Kind, r.Label, r.Parent, r.Model, len(r.Messages), x.At},
+		ContextRow: ContextRow{ID: r.ID, Kind: r.Kind, Label: r.Label, Parent: r.Parent, Model: r.Model, Messages: len(r.Messages), At: x.At},
 		From:       min(in.From, len(r.Messages)),
 	}
 	out.List = slices.Clone(r.Messages[out.From:min(out.From+in.Limit, len(r.Messages))])
@@ -258,7 +258,9 @@ func getContext(c *call, in *contextInput) (*body[contextPage], error) {
 		m, cut := boundMessage(out.List[i], "/list/"+itoa(int64(i)), c.contextMessageURL(in.Run, in.Context, out.From+i, in.At), in.MaxValue)
 		out.List[i], out.Truncated = m, append(out.Truncated, cut...)
 	}
-	out.Last, err = c.lastCall(v, in.Context)
+	if out.Last = lastCalls(v.Commits, history.NewTimeline(v))[in.Context]; out.Last != nil {
+		out.Last.Window = c.windowOf(x.Settings)
+	}
 	return bodyOf(out), err
 }
 

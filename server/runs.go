@@ -49,6 +49,8 @@ type ContextRow struct {
 	Model    string `json:"model"`
 	Messages int    `json:"messages" doc:"How many there are; GET .../contexts/ID returns them"`
 	At       int    `json:"at" doc:"How many of them were its parent's when it was forked; 0 without a parent"`
+	Used     int    `json:"used,omitempty" doc:"In timelines: tokens of the last model call with the context and of its answer"`
+	Window   int    `json:"window,omitempty" doc:"In timelines: the window of the model of that call in tokens, if it is known"`
 }
 
 func (s *Server) registerRuns() {
@@ -197,7 +199,7 @@ func getRun(c *call, in *getRunInput) (*body[runDetails], error) {
 		return nil, err
 	}
 	for _, x := range details.Contexts {
-		out.Contexts = append(out.Contexts, ContextRow{x.ID, x.Kind, x.Label, x.Parent, x.Model, len(x.Messages), v.Contexts[x.ID].At})
+		out.Contexts = append(out.Contexts, ContextRow{ID: x.ID, Kind: x.Kind, Label: x.Label, Parent: x.Parent, Model: x.Model, Messages: len(x.Messages), At: v.Contexts[x.ID].At})
 	}
 	return bodyOf(out), nil
 }

@@ -73,7 +73,7 @@ type timelineNode struct {
 }
 
 type timelinePhase struct {
-	Kind    string `json:"kind" doc:"run, body, pull, retry, or what the node waited for: input, approval, event, timer, child, budget, effect, break"`
+	Kind    string `json:"kind" doc:"queue (it could start, and waited for a slot or the turn of its item), grant (for a context that another node was writing), run, body, pull, retry, or what the node waited for: input, approval, event, timer, child, budget, effect, break"`
 	From    int64  `json:"from" doc:"Unix milliseconds"`
 	To      int64  `json:"to" doc:"Unix milliseconds; 0 if it has not ended"`
 	Attempt int    `json:"attempt"`
@@ -112,7 +112,7 @@ func getTimeline(c *call, in *timelineInput) (*body[timeline], error) {
 		Events: max(row.Events, r.Events()), Started: history.StartedAt(v), Cursor: cursor, Usage: app.UsageOf(r.Usage()),
 		Nodes: []timelineNode{}, Total: len(list.Order),
 	}
-	if out.RunOverview, err = c.overviewOf(v, &row); err != nil {
+	if out.RunOverview, err = c.overviewOf(v, list, &row); err != nil {
 		return nil, err
 	}
 	phases := history.PhasesOf(v, maxPhases)
@@ -124,7 +124,7 @@ func getTimeline(c *call, in *timelineInput) (*body[timeline], error) {
 }
 
 // overviewOf returns what a view says about the run as a whole; row is the run as it is now.
-func (c *call) overviewOf(v *runner.RunView, row *store.Run) (o RunOverview, err error) {
+func (c *call) overviewOf(v *runner.RunView, list *history.Timeline, row *store.Run) (o RunOverview, err error) {
 	r := v.Run
 	o = RunOverview{
 		User: r.Start.User, Origin: r.Start.Origin, Session: r.Start.Session, Round: r.Start.Round, Parent: r.Start.Parent,
@@ -140,9 +140,14 @@ func (c *call) overviewOf(v *runner.RunView, row *store.Run) (o RunOverview, err
 	if o.Children, err = app.ChildRunsOf(c, c.app.Store, r.ID, v.Commits); err != nil {
 		return o, err
 	}
+	calls := lastCalls(v.Commits, list)
 	for _, id := range slices.Sorted(maps.Keys(v.Contexts)) {
 		x := v.Contexts[id]
-		o.Contexts = append(o.Contexts, ContextRow{x.ID, string(x.Kind), x.Label, x.Parent, app.ModelOf(x.Settings), x.History.Len(), x.At})
+		row := ContextRow{ID: x.ID, Kind: string(x.Kind), Label: x.Label, Parent: x.Parent, Model: app.ModelOf(x.Settings), Messages: x.History.Len(), At: x.At}
+		if last := calls[id]; last != nil {
+			row.Used, row.Window = last.Input+last.Output, c.windowOf(x.Settings)
+		}
+		o.Contexts = append(o.Contexts, row)
 	}
 	return o, nil
 }

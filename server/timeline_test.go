@@ -193,3 +193,19 @@ func TestThePageIsServedWithItsOwnPolicyAndNoOtherPathIs(t *testing.T) {
 		t.Errorf("without a page: %d", got.status)
 	}
 }
+
+func TestAContextHasItsLastModelCall(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{})
+	run, err := p.client("").StartRun(t.Context(), client.Start{Flow: "twice", Wait: 60})
+	if err != nil || run.Status != "completed" {
+		t.Fatalf("%+v, %v", run, err)
+	}
+	for context, want := range map[string]string{"main": "two", "other": "three"} {
+		var page struct{ Last struct{ Node, Call string } }
+		p.get("/v1/runs/"+run.ID+"/contexts/"+context, &page)
+		if page.Last.Node != want || page.Last.Call != want+"/model#1" {
+			t.Errorf("context %s: %+v", context, page.Last)
+		}
+	}
+}

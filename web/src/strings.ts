@@ -61,6 +61,6 @@ export const statusText: Record<string, string> = {
 }
 
 export const phaseText: Record<string, string> = {
-  run: 'Runs', body: 'Iterations', pull: 'Computes an input', retry: 'Waits before the next attempt', input: 'Waits for a person', approval: 'Waits for an approval', event: 'Waits for an event',
+  queue: 'Waits for its turn', grant: 'Waits for its context', run: 'Runs', body: 'Iterations', pull: 'Computes an input', retry: 'Waits before the next attempt', input: 'Waits for a person', approval: 'Waits for an approval', event: 'Waits for an event',
   timer: 'Waits for a time', child: 'Child run', budget: 'Waits for a budget', effect: 'Waits for a decision', break: 'Breakpoint',
 }

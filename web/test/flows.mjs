@@ -122,6 +122,22 @@ nodes:
   one: {type: llmRequest, in: {message: Is there a berth?}}
   two: {type: llmRequest, after: one, in: {message: How long?}, with: {system: You help captains.}}
 `,
+    'pair.yaml': `weir: 1
+name: pair
+description: Two nodes that write the same context.
+context: {model: local/harbour-1}
+nodes:
+  one: {type: llmRequest, in: {message: Is there a berth?}}
+  two: {type: llmRequest, in: {message: How long?}}
+  aside: {type: newContext, after: [one, two]}
+  three: {type: llmRequest, in: {context: "{{ aside.context }}", message: How long?}}
+`,
+    'said.yaml': `weir: 1
+name: said
+description: Puts messages into its context.
+inputs: {messages: {type: list, required: true}}
+nodes: {put: {type: injectMessages, in: {messages: "{{ run.inputs.messages }}"}}}
+`,
     'log.yaml': `weir: 1
 name: logbook
 description: Has more messages than its window takes.
@@ -134,7 +150,7 @@ outputs: {answer: "{{ say.text }}"}
     'large.yaml': large(2000),
   }
   for (const [name, text] of Object.entries(files)) writeFileSync(`${dir}/${name}`, text)
-  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'seen', 'frugal', 'fleet', 'changed', 'log', 'large'].map((x) => `${dir}/${x}.yaml`)
+  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'seen', 'frugal', 'fleet', 'changed', 'pair', 'said', 'log', 'large'].map((x) => `${dir}/${x}.yaml`)
 }
 
 /** A flow of n nodes in a lattice of 50 columns. */

@@ -1,5 +1,5 @@
-// Drives the page in Chromium: node test/page.mjs WEIR [FOLDER for screenshots]
-import { readFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+// Drives the page in Chromium: node test/page.mjs WEIR [FOLDER for screenshots] [FOLDER of a documentation, whose screenshots are replaced]
+import { copyFileSync, existsSync, readdirSync, readFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { chromium } from 'playwright-core'
@@ -11,7 +11,7 @@ import { startModel } from './model.mjs'
 import { Server } from './server.mjs'
 import { shownTests } from './shown.mjs'
 
-const [binary, shots] = process.argv.slice(2)
+const [binary, shots, documented] = process.argv.slice(2)
 const dir = mkdtempSync(`${tmpdir()}/weir-page-`)
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium'
@@ -578,6 +578,7 @@ try {
   model.stop()
   rmSync(dir, { recursive: true, force: true })
 }
+for (const name of documented ? readdirSync(documented).filter((x) => existsSync(`${shots}/${x}`)) : []) copyFileSync(`${shots}/${name}`, `${documented}/${name}`)
 for (const m of measured) console.log(m)
 console.log(`${list.length} tests, ${failed} failures, ${Math.round((Date.now() - everything) / 1000)} s`)
 process.exit(failed ? 1 : 0)

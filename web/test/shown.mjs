@@ -132,6 +132,37 @@ export function shownTests({ test, check, open, inspect, start, ended, server, b
     await page.context().close()
   })
 
+  test('the timeline shows what nodes waited for before they started, and the tree of contexts how full each is', async () => {
+    const page = await open(`#/runs/${await start('welcome', { names: ['Ada', 'Grace', 'Edsger', 'Tony', 'Leslie', 'Alan'] }, 30)}`)
+    await page.getByRole('group', { name: 'Colours of the bars' }).getByText('Waits for its turn').waitFor()
+    const id = await start('pair', {}, 30)
+    await page.goto(`${server.url}#/runs/${id}`)
+    await page.getByRole('group', { name: 'Colours of the bars' }).getByText('Waits for its context').waitFor()
+    check((await page.locator('.lane i[data-k=grant]').count()) === 1, 'one of the two nodes waited for the other')
+    await inspect(page, 'waits')
+    await page.goto(`${server.url}#/runs/${id}?view=messages`)
+    const tree = page.getByRole('navigation', { name: 'Contexts' })
+    await tree.getByRole('button', { name: /of a window of 32.0k/ }).nth(1).waitFor()
+    check((await tree.getByRole('button', { name: /of a window of 32.0k/ }).count()) === 2 && (await tree.locator('.meter').count()) === 2, 'each context has a bar')
+    await inspect(page, 'contexts')
+    await page.context().close()
+  })
+
+  test('a message that is too large for a list is loaded whole, and saved', async () => {
+    const long = `Begin ${'ship '.repeat(20000)}the end of it.`
+    const id = await start('said', { messages: [{ role: 'user', text: long }] }, 30)
+    const page = await open(`#/runs/${id}?view=messages`)
+    const message = page.locator('.message').first()
+    await message.getByText('Begin ship').waitFor()
+    check(!(await message.innerText()).includes('the end of it.'), 'the list has the beginning')
+    await message.getByRole('button', { name: /^Load all/ }).first().click()
+    await message.getByText(/the end of it\./).waitFor()
+    const [saved] = await Promise.all([page.waitForEvent('download'), message.getByRole('button', { name: /^Download text/ }).click()])
+    check(readFileSync(await saved.path(), 'utf8') === long, 'the file has another text')
+    check(page.problems.length === 0, page.problems.join('; '))
+    await page.context().close()
+  })
+
   test('a call that was played becomes a test that weir runs', async () => {
     const id = await start('invoice-review', { invoice: '1250 EUR, ACME, 40 chairs' })
     await server.api('POST', `v1/runs/${id}/answer`, { interrupt: 'ask:ask#1', value: 'approve' })

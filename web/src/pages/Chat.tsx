@@ -6,7 +6,7 @@ import { ago } from '../format'
 import { useChanges } from '../list'
 import { Empty, Failure, Loading, RunError, Section, Status } from '../parts/common'
 import { Icon } from '../parts/icons'
-import { MessageView, type Message } from '../parts/MessageView'
+import { cutOf, MessageView, type Cut, type Message } from '../parts/MessageView'
 import { QuestionForm } from '../parts/QuestionForm'
 import { go, href, useQuery, useRoute } from '../route'
 import { ended, useRun } from '../run/useRun'
@@ -167,7 +167,7 @@ function Conversation({ id }: { id: string }) {
           <div className="body">
             <div className="pad narrow column gap" role="log" aria-label={t.chat.title}>
               {kept.length === 0 && pending.length === 0 && !round && <Empty art="chat" title={t.chat.empty} />}
-              {kept.map((m) => <Bubble key={m.position} m={m} again={may ? (message) => again(m.position, message) : undefined} />)}
+              {kept.map((m, i) => <Bubble key={m.position} m={m} cut={cutOf(list.data?.truncated, `/messages/${i}/message/`)} again={may ? (message) => again(m.position, message) : undefined} />)}
               {pending.filter((x) => !shown.has(x)).map((x, i) => <div key={i} className="bubble" data-role="user"><MessageView message={{ role: 'user', text: x }} /></div>)}
               {round && <Round key={round} id={round} works={setWorks} changed={() => { session.reload(); list.reload() }} />}
               {session.data.queued > 0 && <div className="small dim">{session.data.queued} {t.chat.queued}</div>}
@@ -193,7 +193,7 @@ function Conversation({ id }: { id: string }) {
 }
 
 /** A message, and for one of the user what can be done with it. */
-function Bubble({ m, again }: { m: Schemas['MessageRow']; again?: (message: string) => Promise<void> }) {
+function Bubble({ m, cut, again }: { m: Schemas['MessageRow']; cut: Cut[]; again?: (message: string) => Promise<void> }) {
   const text = (m.message.text as string) ?? ''
   const [edited, setEdited] = useState<string>()
   const [busy, setBusy] = useState(false)
@@ -212,7 +212,7 @@ function Bubble({ m, again }: { m: Schemas['MessageRow']; again?: (message: stri
   }
   return (
     <div className="bubble" data-role={m.message.role as string}>
-      <MessageView message={m.message as unknown as Message} note={m.status === 'failed' || m.status === 'cancelled' ? m.status : undefined} />
+      <MessageView message={m.message as unknown as Message} cut={cut} note={m.status === 'failed' || m.status === 'cancelled' ? m.status : undefined} />
       {again && m.message.role === 'user' && text && (
         <div className="row" style={{ justifyContent: 'flex-end', gap: 4 }}>
           <Tooltip label={t.chat.edit}><ActionIcon size={20} aria-label={t.chat.edit} onClick={() => setEdited(text)}><Icon name="edit" size={14} /></ActionIcon></Tooltip>

@@ -1,5 +1,7 @@
 import { useEffect, useMemo, useState } from 'react'
+import { base, token } from '../api/client'
 import { bytes } from '../format'
+import { save } from '../save'
 import { t } from '../strings'
 import { CopyButton } from './common'
 import { JsonTree } from './JsonTree'
@@ -24,13 +26,35 @@ export interface Message {
   [member: string]: unknown
 }
 
+/** A text or file of a message that is larger than what a list has: its place in the message, and where all of it is. */
+export interface Cut {
+  place: string
+  size: number
+  url: string
+}
+
+/** What of a message is too large for its list; place is where in the answer the message is. */
+export function cutOf(list: Cut[] | null | undefined, place: string): Cut[] {
+  return (list ?? []).filter((x) => x.place.startsWith(place)).map((x) => ({ ...x, place: x.place.slice(place.length) }))
+}
+
+/** Reads the whole of what a list has the beginning of. The page may be served below another path than the server knows. */
+async function wholeOf(cut: Cut): Promise<Response> {
+  const r = await fetch(base + cut.url.slice(cut.url.indexOf('/v1/')), { headers: token() ? { Authorization: `Bearer ${token()}` } : {} })
+  if (!r.ok) throw new Error(r.statusText)
+  return r
+}
+
 const shown = 4000
+/** How much of a text is drawn. */
+const mostDrawn = 200_000
 const known = ['role', 'text', 'name', 'id', 'calls', 'call', 'reasoning', 'metadata', 'native', 'tokens', 'parts']
 
 /** A message of a conversation. Its text is shown as it is, never as HTML. */
-export function MessageView({ message, note }: { message: Message; note?: string }) {
+export function MessageView({ message, note, cut }: { message: Message; note?: string; cut?: Cut[] }) {
   const [all, setAll] = useState(false)
-  const text = message.text ?? ''
+  const [loaded, setLoaded] = useState<string>()
+  const text = loaded ?? message.text ?? ''
   const rest = Object.fromEntries(Object.entries(message).filter(([k, v]) => !known.includes(k) && v !== null && v !== ''))
   return (
     <div className="message" data-role={message.role}>
@@ -41,24 +65,47 @@ export function MessageView({ message, note }: { message: Message; note?: string
         <span className="hover"><CopyButton text={() => text || JSON.stringify(message, null, 2)} /></span>
       </header>
       {message.reasoning && <div className="reasoning text small">{message.reasoning}</div>}
-      {text && <div className="text">{all || text.length <= shown ? text : text.slice(0, shown) + '…'}</div>}
+      {text && <div className="text">{text.length <= (all ? mostDrawn : shown) ? text : text.slice(0, all ? mostDrawn : shown) + '…'}</div>}
       {text.length > shown && !all && <button className="link" type="button" onClick={() => setAll(true)}>{t.state.whole} ({bytes(text.length)})</button>}
+      {(cut ?? []).filter((x) => !x.place.endsWith('/data')).map((x) => <Rest key={x.place} cut={x} loaded={x.place === 'text' && loaded !== undefined} show={x.place === 'text' ? (whole) => { setLoaded(whole); setAll(true) } : undefined} />)}
       {(message.calls ?? []).map((c, i) => (
         <div key={i} className="code call">
           <b>{c.name}</b>({typeof c.arguments === 'string' ? c.arguments : JSON.stringify(c.arguments ?? {})})
         </div>
       ))}
-      {(message.parts ?? []).map((p, i) => <Media key={i} part={p} />)}
+      {(message.parts ?? []).map((p, i) => <Media key={i} part={p} cut={cut?.find((x) => x.place === `parts/${i}/data`)} />)}
       {Object.keys(rest).length > 0 && <JsonTree value={rest} />}
     </div>
   )
 }
 
+/** Loads or saves the whole of what a list has the beginning of. */
+function Rest({ cut, loaded, show }: { cut: Cut; loaded: boolean; show?: (text: string) => void }) {
+  const message = async () => (await (await wholeOf(cut)).json()) as Message
+  const name = cut.place.replaceAll('/', '-')
+  return (
+    <div className="row">
+      {show && !loaded && cut.size < 4 << 20 && <button className="link" type="button" onClick={async () => show((await message()).text ?? '')}>{t.state.whole} ({bytes(cut.size)})</button>}
+      <button className="link" type="button" onClick={async () => { const m = await message(); save(show ? `${name}.txt` : `${name}.json`, show ? (m.text ?? '') : JSON.stringify(m, null, 2), show ? 'text/plain' : 'application/json') }}>{t.state.download} {cut.place} ({bytes(cut.size)})</button>
+    </div>
+  )
+}
+
+/** Files up to this size are loaded with their message. */
+const mostLoaded = 8 << 20
+
 const images = /^image\/(png|jpeg|gif|webp|avif)$/
 
 /** A file of a message: images, sound and PDF are shown, others can be saved. An address of the web is text, because the page loads nothing from elsewhere. */
-export function Media({ part }: { part: Part }) {
-  const blob = useMemo(() => (part.data ? new Blob([bytesOf(part.data)], { type: part.mime ?? 'application/octet-stream' }) : undefined), [part.data, part.mime])
+export function Media({ part, cut }: { part: Part; cut?: Cut }) {
+  const [got, setGot] = useState<Blob>()
+  const kind = part.mime ?? 'application/octet-stream'
+  const load = async () => setGot(new Blob([await (await wholeOf(cut!)).arrayBuffer()], { type: kind }))
+  useEffect(() => {
+    if (cut && cut.size < mostLoaded) load().catch(() => undefined)
+  }, [cut?.url])
+  const inline = useMemo(() => (part.data ? new Blob([bytesOf(part.data)], { type: kind }) : undefined), [part.data, kind])
+  const blob = got ?? inline
   const [url, setUrl] = useState('')
   useEffect(() => {
     if (!blob) return
@@ -67,6 +114,7 @@ export function Media({ part }: { part: Part }) {
     return () => URL.revokeObjectURL(made)
   }, [blob])
   const name = part.name || part.mime || part.kind
+  if (!blob && cut) return <button className="link" type="button" onClick={() => void load()}>{t.state.whole} {name} ({bytes(cut.size)})</button>
   if (!blob) return <div className="code call">{part.url ?? name}</div>
   if (!url) return null
   return (

@@ -2,6 +2,7 @@ import { ActionIcon, Button, Tooltip } from '@mantine/core'
 import { useState } from 'react'
 import { base, token, type Schemas } from '../api/client'
 import { bytes, plain } from '../format'
+import { save } from '../save'
 import { t } from '../strings'
 import { CopyButton } from './common'
 import { Icon } from './icons'
@@ -25,14 +26,6 @@ async function whole(s: Source, name: string): Promise<string> {
   const r = await fetch(`${base}/v1/runs/${encodeURIComponent(s.run)}/value?${q}`, { headers })
   if (!r.ok) throw new Error(r.statusText)
   return r.text()
-}
-
-export function save(name: string, text: string, kind = 'application/json') {
-  const a = document.createElement('a')
-  a.href = URL.createObjectURL(new Blob([text], { type: kind }))
-  a.download = name
-  a.click()
-  setTimeout(() => URL.revokeObjectURL(a.href), 10000)
 }
 
 /** A named value. A large one is its beginning, with the whole on request. */

@@ -5,7 +5,7 @@ import { api, take, type Schemas } from '../api/client'
 import { count } from '../format'
 import { CopyMenu } from '../parts/CopyMenu'
 import { Empty, Failure, Loading } from '../parts/common'
-import { MessageView, type Message } from '../parts/MessageView'
+import { cutOf, MessageView, type Message } from '../parts/MessageView'
 import { href, useQuery } from '../route'
 import { t } from '../strings'
 import { useLoad } from '../use'
@@ -29,6 +29,8 @@ export function Messages({ run, at, event, contexts }: { run: string; at: number
             <span className="cut">{c.label || c.id}</span>
             {c.parent && <span className="small dim" title={`${t.messages.forkedAt} ${c.at}`}>⑂ {c.at}</span>}
             <span className="small dim">{c.messages}</span>
+            {c.window ? <span className="unseen">{`${count(c.used ?? 0)} ${t.node.window} ${count(c.window)}`}</span> : null}
+            {c.window ? <span className="meter" aria-hidden="true" title={`${count(c.used ?? 0)} ${t.node.window} ${count(c.window)}`}><i data-p="messages" style={{ width: `${Math.min(100, ((c.used ?? 0) / c.window) * 100)}%` }} /></span> : null}
           </button>
         ))}
       </nav>
@@ -69,7 +71,7 @@ function List({ run, at, event, context }: { run: string; at: number; event: num
         <div style={{ height: rows.getTotalSize(), position: 'relative' }}>
           {rows.getVirtualItems().map((v) => (
             <div key={v.index} data-index={v.index} ref={rows.measureElement} style={{ position: 'absolute', top: 0, left: 0, right: 0, transform: `translateY(${v.start}px)` }}>
-              <MessageView message={messages[v.index]} note={`${n * page + v.index + 1}`} />
+              <MessageView message={messages[v.index]} note={`${n * page + v.index + 1}`} cut={cutOf(list.data?.truncated, `/list/${v.index}/`)} />
             </div>
           ))}
         </div>
