@@ -38,6 +38,38 @@ func TestGuaranteesNameExistingTests(t *testing.T) {
 	}
 }
 
+// The tables of the page name tests too.
+func TestTablesOfGuaranteesNameExistingTests(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "guarantees.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	funcs, texts := named(t)
+	rows := 0
+	for line := range strings.Lines(string(page)) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| class |") {
+			continue
+		}
+		rows++
+		proofs := proofPattern.FindAllStringSubmatch(line, -1)
+		found := false
+		for _, p := range proofs {
+			name, scenario, _ := strings.Cut(p[2], "/")
+			exists := funcs[p[1]+": "+name] || texts[p[1]+": "+p[2]]
+			found = found || exists
+			if strings.HasPrefix(p[2], "Test") && (!exists || scenario != "" && !scenarioExists(p[1], scenario)) {
+				t.Errorf("there is no test %s", p[0])
+			}
+		}
+		if !found {
+			t.Errorf("nothing proves: %.60s", line)
+		}
+	}
+	if rows < 20 {
+		t.Errorf("the tables have %d rows", rows)
+	}
+}
+
 func TestPromisesNameExistingTests(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "promises.md"))
 	if err != nil {
