@@ -97,6 +97,7 @@ func (x *round) read(r *http.Request) (err error) {
 		if x.c, err = x.c.As(user); err != nil {
 			return err
 		}
+		return x.c.RequireFlow(r.PathValue("flow")) // the person's access counts as well
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func (b *chatBody) request(c *server.Caller, r *http.Request) (*request, error) 
 		return nil, err
 	}
 	q := &request{flow: f, temper: b.Temperature, max: max(b.MaxTokens, b.MaxCompletionTokens), effort: b.ReasoningEffort}
-	if q.who, err = endUserOf(c, r, b.caller); err != nil {
+	if q.who, err = endUserOf(c, r, b.caller, b.Model); err != nil {
 		return nil, err
 	}
 	for i := range b.Messages {

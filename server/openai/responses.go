@@ -49,7 +49,7 @@ func (b *responseBody) request(c *server.Caller, r *http.Request) (*request, err
 		return nil, err
 	}
 	q := &request{flow: f, temper: b.Temperature, max: b.MaxOutputTokens, effort: b.Reasoning.Effort}
-	if q.who, err = endUserOf(c, r, b.caller); err != nil {
+	if q.who, err = endUserOf(c, r, b.caller, b.Model); err != nil {
 		return nil, err
 	}
 	q.addSystem(b.Instructions)
@@ -209,6 +209,9 @@ func exchangeOf(c *server.Caller, session string, rec *responseRecord) (*exchang
 	x := &exchange{request: &request{flow: f, who: endUser{caller: c}}, c: c, at: time.Now(), session: session}
 	if row.User != c.User() && c.MayActAs() {
 		if x.c, err = c.As(row.User); err != nil {
+			return nil, err
+		}
+		if err := x.c.RequireFlow(rec.Flow); err != nil {
 			return nil, err
 		}
 	}

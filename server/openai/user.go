@@ -24,8 +24,8 @@ type endUser struct {
 
 // endUserOf finds the end user of a request. A name in the request is believed only from a
 // token with the scope act-as; with another token it narrows the search for a session and
-// does nothing else.
-func endUserOf(c *server.Caller, r *http.Request, b caller) (endUser, error) {
+// does nothing else. Also that person must have access to the flow that the model names.
+func endUserOf(c *server.Caller, r *http.Request, b caller, model string) (endUser, error) {
 	h := r.Header
 	named := ""
 	for _, name := range []string{h.Get("X-Weir-User"), h.Get("X-OpenWebUI-User-Id"), b.SafetyIdentifier, b.User} {
@@ -41,6 +41,9 @@ func endUserOf(c *server.Caller, r *http.Request, b caller) (endUser, error) {
 	case c.MayActAs() && named != "":
 		as, err := c.As(named)
 		if err != nil {
+			return endUser{}, err
+		}
+		if _, err := flowOf(as, model); err != nil {
 			return endUser{}, err
 		}
 		u.caller, u.known = as, true
