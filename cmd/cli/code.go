@@ -229,8 +229,8 @@ func (p *cli) switchCodeCommand(verb string) *cobra.Command {
 		"disable": `Disable learned programs. Models then write the code of their tasks in each run, and no
 other program is learned for them until "weir code enable". To let Weir learn a new
 program, delete the old one.`,
-		"enable": `Enable disabled programs. A confirmed program is used again, and its uses are counted
-anew.`,
+		"enable": `Enable disabled programs. A confirmed program is used again, and the count of its
+uses starts from zero.`,
 	}[verb]
 	c := &cobra.Command{
 		Use:               verb + " CODE...",

@@ -42,7 +42,7 @@ The records of the runs that wrote and used a program do not change.`,
 	}
 	p.codeFlags(c, o)
 	f := c.Flags()
-	f.BoolVar(&all, "all", false, "everything that was learned for anybody")
+	f.BoolVar(&all, "all", false, "all learned programs of all users")
 	f.BoolVarP(&how.assumeYes, "yes", "y", false, "do not ask")
 	f.BoolVar(&how.dryRun, "dry-run", false, "delete nothing, and list what would be")
 	return c

@@ -23,7 +23,7 @@ it shares, the rounds of its session up to this one, their flows, all commits, a
 heads of their chains. "weir import" adds the file to another database, and "weir verify"
 checks it.
 
-The file contains what the run received and said. Erasing the run does not change the
+The file contains everything that the run received and sent. Erasing the run does not change the
 file. Secrets that nodes used are not in it.`,
 		Example: `  weir export 01kafw -o run.weir
   weir export 01kafw -o - | gzip > run.weir.gz`,

@@ -45,7 +45,7 @@ Where the shared past ends:
   neither       before the first start of a node that differs in --flow or reads an
                 input that -i changes
 
-Nodes that were executing at that point start anew; open questions stay open. Usage and
+Nodes that were executing at that point start again; open questions stay open. Usage and
 budgets of the new run count only what it spends itself.`,
 		Example: `  weir fork 01kafw --from reply
   weir fork 01kafw --from reply --state amount=1200

@@ -18,12 +18,12 @@ func (p *cli) modelsCommand() *cobra.Command {
 		Use:   "models",
 		Short: "Stop calls of models in every process, and allow them again",
 		Long: `Stop calls of models, and allow them again. While a model is stopped, calls of it wait in
-every process that uses the database: within a second, no call begins. Calls in flight end.
-Nothing fails and nothing is lost: once the model is allowed, the calls that waited are made.
-The timeouts of nodes and of flows go on.
+every process that uses the database: within a second, no call begins. Calls in flight
+complete. Nothing fails and nothing is lost: the waiting calls are made when the model is allowed
+again. The timeouts of nodes and of flows continue meanwhile.
 
-MODELS is a PROVIDER, or PROVIDER/MODEL for the models that begin so. Without it, all models
-are stopped.`,
+MODELS is a PROVIDER, or PROVIDER/MODEL for the models whose name begins with it. Without it, all
+models are stopped.`,
 		Example: `  weir models stop --reason "the invoice of this month"
   weir models stop openai/gpt-5
   weir models stopped
@@ -50,7 +50,7 @@ func (p *cli) stopModelsCommand() *cobra.Command {
 	reason := ""
 	c := &cobra.Command{
 		Use:   "stop [MODELS]",
-		Short: "Have calls of models wait, in every process",
+		Short: "Stop calls of models, which then wait in every process",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			models, err := modelsArg(args)
@@ -81,7 +81,7 @@ func (p *cli) allowModelsCommand() *cobra.Command {
 	all := false
 	c := &cobra.Command{
 		Use:               "allow [MODELS]",
-		Short:             "Have calls of stopped models made again",
+		Short:             "Allow calls of stopped models again",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeStoppedModels,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -40,7 +40,7 @@ In a terminal, questions of the flow are asked in place. Without a terminal, and
 the process and keeps the run; "weir resume" continues it. A second Ctrl-C ends the
 process at once and loses nothing that was acknowledged.
 
-With --break the run pauses before a node. Look at it with "weir show", and continue it
+With --break the run pauses before a node. Inspect it with "weir show", and continue it
 with "weir resume", or with Enter in a terminal.
 
 Inputs are read by their declared type: text as it is, all other types as JSON. @FILE

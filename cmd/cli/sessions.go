@@ -26,7 +26,7 @@ func (p *cli) sessionsCommand() *cobra.Command {
 		Short: "List, show, name, fork and delete sessions",
 		Long: `List sessions, newest first. A session is a conversation with a flow over many runs, its
 rounds. It is identified by its user, the name of its flow and its thread. SESSION in the
-commands below may be the beginning of an id. "weir chat" talks in a session.`,
+commands below may be the beginning of an id. "weir chat" sends messages to a session.`,
 		Example: `  weir sessions --user ada
   weir sessions show 01kafw --messages
   weir sessions prune --older-than 30d --dry-run`,
@@ -131,7 +131,7 @@ func (p *cli) forkSessionCommand() *cobra.Command {
 		Short: "Create a session with the first messages of another",
 		Long: `Create a session that begins with the first messages of another; without --at, with all
 of them. Nothing is copied, and neither session sees later messages of the other. The
-active session of the user stays the active one; talk in the new one with "weir chat
+active session of the user stays active; continue the new one with "weir chat
 --session ID".`,
 		Args:              exactArgs("SESSION"),
 		ValidArgsFunction: p.completeSessions,

@@ -39,7 +39,7 @@ func (p *cli) showSessionCommand() *cobra.Command {
 		Use:   "show SESSION",
 		Short: "Show the rounds and messages of a session",
 		Long: `Show a session: its newest rounds, its waiting messages and its state. With --messages, print the
-whole history, including messages that models are not shown any more. Positions count
+whole history, including messages that models do not receive any more. Positions count
 from 0; the position of --to is not included. Messages of failed and cancelled rounds are
 marked. Answers that were cut off when a round was cancelled are shown with it, and are not
 part of the history.`,

@@ -31,7 +31,7 @@ func (p *cli) copyStoreCommand() *cobra.Command {
 		Long: `Copy all runs and sessions of a database to another, with memory, values of users, access
 tokens and keys, the cache, trajectories, the chains of erased runs, and all that a server
 keeps: flows, webhooks, triggers, answer links, conversations. Webhooks and triggers are
-paused in the copy, because those of FROM go on: resume them when FROM is no longer served.
+paused in the copy, because those of FROM stay active: resume them when FROM is not served any more.
 A database is the path of a file, or
 postgres://USER@HOST/NAME. Runs keep their ids and can be shown, resumed, forked and verified
 in the copy.

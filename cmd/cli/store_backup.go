@@ -19,10 +19,10 @@ func (p *cli) backupCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write a complete copy of the database to a new file",
-		Long: `Write a complete copy of the database to a new file, while other processes go on working.
+		Long: `Write a complete copy of the database to a new file, while other processes continue to work.
 
-The copy can be read: "weir runs --db FILE", "weir show RUN --db FILE". Nothing runs in it
-until "weir store restore" has made a database of it.`,
+The copy can be read: "weir runs --db FILE", "weir show RUN --db FILE". Its runs continue only
+after "weir store restore".`,
 		Example: `  weir store backup weir-monday.db`,
 		Args:    exactArgs("FILE"),
 		RunE:    func(c *cobra.Command, args []string) error { return p.backup(c.Context(), args[0]) },
@@ -74,14 +74,14 @@ func newFileError(file string, err error) error {
 func (p *cli) restoreCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore BACKUP",
-		Short: "Make a database of a backup",
-		Long: `Make a database of a backup, in the place that --db names, where there must be none. The
-backup itself does not change.
+		Short: "Restore a backup to a new database",
+		Long: `Restore a backup to the database that --db names, which must not exist. The backup itself does
+not change.
 
-What happened after the backup is not in it. When runs that had not ended continue, they may
-ask models and call tools again that they had asked and called since; their timers and the
-triggers of a server that are due fire. Look at them first: "weir runs --db BACKUP". Nothing
-continues before a command or a server opens the database.`,
+The backup has nothing that happened after it. When unfinished runs continue, they may repeat
+model calls and tool calls that were made after the backup. Their timers that are due fire, and
+so do the triggers of a server. Inspect them first: "weir runs --db BACKUP". Nothing continues
+before a command or a server opens the database.`,
 		Example: `  weir store restore weir-monday.db --db .weir/weir.db`,
 		Args:    exactArgs("BACKUP"),
 		RunE:    func(c *cobra.Command, args []string) error { return p.restore(c.Context(), args[0]) },

@@ -92,7 +92,7 @@ func (p *cli) setUserCommand() *cobra.Command {
 
 // disableUserCommand is `weir users disable`, or `weir users enable`.
 func (p *cli) disableUserCommand(disable bool) *cobra.Command {
-	use, short := "enable", "Let the tokens of a user be valid again"
+	use, short := "enable", "Make the tokens of a user valid again"
 	if disable {
 		use, short = "disable", "Deactivate users: their tokens stop at once, and their triggers start nothing"
 	}
