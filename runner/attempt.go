@@ -564,7 +564,12 @@ func (a *attempt) Cache() node.Cache { return a.m.services.Cache }
 func (a *attempt) Usage() engine.Usage { return a.usage }
 
 // HTTP reaches the network.
-func (a *attempt) HTTP() node.HTTPDoer { return a.m.services.HTTP }
+func (a *attempt) HTTP() node.HTTPDoer {
+	if a.m.services.HTTP == nil {
+		return nil
+	}
+	return guardedHTTP{a.m.services.HTTP}
+}
 
 // RunVars is `run` in expressions.
 func (a *attempt) RunVars() map[string]any { return a.m.vars }

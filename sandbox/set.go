@@ -24,27 +24,28 @@ func NewSet(executors ...Executor) (*Set, error) {
 	return s, nil
 }
 
-// Get returns the executor with that name, nil if there is none.
+// Get returns the executor with that name, nil if there is none. Its errors can be read
+// whatever the executor returns.
 func (s *Set) Get(name string) Executor {
 	if s == nil {
 		return nil
 	}
 	for _, e := range s.list {
 		if e.Name() == name {
-			return e
+			return guarded{e}
 		}
 	}
 	return nil
 }
 
-// ForLanguage returns the first executor of a language, nil if there is none.
+// ForLanguage is Get for the first executor of a language.
 func (s *Set) ForLanguage(language string) Executor {
 	if s == nil {
 		return nil
 	}
 	for _, e := range s.list {
 		if e.Language() == language {
-			return e
+			return guarded{e}
 		}
 	}
 	return nil

@@ -43,7 +43,7 @@ func corePackageRules() []PackageRule {
 		{"llm/structured", []string{"flow/schema", "internal/excerpt", "internal/jsonkey"}, "what a model wrote is read by its schema alone"},
 		{"llm/vendorapi", []string{"llm", "engine", "internal/excerpt", "internal/httpcall"}, "what the providers share knows no vendor and no conversation"},
 		{"llm/llmtest", []string{"llm", "llm/recorded", "convo", "tool", "engine", "internal/shareddata"}, "the suite sees providers from outside, and knows real conversations"},
-		{"sandbox", []string{"engine", "internal/jsonkey"}, "a job is code and values, and what comes back is the change of those"},
+		{"sandbox", []string{"engine", "internal/jsonkey", "internal/guard"}, "a job is code and values, and what comes back is the change of those"},
 		{"sandbox/...", []string{"sandbox", "engine"}, "an executor is swapped without touching what uses it"},
 		{"tool", []string{"engine", "flow/schema", "trajectory", "internal/guard"}, "a tool is a name, a schema and a function, and declares the data it made"},
 		{"tool/...", []string{"tool", "tool/template", "engine", "trajectory", "internal/httpcall", "internal/excerpt"}, "a kind of tool is swapped without touching what calls it"},
