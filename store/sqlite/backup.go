@@ -22,7 +22,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	return wrap("back up to "+path, makeFile(path, func(made string) error {
 		mode := ""
 		if s.readOnly {
-			mode = readOnlyMode
+			mode = readOnlyMode + s.mode
 		}
 		if err := copyDatabase(ctx, s.path, mode, made); err != nil {
 			return err

@@ -16,6 +16,7 @@ const (
 	codeReadOnly = 8
 	codeCorrupt  = 11
 	codeFull     = 13
+	codeCantOpen = 14
 	codeNotADB   = 26
 
 	codeSharedMemorySize = 4874 // no room for the index of the log

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
 
 	"github.com/weir-run/weir/store"
 )
@@ -40,8 +41,14 @@ func open(ctx context.Context, path string, opts Options, migrations fs.FS) (*St
 	return s, nil
 }
 
-// openError names the database that cannot be opened, once.
+// openError names the database that cannot be opened, once. A file that can be read and not opened cannot be written:
+// the files of its log cannot be made.
 func openError(path string, err error) error {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == codeCantOpen {
+		if f, unreadable := os.Open(path); unreadable == nil {
+			err = errors.Join(fmt.Errorf("%w (%w)", store.ErrReadOnly, err), f.Close())
+		}
+	}
 	return wrap("open database "+path, withoutPath(err, path))
 }
 

@@ -91,7 +91,7 @@ func openReadOnlyFile(ctx context.Context, path string, opts Options) (*Store, e
 	}
 	var errs []error
 	for _, w := range openModes(path) {
-		s := &Store{path: path, now: opts.Clock, note: w.note, readOnly: true}
+		s := &Store{path: path, now: opts.Clock, note: w.note, readOnly: true, mode: w.query}
 		version, err := s.openWithMode(ctx, w, opts)
 		if err != nil {
 			errs = append(errs, errors.Join(err, s.closeConnections()))

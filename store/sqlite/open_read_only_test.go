@@ -129,6 +129,12 @@ func TestOpenReadOnlyReadsUnwritableDatabases(t *testing.T) {
 					t.Fatal(err)
 				}
 				readsAll(t, s, l)
+				backsUp(t, s)
+				if f.shut && !l.live && !l.keep["-shm"] { // with an index, it is the first write that fails
+					if _, err := Open(t.Context(), path, Options{}); !errors.Is(err, store.ErrReadOnly) {
+						t.Errorf("opening it for writing: %v", err)
+					}
+				}
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}
@@ -242,6 +248,29 @@ func readsAll(t *testing.T, s *Store, l left) {
 		if !errors.Is(err, store.ErrReadOnly) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// backsUp makes a copy elsewhere of a database that cannot be written.
+func backsUp(t *testing.T, s *Store) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "copy.db")
+	if err := s.Backup(t.Context(), path); err != nil {
+		t.Error(err)
+		return
+	}
+	c, err := OpenReadOnly(t.Context(), path, Options{})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer c.Close() //nolint:errcheck // it only read
+	want, err := s.Runs(t.Context(), store.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Runs(t.Context(), store.Filter{}); err != nil || len(got) != len(want) {
+		t.Errorf("the backup has %d runs of %d, %v", len(got), len(want), err)
 	}
 }
 

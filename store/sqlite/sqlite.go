@@ -78,6 +78,7 @@ type Store struct {
 
 	note     string // how it was opened for reading only
 	readOnly bool   // nothing is written
+	mode     string // openMode.query of a database that is open for reading only
 	scratch  string // the folder of a copy, which goes with the store
 }
 
