@@ -57,6 +57,7 @@ type NodePlan struct {
 	lazyOnly      bool
 	errorWired    bool
 	firstOut      string // the port that takes the value of onError
+	firstIsText   bool   // and takes numbers and booleans as their text
 	branches      []branchPlan
 }
 
@@ -187,7 +188,7 @@ func (p *GraphPlan) compilePorts(n *NodePlan) {
 		n.contextPort = []string{"context"}
 	}
 	if len(ports.Out) > 0 {
-		n.firstOut = ports.Out[0].Name
+		n.firstOut, n.firstIsText = ports.Out[0].Name, ports.Out[0].Type == flow.TypeText
 	}
 	for _, b := range n.Def.In {
 		n.bound = append(n.bound, boundPort{name: b.Name})

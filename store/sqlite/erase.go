@@ -193,6 +193,10 @@ func (s *Store) Compact(ctx context.Context) (bool, error) {
 func (s *Store) vacuum(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.waitingAtOnce(ctx, func() error { return s.rewrite(ctx) })
+}
+
+func (s *Store) rewrite(ctx context.Context) error {
 	if _, err := s.conn.ExecContext(ctx, "VACUUM"); err != nil {
 		return s.wrap("rewrite the database", err)
 	}

@@ -13,6 +13,7 @@ import (
 // Primary result codes, and the extended ones that say more than theirs, see
 // https://www.sqlite.org/rescode.html.
 const (
+	codeBusy     = 5
 	codeReadOnly = 8
 	codeCorrupt  = 11
 	codeFull     = 13

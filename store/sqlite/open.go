@@ -98,7 +98,7 @@ func openFile(ctx context.Context, path string, opts Options, migrations fs.FS) 
 			s.reader.stmt(ctx, query)
 		}
 	}()
-	err = s.stmts.prepare(ctx, s.conn)
+	err = errors.Join(s.stmts.prepare(ctx, s.conn), s.pollWhenBusy(ctx, busyTimeoutOf(opts)))
 	<-read
 	if err != nil {
 		return nil, errors.Join(err, s.closeConnections())
@@ -209,10 +209,7 @@ func syncFolder(dir string) error {
 
 // connect opens the writer's connection and the readers' pool.
 func (s *Store) connect(ctx context.Context, opts Options) error {
-	busy := opts.BusyTimeout
-	if busy == 0 {
-		busy = 30 * time.Second
-	}
+	busy := busyTimeoutOf(opts)
 	shared := []string{
 		"busy_timeout(" + strconv.FormatInt(busy.Milliseconds(), 10) + ")",
 		"foreign_keys(1)",
@@ -243,6 +240,8 @@ func (s *Store) connect(ctx context.Context, opts Options) error {
 	s.reader.SetMaxIdleConns(readers)
 	return nil
 }
+
+func busyTimeoutOf(opts Options) time.Duration { return cmp.Or(opts.BusyTimeout, 30*time.Second) }
 
 // dsn returns the driver's name for a file, with pragmas in order.
 func dsn(path string, pragmas []string) string {

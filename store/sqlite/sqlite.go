@@ -26,7 +26,7 @@ import (
 
 // Options tune a store; the zero value is right for most.
 type Options struct {
-	// BusyTimeout bounds how long a write waits for other processes, among which SQLite is not fair; 0 is 30
+	// BusyTimeout bounds how long a write waits for other processes, which take turns by chance; 0 is 30
 	// seconds.
 	BusyTimeout time.Duration
 	// Readers is the number of concurrent reads; 0 is 4.
@@ -76,10 +76,11 @@ type Store struct {
 	optionalObjects map[string]bool
 	expectedErr     error
 
-	note     string // how it was opened for reading only
-	readOnly bool   // nothing is written
-	mode     string // openMode.query of a database that is open for reading only
-	scratch  string // the folder of a copy, which goes with the store
+	note     string        // how it was opened for reading only
+	readOnly bool          // nothing is written
+	busy     time.Duration // how long a write waits for other processes
+	mode     string        // openMode.query of a database that is open for reading only
+	scratch  string        // the folder of a copy, which goes with the store
 }
 
 // Open opens the file at path, making it, and its folder, if there is none,
@@ -116,8 +117,10 @@ func (s *Store) beginTx(ctx context.Context) error {
 	if s.readOnly {
 		return store.ErrReadOnly
 	}
-	_, err := s.stmts.begin.ExecContext(ctx)
-	return err
+	return s.waitForTurn(ctx, func() error {
+		_, err := s.stmts.begin.ExecContext(ctx)
+		return err
+	})
 }
 
 // endTx ends it. Once begun a transaction does not end early with the
@@ -174,7 +177,11 @@ func (s *Store) exec(ctx context.Context, op, query string, args ...any) (int64,
 	if s.readOnly {
 		return 0, s.wrap(op, store.ErrReadOnly)
 	}
-	res, err := s.prepared().ExecContext(ctx, query, args...)
+	var res sql.Result
+	err := s.waitForTurn(ctx, func() (err error) {
+		res, err = s.prepared().ExecContext(ctx, query, args...)
+		return err
+	})
 	if err != nil {
 		return 0, s.wrap(op, err)
 	}
