@@ -158,23 +158,9 @@ func (r *Run) decideFailure(n *nodeState) Event {
 	case def.OnError.Handled && n.plan.firstOut == "": // no port can take the value
 		return &NodeErrored{Path: n.path(), Handled: "value"}
 	case def.OnError.Handled:
-		return &NodeErrored{Path: n.path(), Handled: "value", Outputs: Values{{n.plan.firstOut, n.plan.fallback()}}}
+		return &NodeErrored{Path: n.path(), Handled: "value", Outputs: Values{{n.plan.firstOut, def.OnError.Value}}}
 	}
 	return &NodeErrored{Path: n.path()}
-}
-
-// fallback returns the value of onError as the first output port takes it: a number or boolean on a port of type text is
-// its text, as on an input of that type.
-func (n *NodePlan) fallback() Value {
-	v := n.Def.OnError.Value
-	if _, isText := v.(string); isText || v == nil || !n.firstIsText {
-		return v
-	}
-	text, err := AppendValue(nil, v)
-	if err != nil {
-		return v
-	}
-	return string(text)
 }
 
 // policyRetries reports whether the policy allows a retry after this error.

@@ -57,7 +57,6 @@ type NodePlan struct {
 	lazyOnly      bool
 	errorWired    bool
 	firstOut      string // the port that takes the value of onError
-	firstIsText   bool   // and takes numbers and booleans as their text
 	branches      []branchPlan
 }
 
@@ -188,7 +187,7 @@ func (p *GraphPlan) compilePorts(n *NodePlan) {
 		n.contextPort = []string{"context"}
 	}
 	if len(ports.Out) > 0 {
-		n.firstOut, n.firstIsText = ports.Out[0].Name, ports.Out[0].Type == flow.TypeText
+		n.firstOut = ports.Out[0].Name
 	}
 	for _, b := range n.Def.In {
 		n.bound = append(n.bound, boundPort{name: b.Name})

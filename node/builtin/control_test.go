@@ -11,7 +11,6 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/node/builtin"
-	"github.com/weir-run/weir/weirtest"
 )
 
 func outputsOf(t *testing.T, r weir.Result) map[string]any {
@@ -286,34 +285,5 @@ inputs: {text: {type: text, required: true}}
 	e := mustFail(t, r)
 	if e.Code != engine.CodeStateSize || !strings.Contains(e.Message, "the limit is 67108864") || e.Node != "grow#7/w" {
 		t.Errorf("%+v", e)
-	}
-}
-
-// A fallback has the type of its port, as every other value of it.
-func TestTheValueOfOnErrorHasTheTypeOfItsPort(t *testing.T) {
-	t.Parallel()
-	for value, want := range map[string]any{
-		"5": "5", "1.5": "1.5", "true": "true", `"x"`: "x", "null": nil, `"5"`: "5",
-	} {
-		r := weirtest.Flow(t, `
-weir: 1
-name: fallback
-nodes:
-  t: {type: template, with: {text: "{{ 1 / 0 }}"}, onError: {value: `+value+`}}
-outputs: {k: "{{ t.text }}"}
-`, weirtest.Case{})
-		if r.Status != engine.Completed || r.Outputs["k"] != want {
-			t.Errorf("%s gives %#v, the run %s: %v", value, r.Outputs["k"], r.Status, r.Error)
-		}
-	}
-	r := weirtest.Flow(t, `
-weir: 1
-name: fallback
-nodes:
-  t: {type: transform, with: {expr: "1 / 0"}, onError: {value: 5}}
-outputs: {k: "{{ t.value }}"}
-`, weirtest.Case{})
-	if r.Outputs["k"] != int64(5) {
-		t.Errorf("a port of any type has %#v", r.Outputs["k"])
 	}
 }
