@@ -66,8 +66,8 @@ func hostFaultSites() map[string]func(f functionFault) (flow string, c weirtest.
 		decision = `{type: decision, with: {branches: [a, b], code: "x"}}`
 	)
 	return map[string]func(f functionFault) (string, weirtest.Case){
-		"an executor's Run, of an action":   executor(action, "Run"),
-		"an executor's Run, of a decision":  executor(decision, "Run"),
+		"an executor's Run, of an action":  executor(action, "Run"),
+		"an executor's Run, of a decision": executor(decision, "Run"),
 		"an HTTP client": func(f functionFault) (string, weirtest.Case) {
 			return `{type: httpRequest, with: {url: "https://example.com/"}}`, weirtest.Case{HTTP: faultyHTTP{f}}
 		},

@@ -131,9 +131,7 @@ func TestOpenReadOnlyReadsUnwritableDatabases(t *testing.T) {
 				readsAll(t, s, l)
 				backsUp(t, s)
 				if f.shut && !l.live && !l.keep["-shm"] { // with an index, it is the first write that fails
-					if _, err := Open(t.Context(), path, Options{}); !errors.Is(err, store.ErrReadOnly) {
-						t.Errorf("opening it for writing: %v", err)
-					}
+					opensForReadingOnly(t, path)
 				}
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
@@ -248,6 +246,13 @@ func readsAll(t *testing.T, s *Store, l left) {
 		if !errors.Is(err, store.ErrReadOnly) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+func opensForReadingOnly(t *testing.T, path string) {
+	t.Helper()
+	if _, err := Open(t.Context(), path, Options{}); !errors.Is(err, store.ErrReadOnly) {
+		t.Errorf("opening it for writing: %v", err)
 	}
 }
 
