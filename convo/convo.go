@@ -87,7 +87,27 @@ type Settings struct {
 	Fallback *Fallback `json:"fallback,omitempty"`
 	// CallTimeout limits each model call.
 	CallTimeout CallTimeout `json:"call_timeout,omitzero"`
+	// ClientTools are offered to the models of this context besides the tools of nodes. The client that started the run has
+	// them: a call waits for its output.
+	ClientTools *ClientTools `json:"client_tools,omitempty"`
 }
+
+// ClientTools are tools of one client.
+type ClientTools struct {
+	List []ClientTool `json:"list"`
+}
+
+// ClientTool is a tool that a client has.
+type ClientTool struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Parameters is the JSON Schema of the arguments, an object; nil takes none.
+	Parameters map[string]any `json:"parameters,omitempty"`
+}
+
+// ClientCallKey is the member of the schema of a question that is a call of a ClientTool: an object with id, name and
+// arguments, which is JSON text.
+const ClientCallKey = "x-weir-client-call"
 
 // Fallback lists the models that are asked one after another if a context's model fails.
 type Fallback struct {

@@ -95,7 +95,7 @@ func (h toolHost) effect(index, round int, t *tool.Tool, call convo.Call, given 
 	}
 	return h.c.Do(Effect{
 		Name: h.prefix + "tool", Index: index, Try: round, Request: request, Unknown: unknownPolicy(t), ReadOnly: t.ReadOnly,
-		Uses: Use{UseTool, cmp.Or(t.Alias, t.Name)},
+		Uses: usedTool(t),
 		Do: func(ctx context.Context, key string) (Outcome, error) {
 			made := &declaredArtifacts{}
 			c := tool.Call{Key: key, Arguments: call.Arguments, Caller: h.c.caller(), OnDeclare: made.add, Input: given}
@@ -118,6 +118,14 @@ func (h toolHost) effect(index, round int, t *tool.Tool, call convo.Call, given 
 			return h.failed(ctx, t, made, err)
 		},
 	})
+}
+
+// usedTool returns what a call uses. A tool of the client is not one that an owner of the process could grant.
+func usedTool(t *tool.Tool) Use {
+	if t.Origin == tool.ClientOrigin {
+		return Use{}
+	}
+	return Use{UseTool, cmp.Or(t.Alias, t.Name)}
 }
 
 // failed returns the outcome of a call that ended with an error.

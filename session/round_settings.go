@@ -16,6 +16,8 @@ type RoundSettings struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 	MaxOutput   int      `json:"max_output,omitempty"`
 	Reasoning   string   `json:"reasoning,omitempty"`
+	// ClientTools are offered to the models of the main context. A call pauses the round until Session.Answer gives its output.
+	ClientTools *convo.ClientTools `json:"client_tools,omitempty"`
 }
 
 // encode returns the settings as the queue keeps them, nil for none.
@@ -67,5 +69,8 @@ func (s RoundSettings) apply(to *convo.Settings) {
 	}
 	if s.Reasoning != "" {
 		to.Reasoning = s.Reasoning
+	}
+	if s.ClientTools != nil {
+		to.ClientTools = s.ClientTools
 	}
 }

@@ -81,6 +81,9 @@ type Call struct {
 	OnDeclare func(trajectory.Artifact)
 }
 
+// ClientOrigin is the Origin of tools that the client of a run has. Their calls use nothing of the process.
+const ClientOrigin = "client"
+
 // Caller says for whom a tool is called. It comes from the run and never from
 // the model.
 type Caller struct {

@@ -72,7 +72,9 @@ func (n *agentNode) newWorker(ctx *node.Ctx, m *convo.Manager) (*agentWorker, er
 	}
 	w.base.Context, w.base.StopAtMax = w.lane, true
 	w.steer(m)
-	w.base.Tools = slices.Concat(w.offeredTools, w.orderedTools)
+	if w.base.Tools, err = withClientTools(m, slices.Concat(w.offeredTools, w.orderedTools)); err != nil {
+		return nil, err
+	}
 	w.counter = &countingHost{}
 	w.limits = callLimits{n: n, host: w.counter}
 	if n.MaxTime.Duration > 0 {

@@ -273,6 +273,11 @@ func (n *llmRequestNode) turn(ctx *node.Ctx, m *convo.Manager) (llm.Turn, error)
 	if t.Tools, err = n.offeredTools(ctx); err != nil {
 		return t, err
 	}
+	if !n.SkipHistory {
+		if t.Tools, err = withClientTools(m, t.Tools); err != nil {
+			return t, err
+		}
+	}
 	t.Message, err = n.message(ctx, m)
 	return t, err
 }

@@ -71,6 +71,9 @@ func questionText(open []engine.Interrupt) string {
 	var texts []string
 	for i := range open {
 		q := &open[i]
+		if callOf(q) != nil { // the client gets it as a call
+			continue
+		}
 		switch {
 		case q.Kind == engine.AwaitInput && len(open) == 1:
 			texts = append(texts, joinTexts(q.Prompt, choices(q.Schema)))
@@ -125,7 +128,10 @@ func usage(state *session.ReplyState) map[string]any {
 
 // id is that of the completion.
 func (x *exchange) id() string {
-	if x.reply == nil {
+	switch {
+	case x.own != "":
+		return "chatcmpl-" + x.own
+	case x.reply == nil:
 		return "chatcmpl-" + x.c.NewID()
 	}
 	return "chatcmpl-" + x.reply.Message
@@ -133,13 +139,17 @@ func (x *exchange) id() string {
 
 // completion returns a whole chat completion.
 func (x *exchange) completion(state *session.ReplyState, text string) map[string]any {
+	message, finish := map[string]any{"role": "assistant", "content": text, "refusal": nil}, "stop"
+	if calls := x.calls(state); len(calls) > 0 {
+		message["tool_calls"], finish = chatCalls(calls, false), "tool_calls"
+		if text == "" {
+			message["content"] = nil
+		}
+	}
 	return map[string]any{
 		"id": x.id(), "object": "chat.completion", "created": x.at.Unix(), "model": x.flow.Name,
-		"choices": []any{map[string]any{
-			"index": 0, "finish_reason": "stop", "logprobs": nil,
-			"message": map[string]any{"role": "assistant", "content": text, "refusal": nil},
-		}},
-		"usage": usage(state),
+		"choices": []any{map[string]any{"index": 0, "finish_reason": finish, "logprobs": nil, "message": message}},
+		"usage":   usage(state),
 	}
 }
 

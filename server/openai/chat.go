@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
@@ -72,8 +73,6 @@ func (b *chatBody) check() error {
 		{"logit_bias", b.LogitBias, []string{"{}"}},
 		{"logprobs", b.Logprobs, []string{"false"}},
 		{"response_format", b.ResponseFormat, []string{`{"type":"text"}`}},
-		{"tools", b.Tools, []string{"[]"}},
-		{"tool_choice", b.ToolChoice, []string{`"auto"`, `"none"`}},
 	} {
 		if err := refuse(x.name, x.value, x.neutral...); err != nil {
 			return err
@@ -101,6 +100,10 @@ type request struct {
 	// with if it is new.
 	named *weir.Session
 	seed  []convo.Message
+	// tools are those of the client, outputs those of calls that the round waits for, in place of message.
+	tools   *convo.ClientTools
+	outputs []convo.Message
+	place   string // of the messages in the request
 	// usedBy records the session that got the content of uploaded files.
 	usedBy func(session string) error
 }
@@ -116,6 +119,9 @@ func (b *chatBody) request(c *server.Caller, r *http.Request) (*request, error) 
 	}
 	q := &request{flow: f, temper: b.Temperature, max: max(b.MaxTokens, b.MaxCompletionTokens), effort: b.ReasoningEffort}
 	if q.who, err = endUserOf(c, r, b.caller, b.Model); err != nil {
+		return nil, err
+	}
+	if q.tools, err = functionsOf(b.Tools, b.ToolChoice); err != nil {
 		return nil, err
 	}
 	for i := range b.Messages {
@@ -144,6 +150,10 @@ func (q *request) addSystem(text string) {
 
 // takeMessage takes the newest message from the end of the history.
 func (q *request) takeMessage(place string) error {
+	q.place = strings.TrimPrefix(place, "body.")
+	if q.takeOutputs(); len(q.outputs) > 0 {
+		return nil
+	}
 	n := len(q.history)
 	if n == 0 || q.history[n-1].Role != convo.User {
 		return server.InvalidRequest(place, "the last message must be one of the user")
@@ -197,7 +207,7 @@ func createChat(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 	}
 	x.headers(w)
 	text := x.textOf(state)
-	if _, err := x.remember(text); err != nil {
+	if _, err := x.remember(text, x.calls(state)); err != nil {
 		handle(w, c, err)
 		return
 	}

@@ -36,7 +36,14 @@ func (x *exchange) streamChat(w http.ResponseWriter, withUsage bool) {
 		_ = send(map[string]any{"error": errorOf(x.c.ProblemOf(x.retracted(err)))})
 		return
 	}
-	if send(x.chunk(map[string]any{}, "stop")) != nil {
+	finish := "stop"
+	if calls := x.calls(state); len(calls) > 0 {
+		finish = "tool_calls"
+		if send(x.chunk(map[string]any{"tool_calls": chatCalls(calls, true)}, nil)) != nil {
+			return
+		}
+	}
+	if send(x.chunk(map[string]any{}, finish)) != nil {
 		return
 	}
 	if withUsage {
@@ -52,7 +59,7 @@ func (x *exchange) streamChat(w http.ResponseWriter, withUsage bool) {
 // endChat says what the round waits for and keeps what the client has of the history.
 func (x *exchange) endChat(state *session.ReplyState, sent string, say func(string) error) error {
 	if state == nil {
-		_, err := x.remember(sent)
+		_, err := x.remember(sent, nil)
 		return err
 	}
 	question := questionText(state.Interrupts)
@@ -60,7 +67,7 @@ func (x *exchange) endChat(state *session.ReplyState, sent string, say func(stri
 	if err := say(text[len(sent):]); err != nil {
 		return err
 	}
-	_, err := x.remember(text)
+	_, err := x.remember(text, x.calls(state))
 	return err
 }
 

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/convo"
@@ -55,8 +56,6 @@ func (b *responseBody) check() error {
 		{"top_logprobs", b.TopLogprobs, []string{"0"}},
 		{"truncation", b.Truncation, []string{`"disabled"`, `"auto"`}},
 		{"text", b.Text, []string{`{}`, `{"format":{"type":"text"}}`}},
-		{"tools", b.Tools, []string{"[]"}},
-		{"tool_choice", b.ToolChoice, []string{`"auto"`, `"none"`}},
 		{"max_tool_calls", b.MaxToolCalls, nil},
 		{"prompt", b.Prompt, nil},
 	} {
@@ -114,9 +113,13 @@ func messagesOf(place string, raw json.RawMessage) (list []convo.Message, err er
 		case "reasoning": // is for the model that wrote it
 			continue
 		case "function_call":
-			m.Role = "assistant"
-			m.ToolCalls = []toolCall{{ID: x.CallID, Type: "function"}}
-			m.ToolCalls[0].Function.Name, m.ToolCalls[0].Function.Arguments = x.Name, x.Arguments
+			call := convo.Call{ID: x.CallID, Name: x.Name, Arguments: x.Arguments}
+			if n := len(list); n > 0 && list[n-1].Role == convo.Assistant { // of the same answer
+				list[n-1].Calls = append(slices.Clip(list[n-1].Calls), call)
+			} else {
+				list = append(list, convo.Message{Role: convo.Assistant, Calls: []convo.Call{call}})
+			}
+			continue
 		case "function_call_output":
 			m = chatMessage{Role: "tool", ToolCallID: x.CallID, Content: x.Output}
 		default:
@@ -168,6 +171,12 @@ func (b *responseBody) object(x *exchange, status string) map[string]any {
 	if b.MaxOutputTokens > 0 {
 		o["max_output_tokens"] = b.MaxOutputTokens
 	}
+	if x.tools != nil {
+		o["tools"] = b.Tools
+	}
+	if string(b.ToolChoice) == `"none"` {
+		o["tool_choice"] = "none"
+	}
 	if id := b.conversation(); id != "" {
 		o["conversation"] = map[string]any{"id": id}
 	}
@@ -195,7 +204,7 @@ func (x *exchange) complete(o map[string]any, state *stateOf, failure error) {
 		return
 	}
 	o["status"], o["completed_at"] = "completed", now()
-	o["output"] = []any{messageItem(o, state.text, "completed")}
+	o["output"] = outputOf(o, state.text, x.calls(state.ReplyState))
 	o["usage"] = responseUsage(state)
 }
 

@@ -48,7 +48,8 @@ func streamStored(w http.ResponseWriter, c *server.Caller, rec *responseRecord, 
 	if rec.Object["status"] == "completed" {
 		kind = "completed"
 		text := outputText(rec.Object)
-		if s.say(text) != nil || s.end(text) != nil {
+		output, _ := rec.Object["output"].([]any)
+		if s.say(text) != nil || s.end(text) != nil || s.sendCalls(output) != nil {
 			return
 		}
 	}

@@ -113,8 +113,12 @@ func (x *exchange) endResponse(state *session.ReplyState, sent string, s *respon
 	if err := s.say(text[len(sent):]); err != nil {
 		return text, err
 	}
-	if rec.At, err = x.remember(text); err != nil {
+	calls := x.calls(state)
+	if rec.At, err = x.remember(text, calls); err != nil {
 		return text, err
 	}
-	return text, s.end(text)
+	if err := s.end(text); err != nil {
+		return text, err
+	}
+	return text, s.sendCalls(outputOf(s.object, text, calls))
 }

@@ -1,11 +1,11 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +52,9 @@ func (b *responseBody) request(c *server.Caller, r *http.Request) (*request, err
 	if q.who, err = endUserOf(c, r, b.caller, b.Model); err != nil {
 		return nil, err
 	}
+	if q.tools, err = functionsOf(b.Tools, b.ToolChoice); err != nil {
+		return nil, err
+	}
 	q.addSystem(b.Instructions)
 	list, err := messagesOf("body.input", b.Input)
 	if err != nil {
@@ -69,6 +72,9 @@ func (b *responseBody) request(c *server.Caller, r *http.Request) (*request, err
 	}
 	if err := q.takeMessage("body.input"); err != nil {
 		return nil, err
+	}
+	if b.Background && len(q.outputs) > 0 {
+		return nil, errBackground()
 	}
 	named := b.PreviousResponseID != ""
 	if named && len(q.history) > 0 {
@@ -117,7 +123,7 @@ func createResponse(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 		return
 	}
 	rec := &responseRecord{Token: c.Token(), Flow: q.flow.Name, Background: b.Background, Object: b.object(x, "in_progress")}
-	rec.Input = append(slices.Clip(q.history), q.message)
+	rec.Input = x.said()
 	if err := x.keep(&b, rec); err != nil {
 		handle(w, c, err)
 		return
@@ -152,7 +158,7 @@ func (x *exchange) finish(b *responseBody, rec *responseRecord) error {
 	out := &stateOf{state, ""}
 	if err == nil {
 		out.text = x.textOf(state)
-		if rec.At, err = x.remember(out.text); err != nil {
+		if rec.At, err = x.remember(out.text, x.calls(state)); err != nil {
 			return err
 		}
 	}
@@ -165,7 +171,7 @@ func (x *exchange) keep(b *responseBody, rec *responseRecord) error {
 	if b.Store != nil && !*b.Store || x.reply == nil {
 		return nil
 	}
-	rec.Message = x.reply.Message
+	rec.Message = cmp.Or(x.own, x.reply.Message)
 	return x.put(kindResponse, rec.Message, rec)
 }
 
@@ -254,6 +260,9 @@ func refreshed(c *server.Caller, id string) (*responseRecord, error) {
 		return rec, err
 	}
 	q, err := c.App().Store.FindQueued(c.Context(), rec.Message)
+	if errors.Is(err, store.ErrNotFound) { // it continued a round with outputs of functions, and the server stopped before its end
+		return rec, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,8 @@ type exchange struct {
 	// answer it; there is no reply then.
 	question string
 	session  string // that the message was sent to
+	// own is the id of an answer that continues a round with outputs of functions; "" for others.
+	own string
 }
 
 // send finds the session of a request and sends its message.
@@ -51,6 +53,9 @@ func (q *request) send(c *server.Caller, r *http.Request) (*exchange, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(q.outputs) > 0 {
+		return x, x.continueRound(explicit)
+	}
 	if explicit == nil && q.who.known {
 		x.key = x.historyKey(append(slices.Clip(x.history), x.message))
 		defer c.Enter(x.key)()
@@ -58,20 +63,13 @@ func (q *request) send(c *server.Caller, r *http.Request) (*exchange, error) {
 			return x, err
 		}
 	}
-	in, o := explicit, weir.SendOptions{By: x.c.By(), Origin: x.c.Origin("openai"), Settings: q.settings(), Seed: q.seed}
+	o := weir.SendOptions{By: x.c.By(), Origin: x.c.Origin("openai"), Settings: q.settings(), Seed: q.seed}
 	if o.Model, err = c.Model(q.flow); err != nil {
 		return nil, err
 	}
-	if in == nil {
-		if in, err = x.find(); err != nil {
-			return nil, err
-		}
-	}
-	if in == nil {
-		if in, err = x.open(weir.SessionOptions{User: x.c.User(), New: true}); err != nil {
-			return nil, err
-		}
-		o.Seed = q.history
+	in, err := x.sessionFor(explicit, &o)
+	if err != nil {
+		return nil, err
 	}
 	o.ID, err = x.c.Once("openai "+in.ID, r.Header.Get("Idempotency-Key"), []any{q.flow.Name, q.message, o.Settings}, func(id string) (string, error) {
 		o.ID = id
@@ -86,8 +84,23 @@ func (q *request) send(c *server.Caller, r *http.Request) (*exchange, error) {
 	return x, err
 }
 
+// sessionFor returns the session of a message: the one that the request names, that of its history, or a new one that begins with
+// the history.
+func (x *exchange) sessionFor(named *weir.Session, o *weir.SendOptions) (in *weir.Session, err error) {
+	if in = named; in == nil {
+		if in, err = x.find(); err != nil {
+			return nil, err
+		}
+	}
+	if in != nil {
+		return in, x.checkNoCalls(in)
+	}
+	o.Seed = x.history
+	return x.open(weir.SessionOptions{User: x.c.User(), New: true})
+}
+
 func (q *request) settings() session.RoundSettings {
-	return session.RoundSettings{System: q.system, Temperature: q.temper, MaxOutput: q.max, Reasoning: q.effort}
+	return session.RoundSettings{System: q.system, Temperature: q.temper, MaxOutput: q.max, Reasoning: q.effort, ClientTools: q.tools}
 }
 
 // sendTo sends the message. One that does not fit the question that the session waits for is
@@ -232,7 +245,7 @@ func (x *exchange) historyKey(history []convo.Message) string {
 
 // remember keeps where the client's copy of the history ends when it has this answer, and
 // returns where in the session that is.
-func (x *exchange) remember(answer string) (*position, error) {
+func (x *exchange) remember(answer string, calls []*functionCall) (*position, error) {
 	session := x.session
 	row, err := x.c.App().Store.Session(x.c.Context(), session)
 	if err != nil {
@@ -249,8 +262,16 @@ func (x *exchange) remember(answer string) (*position, error) {
 	if !x.who.known {
 		return at, nil
 	}
-	seen := append(slices.Clip(x.history), x.message, convo.Message{Role: convo.Assistant, Text: answer})
+	seen := append(x.said(), messageWith(answer, calls))
 	return at, x.put(kindHistory, x.historyKey(seen), at)
+}
+
+// said is the history with what the request adds to it.
+func (x *exchange) said() []convo.Message {
+	if len(x.outputs) > 0 {
+		return slices.Concat(x.history, x.outputs)
+	}
+	return append(slices.Clone(x.history), x.message)
 }
 
 // forget removes what finds the round while it runs.
