@@ -141,10 +141,10 @@ func (s *Server) registerTokens() {
 	}
 	register(s, op("listTokens", http.MethodGet, "", Read, "List tokens, oldest first", ""), listTokens)
 	create := op("createToken", http.MethodPost, "", Start, "Create a token",
-		"It has no scope that the token of the request lacks, and expires no later. Revoking that token does not revoke it.")
+		"It has no scope that the token of the request lacks, and expires no later. Revoking that token revokes it.")
 	create.status = http.StatusCreated
 	register(s, create, createToken)
-	register(s, op("revokeToken", http.MethodDelete, "/{token}", Start, "Revoke a token at once", ""), revokeToken)
+	register(s, op("revokeToken", http.MethodDelete, "/{token}", Start, "Revoke a token at once, and the tokens that were made with it", ""), revokeToken)
 }
 
 func listTokens(c *call, in *listTokensInput) (*body[tokenList], error) {
@@ -188,6 +188,9 @@ func createToken(c *call, in *createTokenInput) (*created[createdToken], error) 
 		}
 	}
 	secret, t, err := NewToken(context.WithoutCancel(c), c.app.Store, user, in.Body.Name, in.Body.Scopes, lifetime)
+	if err == nil {
+		err = c.recordOrigin(&t)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -202,5 +205,5 @@ func revokeToken(c *call, in *tokenPath) (*struct{}, error) {
 	if !slices.ContainsFunc(list, func(t store.Token) bool { return t.ID == in.Token }) {
 		return nil, notFound("token", in.Token)
 	}
-	return nil, c.app.Store.RevokeToken(context.WithoutCancel(c), in.Token, time.Now())
+	return nil, RevokeToken(context.WithoutCancel(c), c.app.Store, in.Token, time.Now())
 }

@@ -227,3 +227,61 @@ func checkWaitEnds(t *testing.T, p *process, root *client.Client, user string, o
 		t.Errorf("the run of %s is %s", user, got)
 	}
 }
+
+// TestRevokingATokenRevokesThoseItHasMade makes tokens with tokens, some while the first one is revoked.
+func TestRevokingATokenRevokesThoseItHasMade(t *testing.T) {
+	t.Parallel()
+	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true})
+	root, other := p.client("root", server.Admin), p.client("root", server.Admin)
+	made := func(c *client.Client, body string) *client.Client {
+		x := decode[struct{ Secret string }](p, c, http.MethodPost, "/v1/tokens", body)
+		return &client.Client{URL: p.url, Token: x.Secret}
+	}
+	child := made(root, `{"scopes":["admin"]}`)
+	grandchild := made(child, `{"user":"bob","scopes":["read","start"]}`)
+	last := made(grandchild, `{"scopes":["read"]}`)
+	stays := made(other, `{"user":"bob","scopes":["read"]}`)
+	works := func(c *client.Client) bool {
+		return p.send(http.MethodGet, "/v1/runs", "", withToken(c.Token)).status == http.StatusOK
+	}
+	for _, c := range []*client.Client{root, child, grandchild, last, stays} {
+		if !works(c) {
+			t.Fatal("a token does not work")
+		}
+	}
+	list := decode[struct{ Tokens []server.TokenRow }](p, other, http.MethodGet, "/v1/tokens?user=root", "")
+	id := list.Tokens[0].ID
+	var late []string
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			if i == 4 {
+				decode[any](p, other, http.MethodDelete, "/v1/tokens/"+id, "")
+				return
+			}
+			a := p.send(http.MethodPost, "/v1/tokens", `{"scopes":["read"]}`, withToken(root.Token))
+			var x struct{ Secret string }
+			if err := json.Unmarshal([]byte(a.body), &x); err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			late = append(late, x.Secret)
+		})
+	}
+	all.Wait()
+	for _, c := range []*client.Client{root, child, grandchild, last} {
+		if works(c) {
+			t.Error("a token works that was made with one that is revoked")
+		}
+	}
+	for _, secret := range late {
+		if secret != "" && works(&client.Client{Token: secret}) {
+			t.Error("a token works that was made while its maker was revoked")
+		}
+	}
+	if !works(stays) || !works(other) {
+		t.Error("a token of another origin was revoked")
+	}
+}

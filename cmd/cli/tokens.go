@@ -146,7 +146,7 @@ func (p *cli) revokeTokenCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withDatabase(c.Context(), app.DatabaseOptions{}, func(ctx context.Context, s *store.Full) error {
 				for _, id := range args {
-					err := s.RevokeToken(ctx, id, time.Now())
+					err := server.RevokeToken(ctx, s, id, time.Now())
 					if errors.Is(err, store.ErrNotFound) {
 						return usagef("there is no token with the id %q; `weir tokens list` lists the ids", id)
 					}

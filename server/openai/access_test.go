@@ -23,7 +23,7 @@ func change(t *testing.T, url, token, etag, body string) string {
 	if etag != "" {
 		r.Header.Set("If-Match", etag)
 	}
-	a, err := http.DefaultClient.Do(r)
+	a, err := new(http.Client).Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
