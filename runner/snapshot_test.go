@@ -18,20 +18,28 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// A reader holds no grant: others write its context while it works.
-func TestWaitingReaderKeepsItsSnapshot(t *testing.T) {
-	t.Parallel()
-	wrote := make(chan struct{})
-	model := &gatedModel{wait: wrote}
+// openWithLook opens a Weir with a model and the tool look, each call of which needs an approval
+// and calls called.
+func openWithLook(t *testing.T, model weir.Provider, called func()) *weir.Weir {
+	t.Helper()
 	look := &tool.Tool{
 		Name: "look", Description: "Looks.", Approve: tool.ApproveAlways,
-		Call: func(context.Context, tool.Call) (string, error) { return "a look", nil },
+		Call: func(context.Context, tool.Call) (string, error) { called(); return "a look", nil },
 	}
 	w, err := weir.Open(weir.Options{Providers: map[string]weir.Provider{"ears": model}, Tools: []*weir.Tool{look}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.Close(context.WithoutCancel(t.Context())) })
+	return w
+}
+
+// A reader holds no grant: others write its context while it works.
+func TestWaitingReaderKeepsItsSnapshot(t *testing.T) {
+	t.Parallel()
+	wrote := make(chan struct{})
+	model := &gatedModel{wait: wrote}
+	w := openWithLook(t, model, func() {})
 	run := weirkit.StartText(t, w, `
 weir: 1
 name: reader
@@ -157,15 +165,7 @@ outputs: {a: "{{ a.text }}"}
 func TestOverriddenRetryKeepsSnapshot(t *testing.T) {
 	t.Parallel()
 	model := &scriptedErrorModel{script: []string{"", "model_unavailable"}}
-	look := &tool.Tool{
-		Name: "look", Description: "Looks.", Approve: tool.ApproveAlways,
-		Call: func(context.Context, tool.Call) (string, error) { return "a look", nil },
-	}
-	w, err := weir.Open(weir.Options{Providers: map[string]weir.Provider{"ears": model}, Tools: []*weir.Tool{look}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = w.Close(context.WithoutCancel(t.Context())) })
+	w := openWithLook(t, model, func() {})
 	run := weirkit.StartText(t, w, `
 weir: 1
 name: forced
@@ -186,7 +186,8 @@ outputs: {a: "{{ a.text }}"}
 	if r = weirkit.Wait(t, run); r.Status != engine.Failed || r.Error.Code != "model_unavailable" {
 		t.Fatalf("%s %v", r.Status, r.Error)
 	}
-	if run, err = w.OverrideNode(t.Context(), "run", "retry", "a", nil, ""); err != nil {
+	run, err := w.OverrideNode(t.Context(), "run", "retry", "a", nil, "")
+	if err != nil {
 		t.Fatal(err)
 	}
 	if r = weirkit.Wait(t, run); r.Status != engine.Completed {
@@ -197,15 +198,7 @@ outputs: {a: "{{ a.text }}"}
 func TestUserMessageIsNotDuplicatedAfterWait(t *testing.T) {
 	t.Parallel()
 	model := &weirkit.LookingModel{}
-	look := &tool.Tool{
-		Name: "look", Description: "Looks.", Approve: tool.ApproveAlways,
-		Call: func(context.Context, tool.Call) (string, error) { return "a look", nil },
-	}
-	w, err := weir.Open(weir.Options{Providers: map[string]weir.Provider{"ears": model}, Tools: []*weir.Tool{look}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = w.Close(context.WithoutCancel(t.Context())) })
+	w := openWithLook(t, model, func() {})
 	run := weirkit.StartText(t, w, `
 weir: 1
 name: doubled

@@ -1,28 +1,17 @@
 package runner_test
 
 import (
-	"context"
 	"testing"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/internal/weirkit"
-	"github.com/weir-run/weir/tool"
 )
 
 func TestWaitingTurnKeepsItsSnapshot(t *testing.T) {
 	t.Parallel()
 	model := &weirkit.LookingModel{}
 	asked := 0
-	look := &tool.Tool{
-		Name: "look", Description: "Looks.", Approve: tool.ApproveAlways,
-		Call: func(context.Context, tool.Call) (string, error) { asked++; return "a look", nil },
-	}
-	w, err := weir.Open(weir.Options{Providers: map[string]weir.Provider{"ears": model}, Tools: []*weir.Tool{look}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = w.Close(context.WithoutCancel(t.Context())) })
+	w := openWithLook(t, model, func() { asked++ })
 	run := weirkit.StartText(t, w, `
 weir: 1
 name: interleaved
