@@ -95,8 +95,8 @@ tampered: ## N records tampered with, by default 1,000: all must be found
 	WEIR_TAMPERED=$(N) go test ./audit -run 'VerifyFindsEvery|KeptHeads|EveryColumnIsClassified|VerifyCoversEvery|ExportHasOneReading' -v -count=1 -timeout 0
 
 .PHONY: postgres
-postgres: ## 100 times kill -9 of PostgreSQL while 8 processes write
-	WEIR_REQUIRE_POSTGRES=1 go test ./store/postgres -run KilledServer -v -count=1 -timeout 0 -postgres.kills 100
+postgres: ## 100 times kill -9 of PostgreSQL while 8 processes write, and connections cut during a commit
+	WEIR_REQUIRE_POSTGRES=1 go test ./store/postgres -run 'KilledServer|ConnectionsCut' -v -count=1 -timeout 0 -postgres.kills 100
 
 .PHONY: temporal
 temporal: N := 100

@@ -54,11 +54,7 @@ func openSession(b *testing.B, path, id string, fill bool) (*weir.Weir, *weir.Fl
 	}
 	more := ""
 	if fill {
-		var text strings.Builder
-		for i := range 500 {
-			fmt.Fprintf(&text, "{role: user, text: 'Visitor %d asks when the harbour office opens.'}, {role: assistant, text: 'It opens at eight, visitor %d.'}, ", i, i)
-		}
-		more = "fill: {type: injectMessages, after: answer, with: {messages: [" + text.String() + "]}}"
+		more = fillNode()
 	}
 	f, err := w.Parse("talk.yaml", fmt.Appendf(nil, sessionFlow, more))
 	if err != nil {
@@ -69,6 +65,15 @@ func openSession(b *testing.B, path, id string, fill bool) (*weir.Weir, *weir.Fl
 		b.Fatal(err)
 	}
 	return w, f, talk
+}
+
+// fillNode is a node that adds 1,000 messages to the history.
+func fillNode() string {
+	var text strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&text, "{role: user, text: 'Visitor %d asks when the harbour office opens.'}, {role: assistant, text: 'It opens at eight, visitor %d.'}, ", i, i)
+	}
+	return "fill: {type: injectMessages, after: answer, with: {messages: [" + text.String() + "]}}"
 }
 
 func sendMessage(b *testing.B, s *weir.Session) {

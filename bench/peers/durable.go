@@ -8,11 +8,16 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
 	_ "github.com/dbos-inc/dbos-transact-golang/dbos/driver/sqlite" // also the driver of rawCommits
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store/postgres"
 )
 
 // together runs one in as many goroutines as the shape has runs.
@@ -55,14 +60,63 @@ func rawCommits(dir string) func(context.Context, shape) (job, error) {
 	}
 }
 
-// dbosChains runs DBOS Transact on SQLite with the settings it chooses itself,
-// which is synchronous=NORMAL.
-func dbosChains(dir string) func(context.Context, shape) (job, error) {
+// rawPostgres writes one row a transaction to PostgreSQL, each run on a connection of its own.
+func rawPostgres(url string) func(context.Context, shape) (job, error) {
 	return func(ctx context.Context, s shape) (job, error) {
+		pool, err := pgxpool.New(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS raw_row (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body bytea)"); err != nil {
+			return nil, err
+		}
+		body := []byte(`[{"kind":"node.completed","node":"n17","outputs":{"value":18}}]`)
+		one := func() error {
+			for range s.depth {
+				if _, err := pool.Exec(ctx, "INSERT INTO raw_row (body) VALUES ($1)", body); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		return func() error { return together(s, one) }, nil
+	}
+}
+
+// onPostgres opens a store in a new schema.
+func onPostgres(url, schema string) func(context.Context) (runner.Store, error) {
+	return func(ctx context.Context) (runner.Store, error) {
+		pool, err := pgxpool.New(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		defer pool.Close()
+		if _, err := pool.Exec(ctx, "CREATE SCHEMA "+schema); err != nil { // a name of ours
+			return nil, err
+		}
+		separator := "?"
+		if strings.Contains(url, "?") {
+			separator = "&"
+		}
+		return postgres.Open(ctx, url+separator+"search_path="+schema, postgres.Options{})
+	}
+}
+
+// dbosChains runs DBOS Transact with the settings it chooses itself. On SQLite, where the place is the beginning of the
+// name of a file, that is synchronous=NORMAL.
+func dbosChains(place string) func(context.Context, shape) (job, error) {
+	return func(ctx context.Context, s shape) (job, error) {
+		url, schema := place, ""
+		if strings.HasPrefix(place, "sqlite:") {
+			url += fmt.Sprintf("%d.db", s.runs)
+		} else {
+			schema = fmt.Sprintf("dbos%d", s.runs)
+		}
 		d, err := dbos.NewContext(ctx, dbos.Config{
-			AppName:     "peers",
-			DatabaseURL: "sqlite:" + filepath.Join(dir, fmt.Sprintf("dbos%d.db", s.runs)),
-			Logger:      slog.New(slog.NewTextHandler(io.Discard, nil)),
+			AppName:        "peers",
+			DatabaseURL:    url,
+			DatabaseSchema: schema,
+			Logger:         slog.New(slog.NewTextHandler(io.Discard, nil)),
 		})
 		if err != nil {
 			return nil, err

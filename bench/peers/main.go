@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -23,14 +24,15 @@ func main() {
 	rounds := flag.Int("rounds", 7, "rounds; the table shows medians")
 	each := flag.Duration("each", 300*time.Millisecond, "time for each contender in a round")
 	only := flag.String("only", "", "only tables whose name contains this")
+	postgres := flag.String("postgres", "", "URL of an empty PostgreSQL database, for the durable chains on it")
 	flag.Parse()
-	if err := run(os.Stdout, *rounds, *each, *only); err != nil {
+	if err := run(os.Stdout, *rounds, *each, *only, *postgres); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(w io.Writer, rounds int, each time.Duration, only string) error {
+func run(w io.Writer, rounds int, each time.Duration, only, postgres string) error {
 	fmt.Fprintf(w, "%s, %d cores, medians of %d rounds\n", runtime.Version(), runtime.GOMAXPROCS(0), rounds)
 	versions(w)
 	dir, err := os.MkdirTemp("", "peers")
@@ -41,7 +43,7 @@ func run(w io.Writer, rounds int, each time.Duration, only string) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	mergeEino()
-	for _, t := range tables(dir) {
+	for _, t := range tables(dir, postgres) {
 		if !strings.Contains(t.shape.name, only) {
 			continue
 		}
@@ -63,7 +65,8 @@ type table struct {
 	contenders []contender
 }
 
-func tables(dir string) []table {
+// tables lists what is measured, with files in dir, and in a PostgreSQL database unless its URL is "".
+func tables(dir, postgres string) []table {
 	var all []table
 	for _, s := range []shape{chain(10), chain(1000), fan(1000), lattice(30)} {
 		runs := int64(200_000 / s.nodes)
@@ -77,8 +80,17 @@ func tables(dir string) []table {
 			{"weir, SQLite FULL", weirOn(false, false, 1<<40, onDisk(dir, sqlite.SyncFull))},
 			{"raw one-row commits, FULL", rawCommits(dir)},
 			{"weir, SQLite NORMAL", weirOn(false, false, 1<<40, onDisk(dir, sqlite.SyncNormal))},
-			{"dbos, SQLite as it comes (NORMAL)", dbosChains(dir)},
+			{"dbos, SQLite as it comes (NORMAL)", dbosChains("sqlite:" + filepath.Join(dir, "dbos"))},
 		}})
+		if postgres != "" {
+			s := durable(100, runs)
+			s.name += ", PostgreSQL"
+			all = append(all, table{s, []contender{
+				{"weir, PostgreSQL", weirOn(false, false, 1<<40, onPostgres(postgres, fmt.Sprint("weir", runs)))},
+				{"raw one-row commits, PostgreSQL", rawPostgres(postgres)},
+				{"dbos, PostgreSQL", dbosChains(postgres)},
+			}})
+		}
 	}
 	return all
 }
