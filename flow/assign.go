@@ -46,15 +46,9 @@ func portTypes() []string {
 
 // isOf reports whether a literal is of the port type as it is: readers of an output get it without a conversion.
 func isOf(v any, t PortType) bool {
-	switch t {
-	case TypeText:
-		_, ok := v.(string)
-		return ok
-	case TypeMessage:
-		_, ok := v.(map[string]any)
-		return ok
-	}
-	return fits(v, t)
+	_, text := v.(string)
+	_, object := v.(map[string]any)
+	return fits(v, t) && (t != TypeText || text) && (t != TypeMessage || object)
 }
 
 // fits reports whether a literal is valid for an input of the port type, if need be after a conversion.
