@@ -15,6 +15,7 @@ import (
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/sandbox"
 )
 
 // Blocked lists the unfinished runs that this process cannot continue, with the reasons. It is
@@ -41,7 +42,7 @@ func (w *Weir) Continue(ctx context.Context, id string) (*Run, error) {
 	return &Run{ID: id, w: w, exec: x}, nil
 }
 
-// Missing lists the node types, tools, model providers and secrets that the run's flow names
+// Missing lists the node types, tools, model providers, executors and secrets that the run's flow names
 // and that this process lacks. It is empty if nothing is missing.
 func (w *Weir) Missing(ctx context.Context, id string) ([]string, error) {
 	_, err := w.programIfRunnable(ctx, id)
@@ -151,7 +152,7 @@ func (w *Weir) changed(ctx context.Context, p *runner.Program, start *engine.Run
 
 // missing adds what else this process lacks for a run.
 func (w *Weir) missing(p *runner.Program, start *engine.RunStarted, out []string) []string {
-	n := requirements{providers: map[string]bool{}, secrets: map[string]bool{}}
+	n := requirements{providers: map[string]bool{}, secrets: map[string]bool{}, executors: map[wantedExecutor]bool{}}
 	for _, f := range p.Flow.Dependencies() {
 		n.addGraph(&f.Graph)
 		if start == nil || f != p.Flow {
@@ -166,6 +167,11 @@ func (w *Weir) missing(p *runner.Program, start *engine.RunStarted, out []string
 	for _, name := range slices.Sorted(maps.Keys(n.providers)) {
 		if !w.replays && !w.providers[name] {
 			out = append(out, fmt.Sprintf("the provider of models %s is not configured", name))
+		}
+	}
+	for e := range n.executors { // order: the list is sorted below
+		if !e.isIn(w.localOptions.Services.Executors) {
+			out = append(out, e.String()+" is not offered")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.secrets)) {
@@ -194,15 +200,55 @@ func modelsOfStart(s *engine.RunStarted) []string {
 	return out
 }
 
-// requirements lists the providers and secrets that the nodes of flows name. Those that a value
+// requirements lists the providers, secrets and executors that the nodes of flows name. Those that a value
 // names during a run are not included.
-type requirements struct{ providers, secrets map[string]bool }
+type requirements struct {
+	providers, secrets map[string]bool
+	executors          map[wantedExecutor]bool
+}
+
+// wantedExecutor is the executor that a code node needs; each text may be empty.
+type wantedExecutor struct{ name, language string }
+
+// String names the executor, as "the executor mine".
+func (e wantedExecutor) String() string {
+	if e.name != "" {
+		return "the executor " + e.name
+	}
+	return "an executor for " + e.language
+}
+
+// isIn reports whether the executor is offered, as a code node looks for it.
+func (e wantedExecutor) isIn(set *sandbox.Set) bool {
+	x := set.ForLanguage(e.language)
+	if e.name != "" {
+		x = set.Get(e.name)
+	}
+	return x != nil && (e.language == "" || x.Language() == e.language)
+}
+
+// addExecutor adds what runs the code of a node.
+func (n *requirements) addExecutor(x *flow.Node) {
+	_, code := x.With["code"]
+	_, prompt := x.With["prompt"]
+	if x.Type != "action" && x.Type != "decision" || !code && !prompt {
+		return
+	}
+	var e wantedExecutor
+	e.name, _ = x.With["executor"].(string)
+	e.language, _ = x.With["language"].(string)
+	if e.name == "" && e.language == "" {
+		e.language = "python"
+	}
+	n.executors[e] = true
+}
 
 var secretName = regexp.MustCompile(`\bsecrets\.([A-Za-z_][A-Za-z0-9_]*)`)
 
 func (n *requirements) addGraph(g *flow.Graph) {
 	for _, x := range g.Nodes {
 		n.addSettings(x.With)
+		n.addExecutor(x)
 		if x.Body != nil {
 			n.addGraph(x.Body)
 		}
