@@ -139,12 +139,12 @@ function Conversation({ id }: { id: string }) {
       setText(message)
     }
   }
-  /** Copies the conversation up to a message and has that message, as it is or edited, answered again. */
-  const again = async (at: number, message: string) => {
+  /** Has a message, as it is or edited, answered again in a fork of the conversation. */
+  const again = async (position: number, edited?: string) => {
     setError(undefined)
+    const params = { path: { session: id, position }, query: { wait: 1 }, header: { 'Idempotency-Key': requestKey() } }
     try {
-      const s = await take(api.POST('/v1/sessions/{session}/fork', { params: { path: { session: id }, header: { 'Idempotency-Key': requestKey() } }, body: { at } }))
-      await post(s.session, message)
+      const s = await take(edited === undefined ? api.POST('/v1/sessions/{session}/messages/{position}/regenerate', { params, body: {} }) : api.POST('/v1/sessions/{session}/messages/{position}/edit', { params, body: { message: edited as never } }))
       go(href(['chat', s.session]))
     } catch (e) {
       setError(e as ApiError)
@@ -167,7 +167,7 @@ function Conversation({ id }: { id: string }) {
           <div className="body">
             <div className="pad narrow column gap" role="log" aria-label={t.chat.title}>
               {kept.length === 0 && pending.length === 0 && !round && <Empty art="chat" title={t.chat.empty} />}
-              {kept.map((m, i) => <Bubble key={m.position} m={m} cut={cutOf(list.data?.truncated, `/messages/${i}/message/`)} again={may ? (message) => again(m.position, message) : undefined} />)}
+              {kept.map((m, i) => <Bubble key={m.position} m={m} cut={cutOf(list.data?.truncated, `/messages/${i}/message/`)} again={may ? (edited) => again(m.position, edited) : undefined} />)}
               {pending.filter((x) => !shown.has(x)).map((x, i) => <div key={i} className="bubble" data-role="user"><MessageView message={{ role: 'user', text: x }} /></div>)}
               {round && <Round key={round} id={round} works={setWorks} changed={() => { session.reload(); list.reload() }} />}
               {session.data.queued > 0 && <div className="small dim">{session.data.queued} {t.chat.queued}</div>}
@@ -193,11 +193,11 @@ function Conversation({ id }: { id: string }) {
 }
 
 /** A message, and for one of the user what can be done with it. */
-function Bubble({ m, cut, again }: { m: Schemas['MessageRow']; cut: Cut[]; again?: (message: string) => Promise<void> }) {
+function Bubble({ m, cut, again }: { m: Schemas['MessageRow']; cut: Cut[]; again?: (edited?: string) => Promise<void> }) {
   const text = (m.message.text as string) ?? ''
   const [edited, setEdited] = useState<string>()
   const [busy, setBusy] = useState(false)
-  const repeat = async (message: string) => {
+  const repeat = async (message?: string) => {
     setBusy(true)
     await again!(message)
     setBusy(false)
@@ -216,7 +216,7 @@ function Bubble({ m, cut, again }: { m: Schemas['MessageRow']; cut: Cut[]; again
       {again && m.message.role === 'user' && text && (
         <div className="row" style={{ justifyContent: 'flex-end', gap: 4 }}>
           <Tooltip label={t.chat.edit}><ActionIcon size={20} aria-label={t.chat.edit} onClick={() => setEdited(text)}><Icon name="edit" size={14} /></ActionIcon></Tooltip>
-          <Tooltip label={t.chat.again}><ActionIcon size={20} aria-label={t.chat.again} loading={busy} onClick={() => repeat(text)}><Icon name="again" size={14} /></ActionIcon></Tooltip>
+          <Tooltip label={t.chat.again}><ActionIcon size={20} aria-label={t.chat.again} loading={busy} onClick={() => repeat()}><Icon name="again" size={14} /></ActionIcon></Tooltip>
         </div>
       )}
     </div>
