@@ -46,3 +46,8 @@ func TestTheAuditLogIsListedAndVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// hostileText is what a text must not do to a terminal: set its title, clear it, move the
+// cursor, hide what follows, ask it for answers, ring, and reverse the order of
+// characters; with ESC, with the C1 controls, with a colour that the program does not use, and half a sequence at its end.
+const hostileText = "A\x1b]0;title\x07\x1b[2J\x1b[5A\x1b[8mB\u009b2J\u009d0;x\u009cC\rD\b\x1b[6n\x1bP+q\x1b\\\u202eE\x7f\x1b[96mF\x1b[1;96mG\x1b["

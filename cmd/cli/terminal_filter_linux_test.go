@@ -76,11 +76,6 @@ func (c *console) wait() {
 	}
 }
 
-// hostileText is what a text must not do to a terminal: set its title, clear it, move the
-// cursor, hide what follows, ask it for answers, ring, and reverse the order of
-// characters; with ESC, with the C1 controls, with a colour that the program does not use, and half a sequence at its end.
-const hostileText = "A\x1b]0;title\x07\x1b[2J\x1b[5A\x1b[8mB\u009b2J\u009d0;x\u009cC\rD\b\x1b[6n\x1bP+q\x1b\\\u202eE\x7f\x1b[96mF\x1b[1;96mG\x1b["
-
 // ownSequence are the sequences that the program itself sends: colours, and the lines of
 // progress and of the editor that are drawn again.
 var ownSequence = regexp.MustCompile("\x1b\\[[0-9;]*m|\r\x1b\\[\\d+A\x1b\\[J|\x1b\\[\\?2004[hl]|\x1b\\[[ACDK]|\r\n|\r\x1b\\[K")
