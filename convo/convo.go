@@ -90,6 +90,19 @@ type Settings struct {
 	// ClientTools are offered to the models of this context besides the tools of nodes. The client that started the run has
 	// them: a call waits for its output.
 	ClientTools *ClientTools `json:"client_tools,omitempty"`
+	// Demands are what the client that started the run demands of the answer, nil for nothing.
+	Demands *AnswerDemands `json:"demands,omitempty"`
+}
+
+// AnswerDemands are what a client demands of the answer to its message. The nodes that give the answer fail if their models do
+// not comply.
+type AnswerDemands struct {
+	// Nodes are the paths of the nodes that give the answer; no others are bound.
+	Nodes []string `json:"nodes"`
+	// Schema is the JSON Schema of the answer, an object; nil means text.
+	Schema map[string]any `json:"schema,omitempty"`
+	// MustCall are names of ClientTools. The first answer of each model calls one of them; empty leaves that to the model.
+	MustCall []string `json:"must_call,omitempty"`
 }
 
 // ClientTools are tools of one client.

@@ -71,7 +71,10 @@ func (t *turn) repair(resp *Response, problem string) (*Response, error) {
 		bad.Text = "(no answer)"
 	}
 	form := ""
-	if t.Schema != nil {
+	if len(bad.Calls) > 0 { // of other tools than it must call; they are not made
+		bad.Calls, bad.Native, bad.Provider = nil, nil, ""
+	}
+	if t.Schema != nil && !t.isForced() {
 		form = ", with JSON that fits the schema and nothing else"
 	}
 	again := convo.Message{Role: convo.User, Text: fmt.Sprintf("That answer cannot be used: %s. Answer again%s.", problem, form)}
@@ -121,6 +124,9 @@ func rejectedError(err error, problem string) error {
 // rejectionError returns the error of an invalid answer, nil for a valid one. It is evaluated
 // inside the effect, so that the effect fails.
 func (t *turn) rejectionError(resp *Response) error {
+	if t.isForced() && resp.Stop != StopInterrupted {
+		return t.checkForced(resp)
+	}
 	if t.parseAnswer == nil || len(resp.Message.Calls) > 0 || resp.Stop == StopInterrupted {
 		return nil
 	}

@@ -134,6 +134,12 @@ type Turn struct {
 	Reasoning   string
 	// Schema requests an answer that is JSON of this schema.
 	Schema map[string]any
+	// CanonicalAnswer replaces the text of a structured answer by its JSON in the history: a model may have written prose or a
+	// code fence around it.
+	CanonicalAnswer bool
+	// MustCall are names of tools, of which the model must call one before anything else; it is offered them alone until then.
+	// An answer without such a call is invalid. Empty leaves the choice to the model.
+	MustCall []string
 	// ParseAnswer reads the answer instead of the schema, nil for none. It must depend only
 	// on the text. Its error says to the model what to correct, in one more call.
 	ParseAnswer func(text string) (engine.Value, error)

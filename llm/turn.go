@@ -219,19 +219,24 @@ func (t *turn) step() (done bool, err error) {
 func (t *turn) applyAnswer(resp *Response) (done bool, err error) {
 	msg := resp.Message
 	msg.ID, msg.Role = "", convo.Assistant
+	t.result.Value = nil
+	text := msg.Text
+	if t.parseAnswer != nil && len(msg.Calls) == 0 && resp.Stop != StopInterrupted {
+		if t.result.Value, text, err = t.parseAnswer(msg.Text); err != nil {
+			return false, err
+		}
+		if t.CanonicalAnswer {
+			msg.Text = text
+		}
+	}
 	if resp.Stop != StopInterrupted || msg.Text != "" {
 		if err := t.addToLane(msg); err != nil {
 			return false, err
 		}
 	}
 	t.recordSession(resp)
-	t.result.Text, t.result.Reasoning, t.result.Stop = msg.Text, msg.Reasoning, resp.Stop
+	t.result.Text, t.result.Reasoning, t.result.Stop = text, msg.Reasoning, resp.Stop
 	if len(msg.Calls) == 0 {
-		if t.parseAnswer != nil && resp.Stop != StopInterrupted {
-			if t.result.Value, t.result.Text, err = t.parseAnswer(msg.Text); err != nil {
-				return false, err
-			}
-		}
 		return true, nil
 	}
 	results, err := t.callTools(msg.Calls)

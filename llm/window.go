@@ -166,6 +166,9 @@ func (t *turn) request(shrink int) (*Request, error) {
 	if w.reader && hidesResults(t.lane, view) {
 		req.Tools = append(slices.Clip(req.Tools), readerTool())
 	}
+	if t.isForced() {
+		t.force(&req)
+	}
 	t.estimate(&req, view)
 	m := view.Manifest
 	if m.Omitted > 0 || m.Cleared > 0 || m.Shortened > 0 || m.Repaired > 0 || m.Summary != nil || req.HeldMessages > 0 {

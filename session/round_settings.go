@@ -18,6 +18,9 @@ type RoundSettings struct {
 	Reasoning   string   `json:"reasoning,omitempty"`
 	// ClientTools are offered to the models of the main context. A call pauses the round until Session.Answer gives its output.
 	ClientTools *convo.ClientTools `json:"client_tools,omitempty"`
+	// Demands are what the answer must be; nil leaves that to the flow. A node that does not comply fails with
+	// model_answer_invalid.
+	Demands *convo.AnswerDemands `json:"demands,omitempty"`
 }
 
 // encode returns the settings as the queue keeps them, nil for none.
@@ -72,5 +75,8 @@ func (s RoundSettings) apply(to *convo.Settings) {
 	}
 	if s.ClientTools != nil {
 		to.ClientTools = s.ClientTools
+	}
+	if s.Demands != nil {
+		to.Demands = s.Demands
 	}
 }

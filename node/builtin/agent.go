@@ -91,6 +91,9 @@ func (n *agentNode) Run(ctx *node.Ctx) error {
 	if err != nil {
 		return node.ModelError(err)
 	}
+	if err := demandsOn(ctx, m).check(result); err != nil {
+		return err
+	}
 	trace, err := traceOf(lane, before)
 	if err != nil {
 		return err

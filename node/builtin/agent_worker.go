@@ -21,6 +21,8 @@ type agentWorker struct {
 	ctx  *node.Ctx
 	lane *convo.Manager
 	base llm.Turn // what all turns have in common
+	// demands are those of the client on the answer.
+	demands answerDemands
 
 	offeredTools []*tool.Tool // to the model, the queue's own not among them
 	tools        map[string]*tool.Tool
@@ -75,6 +77,7 @@ func (n *agentNode) newWorker(ctx *node.Ctx, m *convo.Manager) (*agentWorker, er
 	if w.base.Tools, err = withClientTools(m, slices.Concat(w.offeredTools, w.orderedTools)); err != nil {
 		return nil, err
 	}
+	w.demands = demandsOn(ctx, m)
 	w.counter = &countingHost{}
 	w.limits = callLimits{n: n, host: w.counter}
 	if n.MaxTime.Duration > 0 {
@@ -174,6 +177,9 @@ func (n *agentNode) runQueued(ctx *node.Ctx, m *convo.Manager) error {
 		ctx.Meta("agent", w.summary())
 	}
 	if err != nil {
+		return err
+	}
+	if err := w.demands.check(&w.last); err != nil {
 		return err
 	}
 	trace, err := traceOf(w.lane, before)
@@ -281,7 +287,9 @@ func (w *agentWorker) runTodo() (over bool, err error) {
 func (w *agentWorker) answerTurn(message *convo.Message, final bool) (over bool, err error) {
 	var schema map[string]any
 	if final {
-		schema = w.n.Schema
+		if schema = w.n.Schema; w.demands.schema() != nil {
+			schema = w.demands.schema()
+		}
 	}
 	r, err := w.runTurn(message, schema)
 	if r != nil {

@@ -226,6 +226,9 @@ func (n *llmRequestNode) Run(ctx *node.Ctx) error {
 	if err != nil {
 		return keepSteered(m, steered, node.ModelError(err))
 	}
+	if err := demandsOn(ctx, m).check(result); err != nil {
+		return keepSteered(m, steered, err)
+	}
 	if !n.SkipHistory {
 		// Question and answer are in the history: nothing is left to be said.
 		if err := m.SetOutput(""); err != nil {
@@ -277,6 +280,7 @@ func (n *llmRequestNode) turn(ctx *node.Ctx, m *convo.Manager) (llm.Turn, error)
 		if t.Tools, err = withClientTools(m, t.Tools); err != nil {
 			return t, err
 		}
+		demandsOn(ctx, m).apply(&t)
 	}
 	t.Message, err = n.message(ctx, m)
 	return t, err

@@ -22,30 +22,54 @@ func ends(it *weir.Item, key string) bool {
 // is written: agents, and nodes after which no other node speaks. Nodes inside composites
 // and nodes that have a context of their own are none of them.
 func Speakers(f *flow.Flow) map[string]bool {
-	g := &f.Graph
-	next := make(map[string][]string)
-	from := make(map[string]string) // source of the context of a node
-	for _, e := range g.Edges {
-		next[e.From] = append(next[e.From], e.To)
-		if e.Kind == flow.EdgeContext {
-			from[e.To] = e.From
-		}
-	}
-	types := make(map[string]string)
-	speaks := make(map[string]bool)
-	for _, n := range g.Nodes {
-		types[n.ID] = n.Type
-	}
-	for _, n := range g.Nodes {
-		speaks[n.ID] = mayAnswer(n) && inMain(n.ID, from, types)
-	}
+	s := speakersOf(f)
 	out := make(map[string]bool)
-	for _, n := range g.Nodes {
-		if live(n) && speaks[n.ID] && (n.Type == "agent" || !speaksAfter(n.ID, next, speaks, make(map[string]bool))) {
+	for _, n := range f.Nodes {
+		if live(n) && s.speaks[n.ID] && (n.Type == "agent" || s.isLast(n.ID)) {
 			out[n.ID] = true
 		}
 	}
 	return out
+}
+
+// Last returns the nodes of a flow after which no other node speaks. The answer is the text of one of them. Their texts are not
+// all shown while they are written.
+func Last(f *flow.Flow) (out []*flow.Node) {
+	s := speakersOf(f)
+	for _, n := range f.Nodes {
+		if s.speaks[n.ID] && s.isLast(n.ID) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// speakers are the nodes of a flow that speak in its main context, and what follows each node.
+type speakers struct {
+	speaks map[string]bool
+	next   map[string][]string
+}
+
+func (s *speakers) isLast(id string) bool {
+	return !speaksAfter(id, s.next, s.speaks, make(map[string]bool))
+}
+
+func speakersOf(f *flow.Flow) *speakers {
+	s := &speakers{make(map[string]bool), make(map[string][]string)}
+	from, types := make(map[string]string), make(map[string]string) // the source of the context of a node, and its type
+	for _, e := range f.Edges {
+		s.next[e.From] = append(s.next[e.From], e.To)
+		if e.Kind == flow.EdgeContext {
+			from[e.To] = e.From
+		}
+	}
+	for _, n := range f.Nodes {
+		types[n.ID] = n.Type
+	}
+	for _, n := range f.Nodes {
+		s.speaks[n.ID] = mayAnswer(n) && inMain(n.ID, from, types)
+	}
+	return s
 }
 
 // mayAnswer reports whether a node may add an assistant message to its context.

@@ -29,7 +29,10 @@ func (x *exchange) wait() (*session.ReplyState, error) {
 		}
 		return nil, err
 	}
-	return &state, failureOf(&state)
+	if err := failureOf(&state); err != nil {
+		return &state, err
+	}
+	return &state, x.checkAnswer(&state)
 }
 
 // failureOf returns the error of a round that failed or was cancelled.
@@ -163,6 +166,9 @@ func (x *exchange) speak(say func(text string) error, beat func() error) (*sessi
 	}
 	ctx := x.c.UntilDrain()
 	err := livetext.Forward(ctx, x.reply.Items(ctx), func(it *weir.Item) error {
+		if x.demands != nil { // an answer that does not comply is made again: it is sent when it is complete
+			return nil
+		}
 		text, err := reader.Next(it)
 		if err == nil && text != "" {
 			err = say(text)

@@ -72,7 +72,6 @@ func (b *chatBody) check() error {
 		{"presence_penalty", b.PresencePenalty, []string{"0", "0.0"}},
 		{"logit_bias", b.LogitBias, []string{"{}"}},
 		{"logprobs", b.Logprobs, []string{"false"}},
-		{"response_format", b.ResponseFormat, []string{`{"type":"text"}`}},
 	} {
 		if err := refuse(x.name, x.value, x.neutral...); err != nil {
 			return err
@@ -104,6 +103,9 @@ type request struct {
 	tools   *convo.ClientTools
 	outputs []convo.Message
 	place   string // of the messages in the request
+	// demands are those on the answer, nil for none.
+	demands     *convo.AnswerDemands
+	formatPlace string // of the form of the answer in the request
 	// usedBy records the session that got the content of uploaded files.
 	usedBy func(session string) error
 }
@@ -121,7 +123,10 @@ func (b *chatBody) request(c *server.Caller, r *http.Request) (*request, error) 
 	if q.who, err = endUserOf(c, r, b.caller, b.Model); err != nil {
 		return nil, err
 	}
-	if q.tools, err = functionsOf(b.Tools, b.ToolChoice); err != nil {
+	if err := q.takeTools(b.Tools, b.ToolChoice); err != nil {
+		return nil, err
+	}
+	if err := q.takeFormat("body.response_format", b.ResponseFormat); err != nil {
 		return nil, err
 	}
 	for i := range b.Messages {
@@ -138,7 +143,10 @@ func (b *chatBody) request(c *server.Caller, r *http.Request) (*request, error) 
 	if q.usedBy, err = loadFiles(c, "body.messages", q.history); err != nil {
 		return nil, err
 	}
-	return q, q.takeMessage("body.messages")
+	if err := q.takeMessage("body.messages"); err != nil {
+		return nil, err
+	}
+	return q, q.checkDemands()
 }
 
 func (q *request) addSystem(text string) {

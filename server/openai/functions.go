@@ -31,12 +31,7 @@ type function struct {
 }
 
 // functionsOf reads the tools of a client, nil for none.
-func functionsOf(raw, choice json.RawMessage) (*convo.ClientTools, error) {
-	switch text := string(choice); text {
-	case "", "null", `"auto"`, `"none"`:
-	default:
-		return nil, server.InvalidRequest("body.tool_choice", "the model decides which functions it calls: tool_choice is auto or none")
-	}
+func functionsOf(raw json.RawMessage) (*convo.ClientTools, error) {
 	var list []functionTool
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
@@ -61,7 +56,7 @@ func functionsOf(raw, choice json.RawMessage) (*convo.ClientTools, error) {
 		}
 		out.List = append(out.List, convo.ClientTool{Name: f.Name, Description: f.Description, Parameters: f.Parameters})
 	}
-	if string(choice) == `"none"` || len(list) == 0 {
+	if len(list) == 0 {
 		return nil, nil
 	}
 	return out, nil

@@ -38,11 +38,14 @@ type responseBody struct {
 	Truncation           json.RawMessage `json:"truncation"`
 	TopP                 json.RawMessage `json:"top_p"`
 	TopLogprobs          json.RawMessage `json:"top_logprobs"`
-	Text                 json.RawMessage `json:"text"`
-	Tools                json.RawMessage `json:"tools"`
-	ToolChoice           json.RawMessage `json:"tool_choice"`
-	MaxToolCalls         json.RawMessage `json:"max_tool_calls"`
-	Prompt               json.RawMessage `json:"prompt"`
+	Text                 struct {
+		Format    json.RawMessage `json:"format"`
+		Verbosity json.RawMessage `json:"verbosity"`
+	} `json:"text"`
+	Tools        json.RawMessage `json:"tools"`
+	ToolChoice   json.RawMessage `json:"tool_choice"`
+	MaxToolCalls json.RawMessage `json:"max_tool_calls"`
+	Prompt       json.RawMessage `json:"prompt"`
 }
 
 // check refuses what would have no effect.
@@ -55,7 +58,7 @@ func (b *responseBody) check() error {
 		{"top_p", b.TopP, []string{"1", "1.0"}},
 		{"top_logprobs", b.TopLogprobs, []string{"0"}},
 		{"truncation", b.Truncation, []string{`"disabled"`, `"auto"`}},
-		{"text", b.Text, []string{`{}`, `{"format":{"type":"text"}}`}},
+		{"text.verbosity", b.Text.Verbosity, []string{`"medium"`}},
 		{"max_tool_calls", b.MaxToolCalls, nil},
 		{"prompt", b.Prompt, nil},
 	} {
@@ -143,8 +146,10 @@ type responseRecord struct {
 	Background bool      `json:"background,omitempty"`
 	At         *position `json:"at,omitempty"` // where the session was when it was complete
 	// Input are the messages of the request, oldest first.
-	Input  []convo.Message `json:"input,omitempty"`
-	Object map[string]any  `json:"object"`
+	Input []convo.Message `json:"input,omitempty"`
+	// Demands are those on the answer.
+	Demands *convo.AnswerDemands `json:"demands,omitempty"`
+	Object  map[string]any       `json:"object"`
 }
 
 // Kinds of documents of responses.
@@ -174,8 +179,11 @@ func (b *responseBody) object(x *exchange, status string) map[string]any {
 	if x.tools != nil {
 		o["tools"] = b.Tools
 	}
-	if string(b.ToolChoice) == `"none"` {
-		o["tool_choice"] = "none"
+	if choice := string(b.ToolChoice); choice != "" && choice != "null" {
+		o["tool_choice"] = b.ToolChoice
+	}
+	if x.demands != nil && x.demands.Schema != nil {
+		o["text"] = map[string]any{"format": b.Text.Format}
 	}
 	if id := b.conversation(); id != "" {
 		o["conversation"] = map[string]any{"id": id}

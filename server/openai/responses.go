@@ -52,7 +52,10 @@ func (b *responseBody) request(c *server.Caller, r *http.Request) (*request, err
 	if q.who, err = endUserOf(c, r, b.caller, b.Model); err != nil {
 		return nil, err
 	}
-	if q.tools, err = functionsOf(b.Tools, b.ToolChoice); err != nil {
+	if err := q.takeTools(b.Tools, b.ToolChoice); err != nil {
+		return nil, err
+	}
+	if err := q.takeFormat("body.text", b.Text.Format); err != nil {
 		return nil, err
 	}
 	q.addSystem(b.Instructions)
@@ -71,6 +74,9 @@ func (b *responseBody) request(c *server.Caller, r *http.Request) (*request, err
 		return nil, err
 	}
 	if err := q.takeMessage("body.input"); err != nil {
+		return nil, err
+	}
+	if err := q.checkDemands(); err != nil {
 		return nil, err
 	}
 	if b.Background && len(q.outputs) > 0 {
@@ -123,7 +129,7 @@ func createResponse(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 		return
 	}
 	rec := &responseRecord{Token: c.Token(), Flow: q.flow.Name, Background: b.Background, Object: b.object(x, "in_progress")}
-	rec.Input = x.said()
+	rec.Input, rec.Demands = x.said(), q.demands
 	if err := x.keep(&b, rec); err != nil {
 		handle(w, c, err)
 		return
@@ -212,7 +218,7 @@ func exchangeOf(c *server.Caller, session string, rec *responseRecord) (*exchang
 	if err != nil {
 		return nil, err
 	}
-	x := &exchange{request: &request{flow: f, who: endUser{caller: c}}, c: c, at: time.Now(), session: session}
+	x := &exchange{request: &request{flow: f, who: endUser{caller: c}, demands: rec.Demands}, c: c, at: time.Now(), session: session}
 	if row.User != c.User() && c.MayActAs() {
 		if x.c, err = c.As(row.User); err != nil {
 			return nil, err

@@ -100,7 +100,7 @@ func (x *exchange) sessionFor(named *weir.Session, o *weir.SendOptions) (in *wei
 }
 
 func (q *request) settings() session.RoundSettings {
-	return session.RoundSettings{System: q.system, Temperature: q.temper, MaxOutput: q.max, Reasoning: q.effort, ClientTools: q.tools}
+	return session.RoundSettings{System: q.system, Temperature: q.temper, MaxOutput: q.max, Reasoning: q.effort, ClientTools: q.tools, Demands: q.demands}
 }
 
 // sendTo sends the message. One that does not fit the question that the session waits for is
