@@ -95,13 +95,15 @@ func attacks(victim, own objects) map[string]attack {
 		"POST /agui/{flow}":                             {paths: []string{"/agui/" + victim.flow}, body: `{"threadId":"t","runId":"1","messages":[{"id":"1","role":"user","content":"x"}]}`},
 		"GET /v1/responses/{response}":                  {},
 		"DELETE /v1/responses/{response}":               {}, "GET /v1/responses/{response}/input_items": {},
-		"POST /v1/responses/{response}/cancel":        {},
-		"POST /v1/conversations":                      {body: `{}`},
-		"GET /v1/conversations/{conversation}":        {},
-		"POST /v1/conversations/{conversation}":       {body: `{"metadata":{}}`},
-		"DELETE /v1/conversations/{conversation}":     {},
-		"GET /v1/conversations/{conversation}/items":  {},
-		"POST /v1/conversations/{conversation}/items": {body: `{"items":[]}`},
+		"POST /v1/responses/{response}/cancel":                 {},
+		"POST /v1/conversations":                               {body: `{}`},
+		"GET /v1/conversations/{conversation}":                 {},
+		"POST /v1/conversations/{conversation}":                {body: `{"metadata":{}}`},
+		"DELETE /v1/conversations/{conversation}":              {},
+		"GET /v1/conversations/{conversation}/items":           {},
+		"POST /v1/conversations/{conversation}/items":          {body: `{"items":[]}`},
+		"GET /v1/conversations/{conversation}/items/{item}":    {},
+		"DELETE /v1/conversations/{conversation}/items/{item}": {},
 	})
 	return list
 }

@@ -25,9 +25,11 @@ type conversation struct {
 	Created  int64          `json:"created"`
 	Metadata map[string]any `json:"metadata"`
 	// Items are what the client put in before there was a session.
-	Items   []convo.Message `json:"items,omitempty"`
-	Session string          `json:"session,omitempty"`
-	Flow    string          `json:"flow,omitempty"`
+	Items []convo.Message `json:"items,omitempty"`
+	// Deleted are the positions of Items that the client has deleted. They keep their places, so that ids of others stay.
+	Deleted []int  `json:"deleted,omitempty"`
+	Session string `json:"session,omitempty"`
+	Flow    string `json:"flow,omitempty"`
 
 	version int64
 	user    string
@@ -181,7 +183,7 @@ func conversationSession(c *server.Caller, q *request, id string) (*weir.Session
 	}
 	row, err := in.Info(c.Context())
 	if err == nil && row.Length == 0 && row.Rounds == 0 && row.Queued == 0 {
-		q.seed = append(v.Items, q.history...)
+		q.seed = append(v.seed(), q.history...)
 	} else if err == nil && len(q.history) > 0 {
 		err = server.InvalidRequest("body.input", "with a conversation the input is one message: the server has the others")
 	}
@@ -230,48 +232,20 @@ func writeItems(w http.ResponseWriter, items []any, more bool) {
 func itemsOf(conversation string, from int, list []convo.Message) []any {
 	out := []any{}
 	for i := range list {
-		m := &list[i]
-		kind := "input_text"
-		if m.Role == convo.Assistant {
-			kind = "output_text"
-		}
-		content := map[string]any{"type": kind, "text": m.Text}
-		if m.Role == convo.Assistant {
-			content = textPart(m.Text)
-		}
-		out = append(out, map[string]any{
-			"id": "msg_" + strings.TrimPrefix(conversation, "conv_") + "_" + itoa(from+i), "type": "message", "role": string(m.Role), "status": "completed", "content": []any{content},
-		})
+		out = append(out, itemOf(conversation, from+i, &list[i]))
 	}
 	return out
 }
 
-// listItems lists the messages that people and models said, newest first unless order is asc.
-func listItems(w http.ResponseWriter, r *http.Request, c *server.Caller) {
-	v, err := conversationOf(c, r.PathValue("conversation"))
-	if err != nil {
-		handle(w, c, err)
-		return
+// itemOf returns a message as an item; its id has its position.
+func itemOf(conversation string, at int, m *convo.Message) map[string]any {
+	content := map[string]any{"type": "input_text", "text": m.Text}
+	if m.Role == convo.Assistant {
+		content = textPart(m.Text)
 	}
-	list := v.Items
-	if v.Session != "" {
-		row, err := c.App().Store.Session(c.Context(), v.Session)
-		var rows []store.SessionMessage
-		if err == nil {
-			rows, err = c.App().Store.SessionMessages(c.Context(), v.Session, 0, row.Length)
-		}
-		if err != nil {
-			handle(w, c, err)
-			return
-		}
-		list = nil
-		for i := range rows {
-			if m := rows[i].Message; (m.Role == convo.User || m.Role == convo.Assistant) && m.Text != "" {
-				list = append(list, m)
-			}
-		}
+	return map[string]any{
+		"id": "msg_" + strings.TrimPrefix(conversation, "conv_") + "_" + itoa(at), "type": "message", "role": string(m.Role), "status": "completed", "content": []any{content},
 	}
-	writePage(w, r, itemsOf(v.ID, 0, list))
 }
 
 // writePage writes the part of a list of items that the request asks for: newest first unless

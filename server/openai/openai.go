@@ -30,6 +30,8 @@ func Register(s *server.Server) {
 	s.Handle("DELETE /v1/conversations/{conversation}", server.Start, f, deleteConversation)
 	s.Handle("GET /v1/conversations/{conversation}/items", server.Read, f, listItems)
 	s.Handle("POST /v1/conversations/{conversation}/items", server.Start, f, addItems)
+	s.Handle("GET /v1/conversations/{conversation}/items/{item}", server.Read, f, getItem)
+	s.Handle("DELETE /v1/conversations/{conversation}/items/{item}", server.Start, f, deleteItem)
 }
 
 // apiError is the error object of the protocol.

@@ -322,7 +322,8 @@ func TestResponsesAndConversationsBelongToTheirUser(t *testing.T) {
 		return content
 	}
 	response := id("/v1/responses", ada, ask(nil))
-	conversation := id("/v1/conversations", ada, map[string]any{})
+	conversation := id("/v1/conversations", ada, map[string]any{"items": []any{map[string]any{"role": "user", "content": "x"}}})
+	item := "/v1/conversations/" + conversation + "/items/msg_" + strings.TrimPrefix(conversation, "conv_") + "_0"
 	try := func(method, path string, content map[string]any) (int, string) {
 		t.Helper()
 		body, err := json.Marshal(content)
@@ -360,6 +361,8 @@ func TestResponsesAndConversationsBelongToTheirUser(t *testing.T) {
 		{"DELETE", "/v1/conversations/" + conversation, nil},
 		{"GET", "/v1/conversations/" + conversation + "/items", nil},
 		{"POST", "/v1/conversations/" + conversation + "/items", map[string]any{"items": []any{}}},
+		{"GET", item, nil},
+		{"DELETE", item, nil},
 	} {
 		if status, text := try(c.method, c.path, c.content); status != http.StatusNotFound || !strings.Contains(text, `"not_found"`) {
 			t.Errorf("%s %s %v: %d %s", c.method, c.path, c.content, status, text)

@@ -84,6 +84,26 @@ assert.equal(two.output_text, '5: Two')
 const items = []
 for await (const i of client.conversations.items.list(conversation.id, { order: 'asc', limit: 4 })) items.push(i.content[0].text)
 assert.deepEqual(items, ['Before', 'An answer', 'One', '3: One', 'Two', '5: Two'])
+// Single items: read in any state, deleted before the first response, with ids that stay.
+const planned = await client.conversations.create({ items: ['a', 'b', 'c', 'd'].map((content) => ({ role: 'user', content })) })
+const ids = []
+for await (const i of client.conversations.items.list(planned.id, { order: 'asc' })) ids.push(i.id)
+const within = { conversation_id: planned.id }
+assert.equal((await client.conversations.items.retrieve(ids[1], within)).content[0].text, 'b')
+assert.equal((await client.conversations.items.delete(ids[1], within)).id, planned.id)
+await assert.rejects(client.conversations.items.retrieve(ids[1], within), OpenAI.NotFoundError)
+await assert.rejects(client.conversations.items.delete(ids[1], within), OpenAI.NotFoundError)
+const [added] = (await client.conversations.items.create(planned.id, { items: [{ role: 'user', content: 'e' }] })).data
+ids.push(added.id)
+assert.equal((await client.responses.create({ model: 'talk', input: 'f', conversation: planned.id })).output_text, '5: f')
+const held = []
+for await (const i of client.conversations.items.list(planned.id, { order: 'asc' })) held.push([i.id, i.content[0].text])
+assert.deepEqual(held.slice(0, 4), [[ids[0], 'a'], [ids[2], 'c'], [ids[3], 'd'], [ids[4], 'e']])
+assert.deepEqual(held.slice(4).map((i) => i[1]), ['f', '5: f'])
+for (const [id, text] of held) assert.equal((await client.conversations.items.retrieve(id, within)).content[0].text, text)
+await assert.rejects(client.conversations.items.delete(held[0][0], within), (e) => e instanceof OpenAI.ConflictError && e.code === 'status_conflict' && /record of session/.test(e.message))
+await assert.rejects(client.conversations.items.retrieve('msg_x', within), OpenAI.NotFoundError)
+await assert.rejects(client.conversations.items.retrieve(held[0][0], { conversation_id: conversation.id }), OpenAI.NotFoundError)
 assert.deepEqual((await client.conversations.update(conversation.id, { metadata: { topic: 'x' } })).metadata, { topic: 'x' })
 assert.equal((await client.conversations.delete(conversation.id)).deleted, true)
 await assert.rejects(client.conversations.retrieve(conversation.id), OpenAI.NotFoundError)
