@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/server"
+	"github.com/weir-run/weir/session"
 )
 
 // responseBody is a request for a response. Raw members are refused unless they say the same
@@ -142,9 +143,11 @@ type responseRecord struct {
 	Token string `json:"token"` // that asked for it
 	Flow  string `json:"flow"`
 	// Message is the id of the message in the session.
-	Message    string    `json:"message"`
-	Background bool      `json:"background,omitempty"`
-	At         *position `json:"at,omitempty"` // where the session was when it was complete
+	Message    string `json:"message"`
+	Background bool   `json:"background,omitempty"`
+	// Start is where a response that took outputs of functions began: no message of the session finds it.
+	Start *session.ReplyStart `json:"start,omitempty"`
+	At    *position           `json:"at,omitempty"` // where the session was when it was complete
 	// Input are the messages of the request, oldest first.
 	Input []convo.Message `json:"input,omitempty"`
 	// Demands are those on the answer.

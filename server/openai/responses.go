@@ -178,6 +178,10 @@ func (x *exchange) keep(b *responseBody, rec *responseRecord) error {
 		return nil
 	}
 	rec.Message = cmp.Or(x.own, x.reply.Message)
+	if x.own != "" {
+		at := x.reply.Start()
+		rec.Start = &at
+	}
 	return x.put(kindResponse, rec.Message, rec)
 }
 
@@ -231,6 +235,11 @@ func exchangeOf(c *server.Caller, session string, rec *responseRecord) (*exchang
 	if err != nil {
 		return nil, err
 	}
+	if rec.Start != nil {
+		x.own = rec.Message
+		x.reply, err = in.Reattach(c.Context(), *rec.Start)
+		return x, err
+	}
 	x.reply, err = in.Send(context.WithoutCancel(c.Context()), "", weir.SendOptions{ID: rec.Message})
 	return x, err
 }
@@ -265,18 +274,20 @@ func refreshed(c *server.Caller, id string) (*responseRecord, error) {
 	if err != nil || rec.Object["status"] != "in_progress" {
 		return rec, err
 	}
-	q, err := c.App().Store.FindQueued(c.Context(), rec.Message)
-	if errors.Is(err, store.ErrNotFound) { // it continued a round with outputs of functions, and the server stopped before its end
+	run, err := runOf(c, rec)
+	if errors.Is(err, store.ErrNotFound) {
+		rec.Object["status"] = "failed"
+		rec.Object["error"] = map[string]any{"code": engine.CodeNotFound, "message": "the round of the response was deleted"}
 		return rec, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if q.TakenBy == "" {
+	if run == "" {
 		rec.Object["status"] = "queued"
 		return rec, nil
 	}
-	row, err := c.App().Store.Run(c.Context(), q.TakenBy)
+	row, err := c.App().Store.Run(c.Context(), run)
 	if err != nil || !row.Head.Status.Ended() && row.Head.Status != engine.Paused {
 		return rec, err
 	}
@@ -285,6 +296,16 @@ func refreshed(c *server.Caller, id string) (*responseRecord, error) {
 		return nil, err
 	}
 	return rec, x.finish(&responseBody{}, rec)
+}
+
+// runOf returns the run of a response that is not complete, "" while its message is queued.
+func runOf(c *server.Caller, rec *responseRecord) (string, error) {
+	if rec.Start != nil {
+		_, err := c.App().Store.Run(c.Context(), rec.Start.Run)
+		return rec.Start.Run, err
+	}
+	q, err := c.App().Store.FindQueued(c.Context(), rec.Message)
+	return q.TakenBy, err
 }
 
 // cancelResponse cancels a response in the background.

@@ -48,14 +48,15 @@ type Process struct {
 	URL    string
 	Dir    string
 
-	t     *testing.T
-	ended chan error
+	t       *testing.T
+	options Options
+	ended   chan error
 }
 
 // Open serves flows until the test ends.
 func Open(t *testing.T, o Options) *Process {
 	t.Helper()
-	p := &Process{t: t, Dir: t.TempDir(), Model: llmtest.Start(), ended: make(chan error, 1)}
+	p := &Process{t: t, Dir: t.TempDir(), Model: llmtest.Start(), options: o}
 	t.Cleanup(p.Model.Close)
 	if o.Answer == nil {
 		o.Answer = Repeat
@@ -67,7 +68,22 @@ func Open(t *testing.T, o Options) *Process {
 	for name, text := range o.Flows {
 		p.write(filepath.Join("flows", name), text)
 	}
-	served, err := app.LoadFlows(nil, flows)
+	p.start()
+	t.Cleanup(p.close)
+	return p
+}
+
+// Restart stops the process without waiting for its runs, and starts it again with the same database, at another address.
+func (p *Process) Restart() {
+	p.t.Helper()
+	p.close()
+	p.start()
+}
+
+func (p *Process) start() {
+	p.t.Helper()
+	o, t := p.options, p.t
+	served, err := app.LoadFlows(nil, filepath.Join(p.Dir, "flows"))
 	p.must(err)
 	cfg, err := config.Load(config.Options{Dir: p.Dir, UserDir: p.Dir, Env: func(string) (string, bool) { return "", false }})
 	p.must(err)
@@ -82,9 +98,8 @@ func Open(t *testing.T, o Options) *Process {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	p.must(err)
 	p.URL = "http://" + l.Addr().String()
+	p.ended = make(chan error, 1)
 	go func() { p.ended <- p.Server.Serve(l) }()
-	t.Cleanup(p.close)
-	return p
 }
 
 // Repeat answers with the number of messages, without those of the system, and the text of
