@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,12 @@ type conversationStep struct {
 	pass        time.Duration // first let this time pass
 	say, answer *flow.FileValue
 	expect      expectation
+	expects     bool // the turn has expect itself
+}
+
+// waitsOnly reports whether the turn only lets time pass.
+func (t *conversationStep) waitsOnly() bool {
+	return t.pass > 0 && t.say == nil && t.answer == nil && !t.fork
 }
 
 // conversationSteps reads `turns`.
@@ -67,8 +74,8 @@ func (r *fileReader) conversationStep(l testKeys, d *flow.FileValue) *conversati
 		r.reportAt(d, "a turn has say, answer, fork or pass")
 	case t.answer != nil && fork != nil:
 		r.reportAt(d, "a fork of a session waits for no answer")
-	case t.say == nil && t.answer == nil && d.Get("expect") != nil:
-		r.reportAt(d.Get("expect"), "nothing is expected of a fork or pass alone: write expect with say")
+	case t.say == nil && t.answer == nil && fork != nil && d.Get("expect") != nil:
+		r.reportAt(d.Get("expect"), "nothing is expected of a fork alone: write expect with say")
 	}
 	switch {
 	case edit != nil:
@@ -78,7 +85,7 @@ func (r *fileReader) conversationStep(l testKeys, d *flow.FileValue) *conversati
 	case fork != nil:
 		t.fork, t.at = true, r.count(fork, "fork")
 	}
-	t.expect = r.expectation(testKeys{d, l.defaults})
+	t.expect, t.expects = r.expectation(testKeys{d, l.defaults}, true), d.Get("expect") != nil
 	if t.expect.golden != "" {
 		r.report(t.expect.goldenPos, flow.CodeUnknownKey, "a turn has no golden file", "write what is expected of the turn")
 	}
@@ -106,6 +113,8 @@ type conversation struct {
 	flow     *weir.Flow
 	model    string
 	sessions map[string]*weir.Session
+	asked    map[string]openQuestion // by user: what the last turn of the user left open
+	rounds   []string                // the runs of all rounds, oldest first
 	sent     int
 }
 
@@ -149,78 +158,92 @@ func (c *conversation) failed() bool {
 	return len(c.failures) > 0
 }
 
-// take takes one turn and returns what came of it, nil for a fork alone.
+// take takes one turn and returns what came of it, nil for a fork, or time that passes, of which nothing is expected.
 func (c *conversation) take(ctx context.Context, t *conversationStep) (*outcome, error) {
 	user := t.user
 	if user == "" {
 		user = c.test.user
 	}
+	c.tools.forget()
+	c.testRunner.model.forget()
+	before, err := c.openQuestionOf(ctx, c.sessions[user])
+	if err != nil {
+		return nil, err
+	}
 	if t.pass > 0 {
 		if err := c.passTime(ctx, t.pass); err != nil {
 			return nil, err
 		}
-		if t.say == nil && t.answer == nil && !t.fork {
-			return nil, nil
-		}
 	}
-	s := c.sessions[user]
-	var err error
-	switch {
-	case s == nil:
-		s, err = c.w.Session(ctx, c.flow, weir.SessionOptions{User: user})
-		if err == nil && t.fork {
-			err = errors.New("there is no session yet to fork")
-		}
-	case t.fork:
-		s, err = s.Fork(ctx, t.at)
+	if t.waitsOnly() {
+		return c.outcomeOfTime(ctx, t, user, before)
 	}
+	s, err := c.session(ctx, user, t)
 	if err != nil {
 		return nil, err
 	}
 	c.sessions[user] = s
-	c.tools.forget()
-	c.testRunner.model.forget()
+	var seen *outcome
 	switch {
 	case t.say != nil:
-		return c.say(ctx, s, t)
+		seen, err = c.say(ctx, s, t)
 	case t.answer != nil:
-		return c.answerOpen(ctx, s, t, user)
+		seen, err = c.answerOpen(ctx, s, t, user, before)
 	}
-	return nil, nil
+	c.noteQuestion(user, seen)
+	return seen, err
 }
 
-// passTime takes a time from what each session has left of its lifetime. The next message of a
-// user whose session has nothing left starts another one.
-func (c *conversation) passTime(ctx context.Context, d time.Duration) error {
-	for user, s := range c.sessions {
+// session returns the session of a turn: that of the user, a new one, or a fork.
+func (c *conversation) session(ctx context.Context, user string, t *conversationStep) (*weir.Session, error) {
+	s := c.sessions[user]
+	if s != nil {
 		row, err := s.Info(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if row.Expires.IsZero() {
-			continue
-		}
-		if err := c.store.ExpireSession(ctx, row.ID, row.Expires.Add(-d)); err != nil {
-			return err
-		}
-		if left := time.Until(row.Expires); left <= d {
-			delete(c.sessions, user)
+		if !row.Expires.IsZero() && !time.Now().Before(row.Expires) && row.Holder == "" {
+			s = nil // the next message starts another one
 		}
 	}
-	return nil
+	switch {
+	case s == nil && t.fork:
+		return nil, errors.New("there is no session yet to fork")
+	case s == nil:
+		return c.w.Session(ctx, c.flow, weir.SessionOptions{User: user})
+	case t.fork:
+		return s.Fork(ctx, t.at)
+	}
+	return s, nil
 }
 
 // say sends a message and answers the questions that the test has answers for.
 func (c *conversation) say(ctx context.Context, s *weir.Session, t *conversationStep) (*outcome, error) {
 	c.sent++
 	id := fmt.Sprintf("testturn%08d", c.sent) // also the run's id
-	c.setRoot(id)
-	if row, err := s.Info(ctx); err == nil && row.Holder != "" {
-		c.setRoot(row.Holder) // whose question the message answers
+	root := id
+	open, err := c.openQuestionOf(ctx, s)
+	if err != nil {
+		return nil, err
 	}
+	switch {
+	case open.run != "" && !open.timed:
+		root = open.run // whose question the message answers
+	case open.run != "":
+		c.fail(Failure{
+			Pos: t.say.Pos(), Where: "say", Diff: []Line{{' ', interruptText(open.Interrupt)}},
+			Message: "the round waits for a person and for a timer, and a message does not answer such a round; write answer: in place of say:",
+		})
+		return nil, nil
+	}
+	c.setRoot(root)
 	reply, err := s.Send(ctx, t.say.Value(), weir.SendOptions{ID: id, Inputs: c.test.inputs, Model: c.model, Origin: "test"})
+	var rests []engine.Interrupt
 	if err == nil {
-		_, err = reply.Wait(ctx)
+		rests, err = c.await(ctx, func(ctx context.Context) error {
+			_, err := reply.Wait(ctx)
+			return err
+		})
 	}
 	if e, ok := errors.AsType[*engine.Error](err); ok {
 		return refusedOutcome(e), nil
@@ -228,38 +251,36 @@ func (c *conversation) say(ctx context.Context, s *weir.Session, t *conversation
 	if err != nil {
 		return nil, err
 	}
+	if rests != nil {
+		return c.roundOutcome(ctx, c.root())
+	}
 	c.setRoot(reply.Run())
 	run, err := c.w.Resume(ctx, reply.Run())
 	if err != nil {
 		return nil, err
 	}
-	return c.answerAll(ctx, run)
+	return c.untilRest(ctx, run)
 }
 
-// answerOpen answers the first open question of the session's round.
-func (c *conversation) answerOpen(ctx context.Context, s *weir.Session, t *conversationStep, user string) (*outcome, error) {
-	row, err := s.Info(ctx)
+// answerOpen answers the first open question of the session's round. before is the one before time passed in this turn.
+func (c *conversation) answerOpen(ctx context.Context, s *weir.Session, t *conversationStep, user string, before openQuestion) (*outcome, error) {
+	open, err := c.openQuestionOf(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	if row.Holder == "" {
-		return nil, errors.New("answer: the session waits for no answer")
+	switch {
+	case open.ID == "":
+		return nil, c.noOpenQuestion(ctx, c.asked[user])
+	case t.pass > 0 && before.ID != "" && before.ID != open.ID:
+		return nil, fmt.Errorf("%w; the open question is %s, which a turn of its own answers", c.noOpenQuestion(ctx, before), interruptText(open.Interrupt))
 	}
-	c.setRoot(row.Holder)
-	v, err := c.w.Inspect(ctx, row.Holder, 0)
+	c.setRoot(open.run)
+	run, err := c.w.Answer(ctx, open.run, open.ID, t.answer.Value(), user)
 	if err != nil {
-		return nil, err
-	}
-	open := v.Run.Interrupts()
-	if len(open) == 0 {
-		return nil, errors.New("answer: the session waits for no answer")
-	}
-	run, err := c.w.Answer(ctx, row.Holder, open[0].ID, t.answer.Value(), user)
-	if err != nil {
-		c.fail(Failure{Pos: t.answer.Pos(), Where: "answer", Message: err.Error(), Diff: []Line{{' ', interruptText(open[0])}}})
+		c.fail(Failure{Pos: t.answer.Pos(), Where: "answer", Message: err.Error(), Diff: []Line{{' ', interruptText(open.Interrupt)}}})
 		return nil, nil //nolint:nilerr // the test has failed with it
 	}
-	return c.answerAll(ctx, run)
+	return c.untilRest(ctx, run)
 }
 
 // setRoot says which run the nodes of the test belong to.
@@ -268,6 +289,9 @@ func (c *conversation) setRoot(run string) {
 	c.mu.Lock()
 	c.testRunner.run = run
 	c.mu.Unlock()
+	if !slices.Contains(c.rounds, run) {
+		c.rounds = append(c.rounds, run)
+	}
 }
 
 // forget forgets the requests so far.

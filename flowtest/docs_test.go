@@ -38,13 +38,13 @@ func TestDocExampleRuns(t *testing.T) {
 			continue
 		}
 		conversations++
-		dir := files(t, map[string]string{"talk.test.yaml": strings.Replace(b, "examples/talk/flow.yaml", talk, 1)})
+		dir := files(t, map[string]string{"order.yaml": blocks[0], "talk.test.yaml": strings.Replace(b, "examples/talk/flow.yaml", talk, 1)})
 		r := flowtest.Run(t.Context(), []string{filepath.Join(dir, "talk.test.yaml")}, flowtest.Options{})
-		if !r.OK() || r.Passed != 1 {
+		if !r.OK() || r.Passed != strings.Count(b, "turns:") {
 			t.Error(reportText(&r.Files[0]))
 		}
 	}
-	if conversations != 1 {
+	if conversations != 2 {
 		t.Errorf("the page has %d conversations", conversations)
 	}
 	for _, name := range flowtest.Matchers() {

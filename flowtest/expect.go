@@ -27,10 +27,12 @@ const (
 	completed = "completed"
 	failed    = "failed"
 	paused    = "paused"
+	// running: the round waits for a person, and for a timer. Only turns end so.
+	running = "running"
 )
 
-// expectation reads `expect`.
-func (r *fileReader) expectation(l testKeys) expectation {
+// expectation reads `expect`, of a turn or of a test with one run.
+func (r *fileReader) expectation(l testKeys, ofTurn bool) expectation {
 	e := expectation{pos: l.test.Pos()}
 	for _, d := range []*flow.FileValue{l.defaults.Get("expect"), l.test.Get("expect")} {
 		if d == nil || d.IsNull() {
@@ -49,7 +51,7 @@ func (r *fileReader) expectation(l testKeys) expectation {
 	e.toolCalls, e.requests = r.expected(in, "toolCalls"), r.expected(in, "requests")
 	e.usage, e.messages = r.usage(in), r.messages(in)
 	e.path = r.pathExpectation(in.get("path"))
-	r.status(&e, in)
+	r.status(&e, in, ofTurn)
 	if d := in.get("golden"); d != nil {
 		e.golden, e.goldenPos = r.text(d, "golden"), d.Pos()
 		if !filepath.IsAbs(e.golden) {
@@ -60,7 +62,7 @@ func (r *fileReader) expectation(l testKeys) expectation {
 }
 
 // status returns the expected status: as given, failed if an error is expected, otherwise completed.
-func (r *fileReader) status(e *expectation, in testKeys) {
+func (r *fileReader) status(e *expectation, in testKeys, ofTurn bool) {
 	e.status, e.statusPos = completed, e.pos
 	if e.errors != nil {
 		e.status, e.statusPos = failed, e.errors.Pos()
@@ -70,6 +72,9 @@ func (r *fileReader) status(e *expectation, in testKeys) {
 		return
 	}
 	all := []string{completed, failed, paused}
+	if ofTurn {
+		all = append(all, running)
+	}
 	s := r.text(d, "status")
 	if !slices.Contains(all, s) {
 		r.report(d.Pos(), flow.CodeBadValue, fmt.Sprintf("status must be one of %s; got %s", strings.Join(all, ", "), show(d)), didYouMean(s, all))

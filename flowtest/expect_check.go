@@ -56,12 +56,12 @@ func (e *expectation) statusFailure(o *outcome) Failure {
 		if o.err.Hint != "" {
 			f.Diff = append(f.Diff, Line{' ', "hint: " + o.err.Hint})
 		}
-	case o.status == paused:
+	case o.status == paused, o.status == running:
 		f.Message = "the question has no answer, and the test expects the run to be " + e.status
 		for _, i := range o.open {
 			f.Diff = append(f.Diff, Line{'+', interruptText(i)})
 		}
-		f.Diff = append(f.Diff, Line{' ', "add the answer under answers:, by the path of the node or this id, or expect status: paused"})
+		f.Diff = append(f.Diff, Line{' ', "add the answer under answers:, by the path of the node or this id, or expect status: " + o.status})
 	case e.status == failed && len(o.outputs) > 0:
 		f.Diff = append(f.Diff, Line{'+', "outputs: " + line(o.outputs)})
 	}

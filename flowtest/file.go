@@ -266,7 +266,7 @@ func (r *fileReader) test(l testKeys) *Test {
 		t.turns = r.conversationSteps(l, d)
 		return t
 	}
-	t.expect = r.expectation(l)
+	t.expect = r.expectation(l, false)
 	return t
 }
 

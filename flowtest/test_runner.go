@@ -106,7 +106,7 @@ func (p *testRunner) runTest(ctx context.Context, f *File) (*outcome, error) {
 		return nil, err
 	}
 	if p.test.turns != nil {
-		c := &conversation{testRunner: p, flow: tested, model: model, sessions: make(map[string]*weir.Session)}
+		c := &conversation{testRunner: p, flow: tested, model: model, sessions: make(map[string]*weir.Session), asked: make(map[string]openQuestion)}
 		return nil, c.run(ctx)
 	}
 	return p.runOnce(ctx, tested, model)
@@ -142,7 +142,7 @@ func (p *testRunner) answerAll(ctx context.Context, run *weir.Run) (*outcome, er
 		if r.Status != engine.Paused {
 			return p.readOutcome(ctx, r)
 		}
-		answered, ok := p.answer(ctx, r.Interrupts)
+		answered, ok := p.answer(ctx, run.ID, r.Interrupts)
 		switch {
 		case !ok:
 			return nil, nil
@@ -177,17 +177,17 @@ func (p *testRunner) readOutcome(ctx context.Context, r weir.Result) (*outcome, 
 	return o, nil
 }
 
-// answer gives the first available answer, nil if there is none; ok is false if it was refused.
-func (p *testRunner) answer(ctx context.Context, open []engine.Interrupt) (run *weir.Run, ok bool) {
+// answer gives a root run the first available answer, nil if there is none; ok is false if it was refused.
+func (p *testRunner) answer(ctx context.Context, root string, open []engine.Interrupt) (run *weir.Run, ok bool) {
 	for _, i := range open {
 		a, nth := p.answers.find(i)
 		if a == nil {
 			continue
 		}
 		p.answers.markGiven(a)
-		run, err := p.w.Answer(ctx, p.root(), i.ID, a.values[nth], "test")
+		run, err := p.w.Answer(ctx, root, i.ID, a.values[nth], "test")
 		if err != nil {
-			p.failAnswer(a, nth, i, err)
+			p.failAnswer(root, a, nth, i, err)
 			return nil, false
 		}
 		return run, true
@@ -195,14 +195,17 @@ func (p *testRunner) answer(ctx context.Context, open []engine.Interrupt) (run *
 	return nil, true
 }
 
-// failAnswer returns the failure for an answer that the run refused.
-func (p *testRunner) failAnswer(a *answer, nth int, i engine.Interrupt, err error) {
-	msg := strings.TrimPrefix(err.Error(), "run "+p.root()+": "+i.ID+": ")
+// failAnswer adds the failure for an answer that a root run refused.
+func (p *testRunner) failAnswer(root string, a *answer, nth int, i engine.Interrupt, err error) {
+	msg := strings.TrimPrefix(err.Error(), "run "+root+": "+i.ID+": ")
 	p.fail(Failure{Pos: a.places[nth], Where: "answers." + a.key, Message: msg, Diff: []Line{{' ', interruptText(i)}}})
 }
 
-// maySkipWait skips a wait, unless an answer is about to be given.
+// maySkipWait skips a wait, unless an answer is about to be given. In a conversation, turns move the clock.
 func (p *testRunner) maySkipWait(ctx context.Context, open []engine.Interrupt) bool {
+	if p.test.turns != nil {
+		return false
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.answering {
@@ -230,7 +233,7 @@ func (p *testRunner) answerNow(ctx context.Context, a *answer, nth int, i engine
 	case errors.Is(err, runner.ErrNoInterrupt) && strings.Contains(i.ID, ">"):
 		p.answers.unmarkGiven(a)
 	default:
-		p.failAnswer(a, nth, i, err)
+		p.failAnswer(p.root(), a, nth, i, err)
 		p.cancel(errAnswerRejected)
 	}
 	p.mu.Lock()
