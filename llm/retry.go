@@ -53,13 +53,20 @@ func (s *Service) call(
 		if !again {
 			return nothing, failed
 		}
-		s.log.WarnContext(ctx, "model call failed and will be retried", "key", key, "provider", req.Provider,
-			"model", req.Model, "try", try, "wait", wait, "error", failed)
-		emit(Chunk{Wait: wait, WaitReason: failed.Code, WaitDetail: failed.Message})
+		s.reportRetry(ctx, req, try, wait, failed, emit)
 		if err := sleep(ctx, wait); err != nil {
 			return nothing, err
 		}
 	}
+}
+
+// reportRetry says that a call is made again after wait. It is not inlined, like completed.
+//
+//go:noinline
+func (s *Service) reportRetry(ctx context.Context, req *Request, try int, wait time.Duration, failed *Error, emit func(Chunk)) {
+	s.log.WarnContext(ctx, "model call failed and will be retried", "key", req.Key, "provider", req.Provider,
+		"model", req.Model, "try", try, "wait", wait, "error", failed)
+	emit(Chunk{Wait: wait, WaitReason: failed.Code, WaitDetail: failed.Message})
 }
 
 // completed returns the answer of a call, whose earlier tries cost lost. Neither it nor withoutAnswer is inlined, so that no

@@ -15,9 +15,10 @@ import (
 // error with the code tool_failed instead, and a later attempt calls again. A refusal by a
 // person is a failed result in both cases.
 func CallTool(h llm.Host, index int, t *tool.Tool, call convo.Call, insist bool) (llm.ToolResult, error) {
-	if th, ok := h.(toolHost); ok {
-		th.byNode, th.insist = true, insist
-		h = th
+	if th, ok := h.(*toolHost); ok {
+		own := *th
+		own.byNode, own.insist = true, insist
+		h = &own
 	}
 	return h.ToolCall(index, t, call)
 }

@@ -41,7 +41,7 @@ type DirectResult struct {
 // tool.Tool.UnknownPolicy). The node's `retry` repeats a call only if the tool is read-only
 // or idempotent, or if the call was certainly not made.
 func (c *Ctx) CallTool(d DirectCall) (DirectResult, error) {
-	h, own := c.LLMHost().(toolHost), &directCall{} //nolint:forcetypeassert // LLMHostAs returns one
+	h, own := c.LLMHost().(*toolHost), &directCall{} //nolint:forcetypeassert // LLMHostAs returns one
 	h.byNode, h.direct = true, own
 	call := convo.Call{Name: d.Tool.Name, Arguments: d.Arguments}
 	if d.Tool.Flow != "" {
@@ -58,7 +58,7 @@ func (c *Ctx) CallTool(d DirectCall) (DirectResult, error) {
 }
 
 // callFlowTool runs the flow of a tool as a child run, once it is approved.
-func (c *Ctx) callFlowTool(h toolHost, index int, t *tool.Tool, call convo.Call) (DirectResult, error) {
+func (c *Ctx) callFlowTool(h *toolHost, index int, t *tool.Tool, call convo.Call) (DirectResult, error) {
 	approved := h.gate.check(index, t, call, true)
 	if approved.err != nil {
 		return DirectResult{}, approved.err

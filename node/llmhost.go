@@ -18,7 +18,7 @@ func (c *Ctx) LLMHost() llm.Host { return c.LLMHostAs("") }
 // the names of its effects have the prefix and are numbered separately, so that neither
 // shifts the numbers of the other. A prefix ends with a dot, as "post.".
 func (c *Ctx) LLMHostAs(prefix string) llm.Host {
-	return toolHost{llmHost: llmHost{c, prefix}, gate: &approvalGate{c: c, prefix: prefix}}
+	return &toolHost{llmHost: llmHost{c, prefix}, gate: &approvalGate{c: c, prefix: prefix}}
 }
 
 // llmHost is an llm.Host without tool calls, which toolHost adds.

@@ -52,7 +52,7 @@ func readRequiredInput(v engine.Value) (*tool.InputRequired, error) {
 
 // askInput asks a person the questions of a call. All are asked before the node is suspended.
 // The names of the questions follow from the position of the call, not from its arrival.
-func (h toolHost) askInput(index, round int, t *tool.Tool, call convo.Call, need *tool.InputRequired) (*tool.Input, error) {
+func (h *toolHost) askInput(index, round int, t *tool.Tool, call convo.Call, need *tool.InputRequired) (*tool.Input, error) {
 	in := &tool.Input{State: need.State, Answers: make(map[string]tool.InputAnswer, len(need.Questions))}
 	var waits error
 	for i, q := range need.Questions {

@@ -24,7 +24,7 @@ type toolHost struct {
 }
 
 // ModelCall passes the calls of an answer to the approval gate.
-func (h toolHost) ModelCall(
+func (h *toolHost) ModelCall(
 	req *llm.Request, do func(ctx context.Context, key string) (*llm.Response, error),
 ) (*llm.Response, error) {
 	resp, err := h.llmHost.ModelCall(req, do)
@@ -38,7 +38,7 @@ func (h toolHost) ModelCall(
 // turn, within the tool's limits. A call that requires approval waits for it before it
 // becomes an effect; a refused call never does. An error of the tool is an answer for the
 // model; only errors that suspend or end the attempt are returned.
-func (h toolHost) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
+func (h *toolHost) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
 	d := h.gate.check(index, t, call, h.byNode)
 	if d.err != nil || d.refusal != "" {
 		return llm.ToolResult{Text: d.refusal, Failed: true, Metadata: d.note}, d.err
@@ -62,7 +62,7 @@ func unknownPolicy(t *tool.Tool) UnknownPolicy {
 
 // call makes a call that requires no approval, or has it. A tool that requires input is
 // called again with a person's answers, as an effect of its own.
-func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
+func (h *toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
 	var given *tool.Input
 	for round := 1; ; round++ {
 		v, err := h.effect(index, round, t, call, given)
@@ -83,7 +83,7 @@ func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult
 }
 
 // effect makes a call once, or returns its recorded result.
-func (h toolHost) effect(index, round int, t *tool.Tool, call convo.Call, given *tool.Input) (engine.Value, error) {
+func (h *toolHost) effect(index, round int, t *tool.Tool, call convo.Call, given *tool.Input) (engine.Value, error) {
 	returned := &returnedValue{limit: t.OutputLimit()}
 	request := []any{t.Name, call.Arguments}
 	if given != nil {
@@ -129,7 +129,7 @@ func usedTool(t *tool.Tool) Use {
 }
 
 // failed returns the outcome of a call that ended with an error.
-func (h toolHost) failed(ctx context.Context, t *tool.Tool, made *declaredArtifacts, err error) (Outcome, error) {
+func (h *toolHost) failed(ctx context.Context, t *tool.Tool, made *declaredArtifacts, err error) (Outcome, error) {
 	switch {
 	case ctx.Err() != nil: // an interrupted call has no result, whatever its error says: its outcome is unknown
 		return Outcome{}, err
@@ -142,7 +142,7 @@ func (h toolHost) failed(ctx context.Context, t *tool.Tool, made *declaredArtifa
 }
 
 // result reads the recorded result of a completed call.
-func (h toolHost) result(t *tool.Tool, v engine.Value) (llm.ToolResult, error) {
+func (h *toolHost) result(t *tool.Tool, v engine.Value) (llm.ToolResult, error) {
 	var answer struct {
 		Text   string `json:"text"`
 		Failed bool   `json:"failed"`

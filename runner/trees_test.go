@@ -135,8 +135,10 @@ func (m *killableStore) Release(ctx context.Context, l store.Lease) error {
 	return m.Store.Release(ctx, l)
 }
 
-// Do makes the process known to its nodes.
-func (m *killableStore) Do(*http.Request) (*http.Response, error) { return nil, errKilled }
+// Do makes it known to its nodes whether the process lives.
+func (m *killableStore) Do(*http.Request) (*http.Response, error) {
+	return &http.Response{Body: http.NoBody}, m.checkAlive()
+}
 
 // kill ends the process: what it held is free, as once its leases have run out.
 func (m *killableStore) kill() {
@@ -209,7 +211,7 @@ func (w *workType) Prepare(map[string]any) (node.Node, error) {
 		_, err := ctx.Do(node.Effect{
 			Name: "work", Request: ctx.Info().Path, Reserve: &node.Reserve{Usage: took},
 			Do: func(context.Context, string) (node.Outcome, error) {
-				if err := ctx.HTTP().(*killableStore).checkAlive(); err != nil {
+				if _, err := ctx.HTTP().Do(nil); err != nil { //nolint:bodyclose // it is empty
 					return node.Outcome{}, err // the dead do nothing
 				}
 				w.ledger.effectStarted()
