@@ -23,7 +23,7 @@ func (w *Weir) Keep(ctx context.Context, f *Flow) error {
 // a flow name in the file, sorted. It does not include the flows that the flow runs, nor
 // resources that a value names during a run; Options.Grants checks those.
 func (w *Weir) UsesOf(f *Flow) []node.Use {
-	n := requirements{providers: map[string]bool{}, secrets: map[string]bool{}}
+	n := newRequirements()
 	n.addGraph(&f.Graph)
 	n.addContext(f)
 	var out []node.Use

@@ -152,7 +152,7 @@ func (w *Weir) changed(ctx context.Context, p *runner.Program, start *engine.Run
 
 // missing adds what else this process lacks for a run.
 func (w *Weir) missing(p *runner.Program, start *engine.RunStarted, out []string) []string {
-	n := requirements{providers: map[string]bool{}, secrets: map[string]bool{}, executors: map[wantedExecutor]bool{}}
+	n := newRequirements()
 	for _, f := range p.Flow.Dependencies() {
 		n.addGraph(&f.Graph)
 		if start == nil || f != p.Flow {
@@ -205,6 +205,10 @@ func modelsOfStart(s *engine.RunStarted) []string {
 type requirements struct {
 	providers, secrets map[string]bool
 	executors          map[wantedExecutor]bool
+}
+
+func newRequirements() *requirements {
+	return &requirements{providers: map[string]bool{}, secrets: map[string]bool{}, executors: map[wantedExecutor]bool{}}
 }
 
 // wantedExecutor is the executor that a code node needs; each text may be empty.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/guard"
 )
 
 // contentPolicy lets a page of the server load nothing and be framed nowhere; its only page
@@ -105,10 +106,31 @@ func (s *Server) handle(out *statusWriter, r *http.Request, pattern string, who 
 		}
 		defer s.endAudit(who.action, r, out)
 	}
-	s.routes.mux.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), principalKey{}, who)))
+	s.callHandler(out, r.WithContext(context.WithValue(r.Context(), principalKey{}, who)), pattern)
 	if s.routes.scopes[pattern] == Public && out.status < http.StatusBadRequest {
 		s.recordAudit(r, pattern, &principal{}, "public", out.status, "")
 	}
+}
+
+// callHandler calls the handler of a route. A panic is logged, and answered as a failure of the server unless the answer has
+// begun.
+func (s *Server) callHandler(out *statusWriter, r *http.Request, pattern string) {
+	defer func() {
+		p := recover()
+		switch {
+		case p == nil:
+			return
+		case p == http.ErrAbortHandler: //nolint:errorlint // net/http compares it in the same way
+			panic(p)
+		}
+		panicked := guard.Recovered(p)
+		s.logger.ErrorContext(r.Context(), "a request panicked", "route", pattern, "error", panicked, "stack", string(panicked.Stack))
+		if out.status != 0 {
+			panic(http.ErrAbortHandler) // the client must see that the answer is cut
+		}
+		s.fail(out, pattern, newProblem(http.StatusInternalServerError, engine.CodeFailed, "the request failed by a mistake of the server, which its log describes"))
+	}()
+	s.routes.mux.ServeHTTP(out, r)
 }
 
 // tokenWait counts a request of a token, or of a user whom a proxy names, and returns how long to wait before the next one is

@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -144,5 +146,33 @@ func TestOriginsThatNoBrowserSendsAreRefused(t *testing.T) {
 		if _, err := server.New(t.Context(), server.Options{App: p.app, RequireToken: true, Origins: []string{origin}}); err != nil {
 			t.Errorf("%q: %v", origin, err)
 		}
+	}
+}
+
+func TestAPanicOfAHandlerIsAnsweredAndLogged(t *testing.T) {
+	t.Parallel()
+	var lines log
+	p := openProcess(t, t.TempDir(), server.Options{Logger: slog.New(slog.NewTextHandler(&lines, nil))})
+	panics := func(http.ResponseWriter, *http.Request, *server.Caller) { panic("spilled") }
+	p.server.Handle("POST /v1/broken", server.Start, server.Face{}, panics)
+	p.server.Handle("GET /v1/cut", server.Read, server.Face{}, func(w http.ResponseWriter, r *http.Request, c *server.Caller) {
+		_, _ = io.WriteString(w, "the beginning")
+		panics(w, r, c)
+	})
+	c := p.client("")
+	a := sendTo(t, c, http.MethodPost, "/v1/broken", "{}", "")
+	if a.status != http.StatusInternalServerError || a.problem() != "failed" || strings.Contains(a.body, "spilled") {
+		t.Errorf("the answer is %d %s", a.status, a.body)
+	}
+	if text := lines.String(); !strings.Contains(text, "spilled") || !strings.Contains(text, "guard_test.go") {
+		t.Errorf("the log is %s", text)
+	}
+	r, err := http.Get(p.url + "/v1/cut") //nolint:noctx // the server is the test's
+	if err == nil {
+		_, err = io.ReadAll(r.Body)
+		_ = r.Body.Close()
+	}
+	if err == nil {
+		t.Error("an answer that was cut ends as a whole one")
 	}
 }
