@@ -120,27 +120,33 @@ func TestOpenReadOnlyReadsUnwritableDatabases(t *testing.T) {
 		} {
 			t.Run(f.name+", "+l.name, func(t *testing.T) {
 				dir, shut := f.make(t)
-				path := filepath.Join(dir, "weir.db")
-				prepareDatabase(t, path, l)
+				prepareDatabase(t, filepath.Join(dir, "weir.db"), l)
 				shut()
-				before := snapshot(t, dir)
-				s, err := OpenReadOnly(t.Context(), path, Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				readsAll(t, s, l)
-				backsUp(t, s)
-				if f.shut && !l.live && !l.keep["-shm"] { // with an index, it is the first write that fails
-					opensForReadingOnly(t, path)
-				}
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
-				if after := snapshot(t, dir); after != before && !l.live && f.shut {
-					t.Errorf("reading changed the folder:\n%s\n%s", before, after)
-				}
+				readOnlyIn(t, dir, f.shut, l)
 			})
 		}
+	}
+}
+
+// readOnlyIn reads a database for reading only, in a folder that may be shut to writers.
+func readOnlyIn(t *testing.T, dir string, isShut bool, l left) {
+	t.Helper()
+	path := filepath.Join(dir, "weir.db")
+	before := snapshot(t, dir)
+	s, err := OpenReadOnly(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	readsAll(t, s, l)
+	backsUp(t, s)
+	if isShut && !l.live && !l.keep["-shm"] { // with an index, it is the first write that fails
+		opensForReadingOnly(t, path)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if after := snapshot(t, dir); after != before && !l.live && isShut {
+		t.Errorf("reading changed the folder:\n%s\n%s", before, after)
 	}
 }
 
