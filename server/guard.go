@@ -117,10 +117,10 @@ func (s *Server) handle(out *statusWriter, r *http.Request, pattern string, who 
 func (s *Server) callHandler(out *statusWriter, r *http.Request, pattern string) {
 	defer func() {
 		p := recover()
-		switch {
-		case p == nil:
+		switch p {
+		case nil:
 			return
-		case p == http.ErrAbortHandler: //nolint:errorlint // net/http compares it in the same way
+		case http.ErrAbortHandler:
 			panic(p)
 		}
 		panicked := guard.Recovered(p)

@@ -167,7 +167,11 @@ func TestAPanicOfAHandlerIsAnsweredAndLogged(t *testing.T) {
 	if text := lines.String(); !strings.Contains(text, "spilled") || !strings.Contains(text, "guard_test.go") {
 		t.Errorf("the log is %s", text)
 	}
-	r, err := http.Get(p.url + "/v1/cut") //nolint:noctx // the server is the test's
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/v1/cut", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := new(http.Client).Do(req)
 	if err == nil {
 		_, err = io.ReadAll(r.Body)
 		_ = r.Body.Close()
