@@ -163,6 +163,10 @@ const (
 	lastLook  = 200 * time.Millisecond
 )
 
+// maxAnswered is how often a run is looked at that rests with the question of a child run that has been answered, and that
+// no worker continues.
+const maxAnswered = 100
+
 // looks calls look at growing intervals until it reports true or fails.
 func looks(ctx context.Context, look func() (bool, error)) error {
 	for pause := firstLook; ; pause = min(pause*3/2, lastLook) {
@@ -192,7 +196,16 @@ func (w *Weir) rests(ctx context.Context, id string) (bool, error) {
 
 // waitForWorker returns the result of a run that a worker executes.
 func (w *Weir) waitForWorker(ctx context.Context, id string) (Result, error) {
-	err := looks(ctx, func() (bool, error) { return w.rests(ctx, id) })
+	answered := 0
+	err := looks(ctx, func() (bool, error) {
+		rests, err := w.rests(ctx, id)
+		if err != nil || !rests {
+			return false, err
+		}
+		open, err := w.local.OpenQuestions(ctx, id)
+		answered++
+		return open || answered >= maxAnswered, err
+	})
 	if err != nil {
 		return Result{}, err
 	}

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -80,6 +81,21 @@ func (l *Local) continueForChildren(x *Execution) {
 	if err != nil && !errors.Is(err, store.ErrOwned) && !errors.Is(err, ErrClosed) && !errors.Is(err, store.ErrNotFound) && l.ctx.Err() == nil {
 		l.o.Logger.Warn("continue for a child run", "run", x.ID, "error", err)
 	}
+}
+
+// OpenQuestions reports whether the record has all questions as open for which a run waits by its row. That of a child run
+// may be answered: see Execution.AllOpen.
+func (l *Local) OpenQuestions(ctx context.Context, run string) (bool, error) {
+	row, err := l.store.Run(ctx, run)
+	if err != nil {
+		return false, fmt.Errorf("run %s: %w", run, err)
+	}
+	for _, q := range row.Head.Waiting {
+		if open, err := l.isOpen(ctx, run, q.ID); err != nil || !open {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // isOpen reports whether a run waits for a question, by its row.
