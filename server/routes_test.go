@@ -95,15 +95,13 @@ func attacks(victim, own objects) map[string]attack {
 		"POST /agui/{flow}":                             {paths: []string{"/agui/" + victim.flow}, body: `{"threadId":"t","runId":"1","messages":[{"id":"1","role":"user","content":"x"}]}`},
 		"GET /v1/responses/{response}":                  {},
 		"DELETE /v1/responses/{response}":               {}, "GET /v1/responses/{response}/input_items": {},
-		"POST /v1/responses/{response}/cancel":                 {},
-		"POST /v1/conversations":                               {body: `{}`},
-		"GET /v1/conversations/{conversation}":                 {},
-		"POST /v1/conversations/{conversation}":                {body: `{"metadata":{}}`},
-		"DELETE /v1/conversations/{conversation}":              {},
-		"GET /v1/conversations/{conversation}/items":           {},
-		"POST /v1/conversations/{conversation}/items":          {body: `{"items":[]}`},
-		"GET /v1/conversations/{conversation}/items/{item}":    {},
-		"DELETE /v1/conversations/{conversation}/items/{item}": {},
+		"POST /v1/responses/{response}/cancel":        {},
+		"POST /v1/conversations":                      {body: `{}`},
+		"GET /v1/conversations/{conversation}":        {},
+		"POST /v1/conversations/{conversation}":       {body: `{"metadata":{}}`},
+		"DELETE /v1/conversations/{conversation}":     {},
+		"GET /v1/conversations/{conversation}/items":  {},
+		"POST /v1/conversations/{conversation}/items": {body: `{"items":[]}`},
 	})
 	return list
 }
@@ -111,8 +109,10 @@ func attacks(victim, own objects) map[string]attack {
 // attacksOnRounds lists the routes by which people read, follow and steer what runs.
 func attacksOnRounds(victim objects) map[string]attack {
 	return map[string]attack{
-		"GET /v1/sessions/{session}/budget":  {paths: []string{"/v1/sessions/" + victim.session + "/budget"}},
-		"POST /v1/sessions/{session}/budget": {paths: []string{"/v1/sessions/" + victim.session + "/budget"}, body: `{"calls":1}`},
+		"GET /v1/conversations/{conversation}/items/{item}":    {},
+		"DELETE /v1/conversations/{conversation}/items/{item}": {},
+		"GET /v1/sessions/{session}/budget":                    {paths: []string{"/v1/sessions/" + victim.session + "/budget"}},
+		"POST /v1/sessions/{session}/budget":                   {paths: []string{"/v1/sessions/" + victim.session + "/budget"}, body: `{"calls":1}`},
 		"POST /v1/sessions/{session}/messages/{position}/edit": {
 			paths: []string{"/v1/sessions/" + victim.session + "/messages/0/edit"}, body: `{"message":"hello"}`,
 		},
