@@ -305,8 +305,12 @@ func (w *Weir) Signal(ctx context.Context, id, event string, v any, by string) (
 // Cancel cancels any run. If another process executes the run, that process is sent a message
 // and the returned Run is nil.
 func (w *Weir) Cancel(ctx context.Context, id, by, reason string) (*Run, error) {
+	post := store.Post{Run: id, Kind: "cancel", By: by}
+	if reason != "" {
+		post.Value = reason
+	}
 	if w.runner != nil {
-		return w.deliver(ctx, store.Post{Run: id, Kind: "cancel", By: by})
+		return w.deliver(ctx, post)
 	}
 	cancelled := func(ctx context.Context, p *runner.Program, b runner.StartOptions) (*runner.Execution, error) {
 		return w.local.StartCancelled(ctx, p.IgnoringToolChanges(), b, by, reason)
@@ -322,7 +326,8 @@ func (w *Weir) Cancel(ctx context.Context, id, by, reason string) (*Run, error) 
 		if posted {
 			return nil, nil
 		}
-		if err := w.store.Post(ctx, store.Post{Run: id, Kind: "cancel", By: by, At: time.Now()}); err != nil {
+		post.At = time.Now()
+		if err := w.store.Post(ctx, post); err != nil {
 			return nil, err
 		}
 		// The owner may have given the run back before it could see the message.

@@ -36,8 +36,7 @@ func CheckServers(ctx context.Context, cfg *config.Config) []config.Finding {
 	}
 	box, err := NewToolbox(cfg)
 	if err != nil {
-		invalid := config.Finding{About: "tools", State: "bad", Detail: err.Error(), Remedy: "correct the configuration"}
-		return append(runChecks(ctx, checks), invalid)
+		return append(runChecks(ctx, checks), invalidTools(err))
 	}
 	for _, s := range box.servers {
 		checks = append(checks, s.check)
@@ -50,6 +49,20 @@ func CheckServers(ctx context.Context, cfg *config.Config) []config.Finding {
 		list = append(list, config.Finding{About: "mcp", State: "note", Detail: "stop the servers: " + err.Error()})
 	}
 	return list
+}
+
+// CheckTools reports tools that the configuration describes wrongly, and asks no server. CheckServers reports them as well.
+func CheckTools(cfg *config.Config) []config.Finding {
+	box, err := NewToolbox(cfg)
+	if err != nil {
+		return []config.Finding{invalidTools(err)}
+	}
+	_ = box.Close() // it has started no server
+	return nil
+}
+
+func invalidTools(err error) config.Finding {
+	return config.Finding{About: "tools", State: "bad", Detail: err.Error(), Remedy: "correct the configuration"}
 }
 
 // runChecks runs all checks at once and returns their findings in order.

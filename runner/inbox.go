@@ -121,7 +121,7 @@ func (x *Execution) deliver(ds []*delivery) {
 func (x *Execution) postCommand(p *store.Post) Command {
 	switch p.Kind {
 	case "cancel":
-		return Cancel(p.By, "")
+		return cancellationOfPost(p)
 	case "answer":
 		return Answer(p.Name, p.Value, p.By)
 	case PostQueuedAnswer:
@@ -134,6 +134,12 @@ func (x *Execution) postCommand(p *store.Post) Command {
 		return x.recheckChild(p.Name)
 	}
 	return nil
+}
+
+// cancellationOfPost returns the command of a cancellation. Its value is the reason, or nil.
+func cancellationOfPost(p *store.Post) Command {
+	reason, _ := p.Value.(string)
+	return Cancel(p.By, reason)
 }
 
 // finishDeliveries waits until messages are applied, and removes from the inbox those that no commit has removed. It
@@ -208,7 +214,7 @@ func (l *Local) DeliverPosts(ctx context.Context, p *Program, run string) error 
 func (l *Local) applyPost(ctx context.Context, p *Program, post *store.Post) (err error) {
 	switch post.Kind {
 	case "cancel":
-		_, err = l.Do(ctx, p, post.Run, Cancel(post.By, ""))
+		_, err = l.Do(ctx, p, post.Run, cancellationOfPost(post))
 	case "answer":
 		_, err = l.Do(ctx, p, post.Run, Answer(post.Name, post.Value, post.By))
 	case PostQueuedAnswer:

@@ -212,10 +212,11 @@ type Filter struct {
 // Post is a message to a run from a process that does not own it: a cancellation, an answer, an outside event. The
 // owner reads it from the inbox.
 type Post struct {
-	ID    int64
-	Run   string
-	Kind  string // "cancel", "answer", "queued", "event", "steer"
-	Name  string // interrupt id, event name or node
+	ID   int64
+	Run  string
+	Kind string // "cancel", "answer", "queued", "event", "steer"
+	Name string // interrupt id, event name or node
+	// Value is the content. That of a cancellation is its reason as text, or nil.
 	Value engine.Value
 	By    string
 	At    time.Time

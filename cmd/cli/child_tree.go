@@ -26,7 +26,7 @@ func (p *cli) printChildren(children []app.ChildRun) {
 			if b.Usage.Cost > 0 {
 				cost = dollars(b.Usage.Cost)
 			}
-			t.row(strings.Repeat("  ", depth)+b.Run, node, app.Printable(b.Flow), p.status(b.Row.Head.Status),
+			t.row(strings.Repeat("  ", depth)+b.Run, node, app.Printable(b.Flow), p.statusOr(b.Row.Head.Status, app.IsInterrupted(&b.Row)),
 				took(time.Duration(b.Micros)*time.Microsecond), tokens(b.Row.Head.Usage), cost, runNote(&b.Row))
 			rows(b.Children, depth+1)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 )
@@ -67,10 +68,12 @@ func (p *cli) doctor(ctx context.Context, asJSON, offline bool) error {
 		for _, f := range cfg.Findings() {
 			list = append(list, checkResult(f))
 		}
+		checked := app.CheckTools
 		if !offline {
-			for _, f := range app.CheckServers(ctx, cfg) {
-				list = append(list, checkResult(f))
-			}
+			checked = func(cfg *config.Config) []config.Finding { return app.CheckServers(ctx, cfg) }
+		}
+		for _, f := range checked(cfg) {
+			list = append(list, checkResult(f))
 		}
 		list = append(list, p.checkExecutors(ctx, cfg)...)
 	}

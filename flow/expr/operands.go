@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"math"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -225,14 +226,25 @@ func operation(operator string) func(a, b ref.Val) ref.Val {
 			return types.NoSuchOverloadErr()
 		}
 	case operators.Modulo:
-		return func(a, b ref.Val) ref.Val {
-			if t, ok := a.(traits.Modder); ok {
-				return t.Modulo(b)
-			}
-			return types.NoSuchOverloadErr()
-		}
+		return remainder
 	}
 	return nil
+}
+
+// remainder returns a % b. CEL has none of doubles.
+func remainder(a, b ref.Val) ref.Val {
+	if t, ok := a.(traits.Modder); ok {
+		return t.Modulo(b)
+	}
+	x, ok := a.(types.Double)
+	y, both := b.(types.Double)
+	switch {
+	case !ok || !both:
+		return types.NoSuchOverloadErr()
+	case y == 0:
+		return types.NewErr("modulus by zero")
+	}
+	return types.Double(math.Mod(float64(x), float64(y)))
 }
 
 // promote converts both numbers to one type: double if one is a double, otherwise int.
