@@ -12,7 +12,10 @@ import (
 // answerDemands are what the client that started the run demands of a node's answer; the zero value demands nothing.
 type answerDemands struct{ *convo.AnswerDemands }
 
-// demandsOn returns the demands on a node, which the settings of its context have.
+// demandsOn returns the demands on a node, which the settings of its context have. It is not inlined, so that no context is on
+// the stack of a node that waits for a model.
+//
+//go:noinline
 func demandsOn(ctx *node.Ctx, m *convo.Manager) answerDemands {
 	d := m.Get().Settings.Demands
 	if d == nil || !slices.Contains(d.Nodes, ctx.Info().Path) {
