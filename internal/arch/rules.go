@@ -121,7 +121,7 @@ func upperPackageRules() []PackageRule {
 	return []PackageRule{
 		{
 			"server",
-			[]string{".", "server/auditlog", "server/filestore", "server/webhook", "server/trigger", "app", "llm", "llm/stops", "audit", "history", "session", "store", "memory", "trajectory/draw", "runner", "flow", "flow/graph", "flowtest", "convo", "engine", "internal/excerpt", "internal/jsonkey", "internal/lru"},
+			[]string{".", "server/auditlog", "server/filestore", "server/webhook", "server/trigger", "app", "llm", "llm/stops", "audit", "history", "session", "store", "memory", "trajectory/draw", "runner", "flow", "flow/graph", "flowtest", "convo", "engine", "internal/excerpt", "internal/guard", "internal/jsonkey", "internal/lru"},
 			"the API calls the library and shows its reports; it knows neither flags nor terminals",
 		},
 		{"node/codegen/learned", []string{"node/codegen", "store", "engine"}, "learned code is listed and deleted in a store, without a run"},
