@@ -29,11 +29,11 @@ func (k *codeWriting) learnedKey() (string, error) {
 }
 
 // newLearned returns the code as a candidate to store.
-func (k *codeWriting) newLearned(evidence string) *Learned {
+func (k *codeWriting) newLearned(evidence, result string) *Learned {
 	of := k.ctx.Info()
 	return &Learned{
 		User: of.User, Flow: of.Flow, Node: of.Path, Run: of.Run, Task: excerpt.Bytes(k.hidden(k.task()), maxKept),
-		Language: k.Language, At: k.ctx.Now(), Code: withoutComments(k.code), Model: k.model, State: LearnedCandidate, valuesDigest: evidence,
+		Language: k.Language, At: k.ctx.Now(), Code: withoutComments(k.code), Model: k.model, State: LearnedCandidate, valuesDigest: evidence, resultDigest: result,
 	}
 }
 
@@ -127,8 +127,8 @@ func (k *codeWriting) countUse(success bool) error {
 }
 
 // saveCandidate stores successful code as a candidate. A candidate from another input is
-// tried on this one, and accepted if the results are equal. Code with values of this run in
-// its literals is never stored, because it would carry them into other runs.
+// tried on this one. Code with values of this run in its literals is never stored, because it
+// would carry them into other runs.
 func (k *codeWriting) saveCandidate(r *Execution) error {
 	if k.learned != nil && k.learned.State == LearnedDisabled {
 		k.notes["learning"] = map[string]any{"kept": false, "reason": "learning is disabled for this task"}
@@ -142,24 +142,78 @@ func (k *codeWriting) saveCandidate(r *Execution) error {
 	if err != nil {
 		return err
 	}
-	l := k.newLearned(evidence)
-	if b := k.learned; b != nil && b.State == LearnedCandidate && b.valuesDigest != evidence && !k.hasRunValues(b.Code) {
-		same, err := k.sameResult(b.Code, r)
-		if err != nil {
-			return err
-		}
-		if same {
-			b.State, b.Confirmed = LearnedAccepted, k.ctx.Info().Run
-			l = b
-		}
+	result, err := resultDigest(r)
+	if err != nil {
+		return err
 	}
-	k.notes["learning"] = map[string]any{"kept": true, "state": string(l.State)}
-	return k.updateLearned([]any{l.Code, string(l.State), evidence}, func(now *Learned) *Learned {
+	l, err := k.tryCandidate(k.newLearned(evidence, result), r)
+	if err != nil {
+		return err
+	}
+	return k.updateLearned([]any{l.Code, string(l.State), l.valuesDigest}, func(now *Learned) *Learned {
 		if now != nil && (now.State == LearnedDisabled || now.State == LearnedAccepted && now.Code == l.Code) {
 			return nil
 		}
 		return l
 	})
+}
+
+// tryCandidate returns what to store: the stored candidate if it has the result r for these
+// values too, else the program that was generated for them. The candidate is accepted if its
+// first result was another one: otherwise a program that always gives this result, and reads
+// nothing, would be accepted as well.
+func (k *codeWriting) tryCandidate(generated *Learned, r *Execution) (*Learned, error) {
+	note := map[string]any{"kept": true, "state": string(LearnedCandidate)}
+	k.notes["learning"] = note
+	b := k.learned
+	if b == nil || b.State != LearnedCandidate || b.resultDigest == "" || b.valuesDigest == generated.valuesDigest || k.hasRunValues(b.Code) {
+		return generated, nil
+	}
+	same, err := k.sameResult(b.Code, r)
+	switch {
+	case err != nil:
+		return nil, err
+	case !same:
+		return generated, nil
+	case b.resultDigest == generated.resultDigest:
+		note["reason"] = "both inputs have the same result, which does not show that the code reads them"
+		return b, nil
+	}
+	b.State, b.Confirmed = LearnedAccepted, k.ctx.Info().Run
+	note["state"] = string(b.State)
+	return b, nil
+}
+
+// resultDigest identifies what code changed and chose. As for equalValues, 1 and 1.0 are equal.
+func resultDigest(r *Execution) (string, error) {
+	b, err := engine.AppendValue(nil, []any{r.Branch, texts(r.Delete), wholeFloatsAsIntegers(r.Updates)})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+func wholeFloatsAsIntegers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, x := range v {
+			out[name] = wholeFloatsAsIntegers(x)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = wholeFloatsAsIntegers(x)
+		}
+		return out
+	case float64:
+		if n := int64(v); float64(n) == v {
+			return n
+		}
+	}
+	return v
 }
 
 // hasRunValues reports whether the code has a value of this run among its literals.

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm/recorded"
+	"github.com/weir-run/weir/node/codegen"
 	"github.com/weir-run/weir/sandbox"
 	"github.com/weir-run/weir/sandbox/python"
 	"github.com/weir-run/weir/weirtest"
@@ -219,6 +220,54 @@ func TestCodeWithDerivedConstantsIsNotLearned(t *testing.T) {
 	r, steps := s.run(learning, map[string]any{"invoice": "4 EUR"})
 	if code := steps[2].Code; !strings.Contains(code, "split") {
 		t.Errorf("the learned code is %q; the run %s", code, r.Status)
+	}
+}
+
+// TestCodeWithOneResultIsNotLearned: a program that always gives the result of the first inputs agrees with what is generated for
+// others that have this result. Its literals are not values of the run.
+func TestCodeWithOneResultIsNotLearned(t *testing.T) {
+	const (
+		deciding = `{weir: 1, name: deciding, inputs: {invoice: {type: text, required: true}}, nodes: {size: {type: decision,
+  in: {invoice: "{{ run.inputs.invoice }}"}, with: {prompt: "Is the amount of the invoice large?", branches: [large, small]}}}}`
+		deleting = `{weir: 1, name: deleting, inputs: {invoice: {type: text, required: true}}, state: {large: {initial: true}},
+  nodes: {drop: {type: action, in: {invoice: "{{ run.inputs.invoice }}"}, with: {prompt: "Remove large unless the amount is large."}}}}`
+	)
+	reading := strings.Replace(readingFlow, ", learn: false", "", 1)
+	amount := "float(inputs['invoice'].split(' EUR')[0])"
+	for name, c := range map[string]struct{ flow, constant, reads string }{
+		"a branch":          {deciding, "context['branch_decision'] = 'large'", "context['branch_decision'] = 'large' if " + amount + " > 1000 else 'small'"},
+		"a derived number":  {reading, "context['amount'] = 50 * 25", "context['amount'] = " + amount},
+		"a composed text":   {reading, "context['vendor'] = ''.join([chr(65), 'CME'])", "context['vendor'] = inputs['invoice'].split(' ')[3][:4]"},
+		"an inferred text":  {reading, "context['land'] = 'Germany'", "context['land'] = 'Germany' if '1250' in inputs['invoice'] else 'France'"},
+		"a deletion":        {deleting, "pass", "if " + amount + " < 1000: del context['large']"},
+		"a printed message": {reading, "print('read')", "print(inputs['invoice'])"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newLearningCase(t)
+			for i, invoice := range []string{"1250 EUR, by ACME", "1250.0 EUR, by ACME", "1250 EUR, from ACME of bob"} {
+				code := "```python\n" + c.constant + "\n```"
+				if i > 0 { // what is generated for these reads them
+					code = "```python\n" + c.reads + "\n```"
+				}
+				s.learnCode(c.flow, code, map[string]any{"invoice": invoice})
+				if l := s.one(""); l.State == codegen.LearnedAccepted {
+					t.Fatalf("after input %d, learned: %q", i+1, l.Code)
+				}
+			}
+		})
+	}
+}
+
+func TestCodeIsLearnedOnceResultsDiffer(t *testing.T) {
+	s := newLearningCase(t)
+	learning := strings.Replace(readingFlow, ", learn: false", "", 1)
+	s.learnCode(learning, readAmount, invoice(), map[string]any{"invoice": "1250.0 EUR, another one"})
+	if l := s.one(""); l.State != codegen.LearnedCandidate || l.Run != "r1" {
+		t.Fatalf("after equal results, %s of run %s", l.State, l.Run)
+	}
+	s.learnCode(learning, readAmount, map[string]any{"invoice": "7 EUR"})
+	if l := s.one(""); l.State != codegen.LearnedAccepted || l.Run != "r1" || l.Confirmed != "r3" {
+		t.Fatalf("after another result, %s of run %s, confirmed in %q", l.State, l.Run, l.Confirmed)
 	}
 }
 

@@ -19,8 +19,8 @@ type LearnedState string
 const (
 	// LearnedCandidate: it succeeded for one input, and is not used yet.
 	LearnedCandidate LearnedState = "candidate"
-	// LearnedAccepted: for another input it had the same result as newly generated code. It
-	// is used.
+	// LearnedAccepted: for another input, which has another result, it had the same result as
+	// newly generated code. It is used.
 	LearnedAccepted LearnedState = "learned"
 	// LearnedDisabled: a person disabled it. No other code is learned in its place.
 	LearnedDisabled LearnedState = "disabled"
@@ -49,6 +49,7 @@ type Learned struct {
 	At              time.Time // time of generation
 
 	valuesDigest  string // digest of the values that it processed
+	resultDigest  string // digest of its result for these values
 	previousState LearnedState
 }
 
@@ -68,7 +69,7 @@ func (l *Learned) Active() bool {
 func (l *Learned) value() map[string]any {
 	v := map[string]any{
 		"user": l.User, "flow": l.Flow, "node": l.Node, "run": l.Run, "task": l.Task, "language": l.Language, "at": l.At.UnixMilli(),
-		"code": l.Code, "model": l.Model, "state": string(l.State), "evidence": l.valuesDigest, "uses": l.Uses, "successes": l.Successes,
+		"code": l.Code, "model": l.Model, "state": string(l.State), "evidence": l.valuesDigest, "result": l.resultDigest, "uses": l.Uses, "successes": l.Successes,
 	}
 	if l.Confirmed != "" {
 		v["confirmed"] = l.Confirmed
@@ -85,7 +86,7 @@ func readLearned(v engine.Value) *Learned {
 	l := &Learned{
 		User: text("user"), Flow: text("flow"), Node: text("node"), Run: text("run"), Task: text("task"), Language: text("language"),
 		Code: text("code"), Model: text("model"), Confirmed: text("confirmed"),
-		State: LearnedState(text("state")), previousState: LearnedState(text("before")), valuesDigest: text("evidence"),
+		State: LearnedState(text("state")), previousState: LearnedState(text("before")), valuesDigest: text("evidence"), resultDigest: text("result"),
 	}
 	l.Uses, _ = o["uses"].(int64)
 	l.Successes, _ = o["successes"].(int64)
