@@ -120,9 +120,27 @@ type Filter struct {
 	From string
 	// Limit is the maximum number of items, newest first; 0 is no limit.
 	Limit int
+	// Behind continues a list behind its last item; the zero value begins it.
+	Behind Position
 }
 
-// Matches reports whether the filter selects an item.
+// Position is the place of an item in a list that begins with the newest item. An item that
+// is written again moves to the beginning of the list; its old position stays valid.
+type Position struct {
+	// Written is the time of the write that placed the item there.
+	Written time.Time
+	// ID is the id of the item. If it was forgotten, items of the same millisecond are
+	// listed again, and none is left out.
+	ID string
+}
+
+// PositionOf returns the position of an item that was listed.
+func PositionOf(i *Item) Position { return Position{Written: i.Written, ID: i.ID} }
+
+// IsStart reports whether a list begins there with its newest item.
+func (p Position) IsStart() bool { return p.Written.IsZero() && p.ID == "" }
+
+// Matches reports whether the filter selects an item, wherever it is in a list.
 func (f Filter) Matches(i *Item) bool {
 	return f.MatchesScope(i.Scope) && (f.Kind == "" || f.Kind == i.Kind) &&
 		(f.ID == "" || f.ID == i.ID) && strings.HasPrefix(i.ID, f.Prefix) &&

@@ -2,6 +2,9 @@ package server
 
 import (
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weir-run/weir/memory"
@@ -11,6 +14,8 @@ type listMemoryInput struct {
 	User      string `query:"user" doc:"Only memory of this user; of another user only with the scope admin"`
 	Namespace string `query:"namespace"`
 	Kind      string `query:"kind" enum:"fact,episode,procedure"`
+	Text      string `query:"text" maxLength:"200" doc:"Only items with this text in their key, text, tags, kind, namespace, user or session; upper and lower case are the same"`
+	Cursor    string `query:"cursor" maxLength:"500" doc:"The member next of the page before"`
 	Limit     int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
 }
 
@@ -35,11 +40,13 @@ type forgetMemoryInput struct {
 
 type memoryList struct {
 	Items []memoryRow `json:"items"`
+	Next  string      `json:"next" doc:"The cursor of the next page; empty on the last one. A page of a rare text may have fewer items than its limit, or none, and a cursor."`
 }
 
 func (s *Server) registerMemory() {
 	register(s, operation{
 		id: "listMemory", method: http.MethodGet, path: "/v1/memory", scope: Read, tags: []string{"memory"}, summary: "List long-term memory, newest first",
+		description: "An item that is written while its list is read may come again: it has moved to the first page.",
 	}, listMemory)
 	register(s, operation{
 		id: "forgetMemory", method: http.MethodDelete, path: "/v1/memory/{item}", scope: Start, status: http.StatusNoContent, tags: []string{"memory"},
@@ -60,16 +67,74 @@ func listMemory(c *call, in *listMemoryInput) (*body[memoryList], error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.app.Store.Memories(c, memory.Filter{User: user, Namespace: in.Namespace, Kind: memory.Kind(in.Kind), Limit: in.Limit})
+	f := memory.Filter{User: user, Namespace: in.Namespace, Kind: memory.Kind(in.Kind)}
+	if in.Cursor != "" {
+		var ok bool
+		if f.Behind, ok = parseMemoryCursor(in.Cursor); !ok {
+			return nil, invalidRequest("query.cursor", "the cursor is not one of a page of memory; start with the first page")
+		}
+	}
+	out, err := c.scanMemory(f, strings.ToLower(in.Text), in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	out := memoryList{Items: []memoryRow{}}
-	for i := range list {
-		m := &list[i]
-		out.Items = append(out.Items, memoryRow{
-			m.ID, m.Namespace, m.User, m.Session, string(m.Kind), m.Key, m.Text, append([]string{}, m.Tags...), m.Number, m.Written.UTC(), m.Source.Run,
-		})
+	return bodyOf(*out), nil
+}
+
+// scanMemory reads items until a page is full, all were read, or listTime is over. The text is in lower case.
+func (c *call) scanMemory(f memory.Filter, text string, limit int) (*memoryList, error) {
+	f.Limit = limit + 1
+	if text != "" {
+		f.Limit = listPage
 	}
-	return bodyOf(out), nil
+	out, end := &memoryList{Items: []memoryRow{}}, time.Now().Add(listTime)
+	for {
+		page, err := c.app.Store.Memories(c, f)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			if len(out.Items) == limit {
+				out.Next = memoryCursor(f.Behind)
+				return out, nil
+			}
+			f.Behind = memory.PositionOf(&page[i])
+			if text == "" || memoryHas(&page[i], text) {
+				out.Items = append(out.Items, memoryRowOf(&page[i]))
+			}
+		}
+		if len(page) < f.Limit {
+			return out, nil
+		}
+		if time.Now().After(end) {
+			out.Next = memoryCursor(f.Behind)
+			return out, nil
+		}
+	}
+}
+
+func memoryRowOf(m *memory.Item) memoryRow {
+	return memoryRow{
+		m.ID, m.Namespace, m.User, m.Session, string(m.Kind), m.Key, m.Text, append([]string{}, m.Tags...), m.Number, m.Written.UTC(), m.Source.Run,
+	}
+}
+
+// memoryHas reports whether an item has a text, which is in lower case.
+func memoryHas(m *memory.Item, text string) bool {
+	parts := append([]string{m.Key, m.Text, m.User, m.Session, string(m.Kind), m.Namespace}, m.Tags...)
+	return slices.ContainsFunc(parts, func(t string) bool { return strings.Contains(strings.ToLower(t), text) })
+}
+
+// memoryCursor returns the cursor of a position: Unix milliseconds and the id.
+func memoryCursor(p memory.Position) string {
+	return strconv.FormatInt(p.Written.UnixMilli(), 10) + "." + p.ID
+}
+
+func parseMemoryCursor(cursor string) (memory.Position, bool) {
+	at, id, found := strings.Cut(cursor, ".")
+	ms, err := strconv.ParseInt(at, 10, 64)
+	if !found || err != nil || id == "" {
+		return memory.Position{}, false
+	}
+	return memory.Position{Written: time.UnixMilli(ms), ID: id}, true
 }

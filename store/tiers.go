@@ -285,15 +285,16 @@ type RowStore interface {
 // MemoryStore keeps long-term memory and lets an operator inspect it.
 type MemoryStore interface {
 	memory.Store
-	// Memories returns items of all scopes, those written last first.
+	// Memories returns items of all scopes, those written last first, and those of one
+	// millisecond in the reverse order of their first writes.
 	Memories(ctx context.Context, f memory.Filter) ([]memory.Item, error)
 	// MemoryOwners returns the scopes that the filter selects, with the number of their
-	// items, sorted; the filter's Limit is ignored.
+	// items, sorted; the filter's Limit and Behind are ignored.
 	MemoryOwners(ctx context.Context, f memory.Filter) ([]memory.Owner, error)
 	// MemoryVersions returns the versions of an item, oldest first. ErrNotFound.
 	MemoryVersions(ctx context.Context, id string) ([]memory.Version, error)
 	// ForgetMemories deletes the items that the filter selects, with all versions; the
-	// filter's Limit is ignored.
+	// filter's Limit and Behind are ignored.
 	ForgetMemories(ctx context.Context, f memory.Filter) (DeleteResult, error)
 }
 

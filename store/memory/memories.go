@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/weir-run/weir/memory"
 	"github.com/weir-run/weir/store"
@@ -202,6 +204,9 @@ func (s *Store) Memories(ctx context.Context, f memory.Filter) ([]memory.Item, e
 	slices.SortFunc(found, func(a, b *memoryItem) int {
 		return cmp.Or(b.item.Written.Compare(a.item.Written), cmp.Compare(b.num, a.num))
 	})
+	if !f.Behind.IsStart() {
+		found = m.behind(found, f.Behind)
+	}
 	if f.Limit > 0 && len(found) > f.Limit {
 		found = found[:f.Limit]
 	}
@@ -212,9 +217,21 @@ func (s *Store) Memories(ctx context.Context, f memory.Filter) ([]memory.Item, e
 	return out, nil
 }
 
+// behind returns the part of a list behind a position.
+func (m *memories) behind(list []*memoryItem, p memory.Position) []*memoryItem {
+	num := int64(math.MaxInt64) // of an item that was forgotten, only the time is known
+	if i := slices.IndexFunc(m.items, func(x *memoryItem) bool { return x.item.ID == p.ID }); i >= 0 {
+		num = m.items[i].num
+	}
+	at := time.UnixMilli(p.Written.UnixMilli())
+	return slices.DeleteFunc(list, func(x *memoryItem) bool {
+		return x.item.Written.After(at) || x.item.Written.Equal(at) && x.num >= num
+	})
+}
+
 // MemoryOwners implements store.MemoryStore.
 func (s *Store) MemoryOwners(ctx context.Context, f memory.Filter) ([]memory.Owner, error) {
-	f.Limit = 0
+	f.Limit, f.Behind = 0, memory.Position{}
 	list, err := s.Memories(ctx, f)
 	if err != nil {
 		return nil, err

@@ -182,7 +182,12 @@ func (s *Store) Memories(ctx context.Context, f memory.Filter) ([]memory.Item, e
 	if f.Limit > 0 {
 		limit = &f.Limit
 	}
-	out, err := s.items(ctx, where+" ORDER BY i.written DESC, i.num DESC LIMIT $8", append(args, limit)...)
+	behind := int64(math.MaxInt64)
+	if !f.Behind.IsStart() {
+		behind = f.Behind.Written.UnixMilli()
+	}
+	out, err := s.items(ctx, where+` AND (i.written < $9 OR i.written = $9 AND i.num < coalesce((SELECT x.num FROM recall_item x WHERE x.id = $10), $11))
+		ORDER BY i.written DESC, i.num DESC LIMIT $8`, append(args, limit, behind, text(f.Behind.ID), int64(math.MaxInt64))...)
 	return out, s.wrap("list memories", err)
 }
 

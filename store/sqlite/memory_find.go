@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -190,6 +191,9 @@ const (
 		AND substr(i.id, 1, length(?6)) = ?6 AND (?7 = '' OR i.run = ?7 OR i.session = ?7)`
 )
 
+// behindCondition selects what a list has behind an item. Of an item that was forgotten, only the time is known.
+const behindCondition = " AND (i.written < ?9 OR i.written = ?9 AND i.num < coalesce((SELECT x.num FROM recall_item x WHERE x.id = ?10), 1 << 62))"
+
 func filterArgs(f memory.Filter) []any {
 	return []any{f.Namespace, f.User, f.Session, string(f.Kind), f.ID, f.Prefix, f.From}
 }
@@ -197,20 +201,23 @@ func filterArgs(f memory.Filter) []any {
 // Memories lists items of all scopes, what was written last first.
 func (s *Store) Memories(ctx context.Context, f memory.Filter) ([]memory.Item, error) {
 	out := []memory.Item{}
-	limit := f.Limit
+	limit, behind := f.Limit, int64(math.MaxInt64)
 	if limit <= 0 {
 		limit = -1
+	}
+	if !f.Behind.IsStart() {
+		behind = f.Behind.Written.UnixMilli()
 	}
 	err := s.query(ctx, func(row scanner) error {
 		i, err := scanItem(row)
 		out = append(out, i)
 		return err
-	}, selectItem+" WHERE"+itemCondition+" ORDER BY i.written DESC, i.num DESC LIMIT ?8", append(filterArgs(f), limit)...)
+	}, selectItem+" WHERE"+itemCondition+behindCondition+" ORDER BY i.written DESC, i.num DESC LIMIT ?8", append(filterArgs(f), limit, behind, f.Behind.ID)...)
 	return out, s.wrap("list memories", err)
 }
 
 // MemoryOwners lists the scopes with items that match the filter, by name, with the amounts of
-// stored data. The Limit of the filter is ignored.
+// stored data. The Limit and Behind of the filter are ignored.
 func (s *Store) MemoryOwners(ctx context.Context, f memory.Filter) ([]memory.Owner, error) {
 	out := []memory.Owner{}
 	err := s.query(ctx, func(row scanner) error {

@@ -35,6 +35,7 @@ func memoryCases() []testCase {
 		{"a full memory takes no new items, and new versions of those it has", fullMemory},
 		{"concurrent writes are not lost", memoryWriters},
 		{"items are listed, counted and forgotten by filters", memoryFilters},
+		{"a list of items is read in pages, also while items change", memoryPages},
 		{"a user's memory is deleted with the user", eraseMemoryOfUser},
 		{"the memory of a session with nobody is deleted with the session", eraseMemoryOfSession},
 		{"no item names an erased run as its source", eraseMemorySource},
@@ -368,6 +369,70 @@ func memoryFilters(t *testing.T, s Store) {
 	owners, err = s.MemoryOwners(t.Context(), memory.Filter{})
 	must(t, err)
 	equal(t, "owners", owners, []memory.Owner{})
+}
+
+// memoryPages reads lists in pages of every size. Three items each share the time of their write.
+func memoryPages(t *testing.T, s Store) {
+	var ids []string
+	for i := range 10 {
+		w := fact([]memory.Scope{ada(), bob()}[i%2], i/3, fmt.Sprint("k", i), fmt.Sprint("text ", i))
+		ids = append(ids, remember(t, s, w).ID)
+	}
+	for _, f := range []memory.Filter{{}, {User: "ada"}, {User: "nobody"}} {
+		all, err := s.Memories(t.Context(), f)
+		must(t, err)
+		for size := 1; size <= 11; size++ {
+			equal(t, fmt.Sprintf("%+v in pages of %d", f, size), idsOf(pagesOf(t, s, f, size, func(int) {})), idsOf(all))
+		}
+	}
+	// Behind the first page of 4, items 9 to 6, an item that was listed is written again and one is forgotten:
+	// the others are listed once.
+	seen := pagesOf(t, s, memory.Filter{}, 4, func(page int) {
+		if page == 0 {
+			remember(t, s, fact(ada(), 20, "k8", "another text"))
+			_, err := s.ForgetMemories(t.Context(), memory.Filter{ID: ids[4]})
+			must(t, err)
+		}
+	})
+	equal(t, "with changes", idsOf(seen), []string{ids[9], ids[8], ids[7], ids[6], ids[5], ids[3], ids[2], ids[1], ids[0]})
+	// The position of a forgotten item: those of the same time are listed again, and none is left out.
+	at, err := s.Memories(t.Context(), memory.Filter{ID: ids[1]})
+	must(t, err)
+	_, err = s.ForgetMemories(t.Context(), memory.Filter{ID: ids[1]})
+	must(t, err)
+	list, err := s.Memories(t.Context(), memory.Filter{Behind: memory.PositionOf(&at[0])})
+	must(t, err)
+	equal(t, "behind a forgotten item", idsOf(list), []string{ids[2], ids[0]})
+	owners, err := s.MemoryOwners(t.Context(), memory.Filter{User: "bob", Limit: 1, Behind: memory.PositionOf(&list[1])})
+	must(t, err)
+	equal(t, "owners ignore positions", owners[0].Items, 4)
+	gone, err := s.ForgetMemories(t.Context(), memory.Filter{User: "bob", Behind: memory.PositionOf(&list[1])})
+	must(t, err)
+	equal(t, "deletions ignore positions", gone.Memories, 4)
+}
+
+// pagesOf reads a list in pages, with a call between them.
+func pagesOf(t *testing.T, s Store, f memory.Filter, size int, between func(page int)) (out []memory.Item) {
+	t.Helper()
+	f.Limit = size
+	for page := 0; ; page++ {
+		list, err := s.Memories(t.Context(), f)
+		must(t, err)
+		out = append(out, list...)
+		if len(list) < size {
+			return out
+		}
+		f.Behind = memory.PositionOf(&list[len(list)-1])
+		between(page)
+	}
+}
+
+func idsOf(list []memory.Item) []string {
+	out := []string{}
+	for i := range list {
+		out = append(out, list[i].ID)
+	}
+	return out
 }
 
 func eraseMemoryOfUser(t *testing.T, s Store) {

@@ -1,6 +1,7 @@
 import { createContext, startTransition, useCallback, useContext, useEffect, useRef, useState } from 'react'
 import { api, ApiError, take, type Schemas } from './api/client'
 import { followList } from './api/stream'
+import { useBehind } from './use'
 
 type Row = Schemas['RunRow']
 
@@ -31,7 +32,7 @@ export interface RunList {
 export function useRunList(filters: Filters, limit = 100, always = false): RunList {
   const key = JSON.stringify(filters)
   const [head, setHead] = useState<{ rows: Row[]; next: string }>()
-  const [rest, setRest] = useState<{ rows: Row[]; next: string }>()
+  const [rest, setRest] = useState<{ list: Row[]; next: string }>()
   const [error, setError] = useState<ApiError>()
   const [turn, setTurn] = useState(0)
   const [changes, setChanges] = useState(0)
@@ -67,15 +68,17 @@ export function useRunList(filters: Filters, limit = 100, always = false): RunLi
       setError,
     )
   }, [key, limit, visible, turn])
-  const known = new Set(head?.rows.map((r) => r.run))
-  const rows = rest && head ? [...head.rows, ...rest.rows.filter((r) => !known.has(r.run))] : (head?.rows ?? [])
+  const rows = useBehind(head?.rows, idOf, rest, setRest) ?? nothing
   const next = rest ? rest.next : (head?.next ?? '')
   const more = async () => {
     const p = await take(api.GET('/v1/runs', { params: { query: { ...(JSON.parse(key) as Filters), cursor: next, limit } } }))
-    setRest((r) => ({ rows: [...(r?.rows ?? []), ...(p.runs ?? [])], next: p.next }))
+    setRest((r) => ({ list: [...(r?.list ?? []), ...(p.runs ?? [])], next: p.next }))
   }
   return { rows, changes, loaded: !!head, error, reload: useCallback(() => setTurn((n) => n + 1), []), more: next ? more : undefined }
 }
+
+const idOf = (r: Row) => r.run
+const nothing: Row[] = []
 
 /** Whether the tab is in view: a browser has few connections for the streams of all its tabs. */
 function useVisible(): boolean {

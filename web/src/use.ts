@@ -68,6 +68,46 @@ export const slow = 30000
 export interface Pages<T> extends Loaded<T[]> {
   /** Loads the page behind those that are shown, if there is one. */
   more?: () => Promise<void>
+  /** Takes an item that was deleted out of the list. */
+  drop: (key: string) => void
+}
+
+/** A value once it has not changed for a moment. */
+export function useSettled<T>(value: T): T {
+  const [settled, setSettled] = useState(value)
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), 250)
+    return () => clearTimeout(timer)
+  }, [value])
+  return settled
+}
+
+/**
+ * What is shown behind the first page of a list when that page changes: nothing may be missing between
+ * the two. It is undefined if the new first page does not reach what was shown.
+ */
+export function behindPage<T>(first: T[], shown: T[], key: (x: T) => string): T[] | undefined {
+  const last = first.at(-1)
+  const at = last ? shown.findIndex((x) => key(x) === key(last)) : -1
+  if (at < 0) return undefined
+  const known = new Set(first.map(key))
+  return shown.slice(at + 1).filter((x) => !known.has(key(x)))
+}
+
+/** Keeps what is behind the first page of a list in step with that page. The list that is returned is the whole one. */
+export function useBehind<T>(first: T[] | undefined, key: (x: T) => string, rest: { list: T[]; next: string } | undefined, setRest: (r: { list: T[]; next: string } | undefined) => void, mixed = false): T[] | undefined {
+  const shown = useRef<T[]>([])
+  useEffect(() => {
+    if (!first || !rest) return
+    const list = mixed ? shown.current : behindPage(first, shown.current, key)
+    setRest(list && { list, next: rest.next })
+  }, [first])
+  const known = new Set(first?.map(key))
+  const all = first && (rest ? [...first, ...rest.list.filter((x) => !known.has(key(x)))] : first)
+  useEffect(() => {
+    shown.current = all ?? []
+  })
+  return all
 }
 
 /** Reads a value again when a number has changed. */
@@ -80,15 +120,17 @@ export function useAgain(changes: number, reload: () => void) {
   }, [changes, reload])
 }
 
-/** A list in pages: the first one is loaded again when `changes` grows, those behind it when they are asked for. */
-export function usePages<T>(load: (cursor: string, signal?: AbortSignal) => Promise<{ list: T[]; next: string }>, key: (x: T) => string, deps: unknown[], changes: number): Pages<T> {
+/**
+ * A list in pages: the first one is loaded again when `changes` grows, those behind it when they are asked for.
+ * `mixed`: the order within a page is not that of the pages.
+ */
+export function usePages<T>(load: (cursor: string, signal?: AbortSignal) => Promise<{ list: T[]; next: string }>, key: (x: T) => string, deps: unknown[], changes: number, mixed = false): Pages<T> {
   const first = useLoad((signal) => load('', signal), deps, slow)
   useAgain(changes, first.reload)
   const [rest, setRest] = useState<{ list: T[]; next: string }>()
   const [error, setError] = useState<ApiError>()
   useEffect(() => setRest(undefined), deps)
-  const known = new Set(first.data?.list.map(key))
-  const data = first.data && [...first.data.list, ...(rest?.list ?? []).filter((x) => !known.has(key(x)))]
+  const data = useBehind(first.data?.list, key, rest, setRest, mixed)
   const next = rest ? rest.next : (first.data?.next ?? '')
   const more = async () => {
     try {
@@ -99,5 +141,9 @@ export function usePages<T>(load: (cursor: string, signal?: AbortSignal) => Prom
       setError(e as ApiError)
     }
   }
-  return { data, error: error ?? first.error, loading: first.loading, reload: first.reload, more: next ? more : undefined }
+  const drop = (gone: string) => {
+    setRest((r) => r && { ...r, list: r.list.filter((x) => key(x) !== gone) })
+    first.reload()
+  }
+  return { data, error: error ?? first.error, loading: first.loading, reload: first.reload, more: next ? more : undefined, drop }
 }

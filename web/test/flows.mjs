@@ -138,6 +138,23 @@ description: Puts messages into its context.
 inputs: {messages: {type: list, required: true}}
 nodes: {put: {type: injectMessages, in: {messages: "{{ run.inputs.messages }}"}}}
 `,
+    'ledger.yaml': `weir: 1
+name: ledger
+description: Remembers each part of a text.
+inputs: {message: {type: text, required: true}}
+nodes:
+  parts: {type: transform, with: {expr: "run.inputs.message.split(',')"}}
+  each: {type: forEach, in: {items: "{{ parts.value }}"}, with: {body: {nodes: {note: {type: remember, in: {part: "{{ inputs.item }}"}, with: {text: "{{ inputs.part }}"}}}}}}
+`,
+    'thrifty.yaml': `weir: 1
+name: thrifty
+description: Answers one question in a conversation.
+context: {model: local/harbour-1, system: You help sailors.}
+session: {budget: {maxCalls: 1}}
+inputs: {message: {type: text, required: true}}
+nodes: {answer: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}}
+outputs: {answer: "{{ answer.text }}"}
+`,
     'log.yaml': `weir: 1
 name: logbook
 description: Has more messages than its window takes.
@@ -150,7 +167,7 @@ outputs: {answer: "{{ say.text }}"}
     'large.yaml': large(2000),
   }
   for (const [name, text] of Object.entries(files)) writeFileSync(`${dir}/${name}`, text)
-  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'seen', 'frugal', 'fleet', 'changed', 'pair', 'said', 'log', 'large'].map((x) => `${dir}/${x}.yaml`)
+  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'seen', 'frugal', 'fleet', 'changed', 'pair', 'said', 'log', 'ledger', 'thrifty', 'large'].map((x) => `${dir}/${x}.yaml`)
 }
 
 /** A flow of n nodes in a lattice of 50 columns. */

@@ -245,6 +245,7 @@ function Round({ id, works, changed }: { id: string; works: (running: boolean) =
       {(run.data.interrupts ?? []).filter((i) => !['timer', 'child'].includes(i.kind)).map((i) => <div className="ask" key={i.id}><QuestionForm run={id} interrupt={i} done={changed} /></div>)}
       {!over && status === 'running' && <div className="small"><Status of={waits ? 'waiting' : 'running'} label={waits || t.chat.thinking} /></div>}
       {status === 'failed' && run.data.error && <RunError error={run.data.error} />}
+      {status === 'failed' && run.data.error?.code === 'budget_exceeded' && run.data.session && <a href={href(['sessions', run.data.session], { tab: 'budget' })}>{t.budget.ofThis}</a>}
     </>
   )
 }

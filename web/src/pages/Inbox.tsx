@@ -73,7 +73,7 @@ function Answers() {
       const p = await take(api.GET('/v1/answers', { params: { query: { cursor: cursor || undefined } }, signal }))
       return { list: p.answers ?? [], next: p.next }
     },
-    (a) => a.run + a.event, [], useChanges(),
+    (a) => a.run + a.event, [], useChanges(), true,
   )
   const now = useNow(true)
   const all = list.data ?? []

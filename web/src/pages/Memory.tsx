@@ -9,26 +9,28 @@ import { CopyMenu } from '../parts/CopyMenu'
 import { Empty, Failure, LoadingRows } from '../parts/common'
 import { href, useQuery } from '../route'
 import { t } from '../strings'
-import { slow, useAgain, useLoad, useNow } from '../use'
-
-/** How many items the server lists. */
-const most = 200
+import { useNow, usePages, useSettled } from '../use'
 
 /** What is remembered about users beyond conversations. */
 export default function Memory() {
   const [query, set] = useQuery()
-  const list = useLoad((signal) => take(api.GET('/v1/memory', { params: { query: { limit: most } }, signal })), [], slow)
-  useAgain(useChanges(), list.reload)
+  const find = query.get('find') ?? ''
+  const text = useSettled(find)
+  const list = usePages<Schemas['MemoryRow']>(
+    async (cursor, signal) => {
+      const p = await take(api.GET('/v1/memory', { params: { query: { limit: 100, text: text || undefined, cursor: cursor || undefined } }, signal }))
+      return { list: p.items ?? [], next: p.next }
+    },
+    (m) => m.id, [text], useChanges(),
+  )
   const now = useNow(true)
   const [error, setError] = useState<ApiError>()
-  const find = (query.get('find') ?? '').toLowerCase()
-  const all = list.data?.items ?? []
-  const items = all.filter((m) => !find || [m.key, m.text, m.user, m.kind, m.namespace].some((x) => x.toLowerCase().includes(find)))
+  const items = list.data ?? []
   const forget = async (m: Schemas['MemoryRow']) => {
     if (!window.confirm(`${t.memory.forgetConfirm} ${m.key || m.text.slice(0, 60)}`)) return
     try {
       await api.DELETE('/v1/memory/{item}', { params: { path: { item: m.id } } })
-      list.reload()
+      list.drop(m.id)
     } catch (e) {
       setError(e as ApiError)
     }
@@ -37,13 +39,14 @@ export default function Memory() {
     <>
       <div className="head">
         <h1 className="grow">{t.memory.title}</h1>
-        {all.length > 0 && <input className="select search" type="search" aria-label={t.memory.find} placeholder={t.memory.find} value={query.get('find') ?? ''} onChange={(e) => set({ find: e.currentTarget.value })} />}
+        {(items.length > 0 || find) && <input className="select search" type="search" aria-label={t.memory.find} placeholder={t.memory.find} value={find} onChange={(e) => set({ find: e.currentTarget.value })} />}
       </div>
         {error && <Failure error={error} />}
         {list.error && !(list.error.offline && list.data) && <Failure error={list.error} retry={list.reload} />}
         {!list.data && !list.error && <LoadingRows />}
-        {list.data && items.length === 0 && <Empty art="memory" title={all.length ? t.memory.noMatch : t.memory.empty} hint={all.length ? undefined : t.memory.emptyHint} />}
-        {items.length > 0 && <Cards list={items} id={(m) => m.id} label={t.memory.title} card={(m) => <Item m={m} now={now} forget={() => forget(m)} />} end={all.length >= most && <span className="dim">{t.memory.notAll}</span>} />}
+        {list.data && items.length === 0 && !list.more && <Empty art="memory" title={text ? t.memory.noMatch : t.memory.empty} hint={text ? undefined : t.memory.emptyHint} />}
+        {items.length > 0 && <Cards list={items} id={(m) => m.id} label={t.memory.title} card={(m) => <Item m={m} now={now} forget={() => forget(m)} />} end={list.more && <Button variant="default" onClick={list.more}>{t.state.more}</Button>} />}
+        {items.length === 0 && list.more && <div className="pad center"><Button variant="default" onClick={list.more}>{t.state.more}</Button></div>}
     </>
   )
 }

@@ -2,8 +2,8 @@ import { Button, NumberInput, TextInput } from '@mantine/core'
 import { useState } from 'react'
 import { api, ApiError, take, type Schemas } from '../api/client'
 import { useMay } from '../caller'
-import { count } from '../format'
 import { Failure, LoadingRows, Section } from '../parts/common'
+import { Spent } from '../parts/Spent'
 import { t } from '../strings'
 import { useLoad } from '../use'
 
@@ -37,10 +37,7 @@ function Card({ q }: { q: Quota }) {
     <article className="card column gap8" aria-label={q.user || q.token}>
       <b className="cut">{q.user === '*' ? t.usage.everyone : q.user || q.token}</b>
       {bars.filter(([, , most]) => most > 0).map(([name, used, most]) => (
-        <div key={name} className="column gap4">
-          <div className="row small"><span className="dim grow">{name}</span><span>{count(Math.round(used * 100) / 100)} {t.run.of} {count(most)}</span></div>
-          <div className="meter" role="img" aria-label={`${name}: ${used} ${t.run.of} ${most}`}><i style={{ width: `${Math.min(100, (used / most) * 100)}%`, background: used >= most ? 'var(--bad)' : used > most * 0.8 ? 'var(--wait)' : 'var(--run)' }} /></div>
-        </div>
+        <Spent key={name} name={name} used={used} most={most} />
       ))}
     </article>
   )

@@ -1,6 +1,6 @@
 import { ActionIcon, Button, Checkbox, Menu } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { lazy, memo, Suspense, useEffect, useMemo, useRef, useState } from 'react'
+import { lazy, memo, Suspense, useMemo, useRef, useState } from 'react'
 import { api, ApiError, take, type Schemas } from '../api/client'
 import { useMay } from '../caller'
 import { ago, cost, count, duration } from '../format'
@@ -8,7 +8,7 @@ import { Empty, Failure, LoadingRows, Status, Tabs } from '../parts/common'
 import { Icon } from '../parts/icons'
 import { href, useQuery } from '../route'
 import { statusText, t } from '../strings'
-import { useLoad, useNow } from '../use'
+import { useLoad, useNow, useSettled } from '../use'
 import { useRunList, type Filters } from '../list'
 import { StartRun } from './StartRun'
 
@@ -93,16 +93,6 @@ function useFilters(query: URLSearchParams): Filters {
     status: query.getAll('status').filter(Boolean), flow: get('flow'), user: get('user'), session: get('session'), label: get('label'), all: query.get('all') === '1' || undefined,
     since, minCost: Number(query.get('cost')) || undefined, text: text || undefined,
   }
-}
-
-/** A value once it has not changed for a moment. */
-function useSettled<T>(value: T): T {
-  const [settled, setSettled] = useState(value)
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(value), 250)
-    return () => clearTimeout(timer)
-  }, [value])
-  return settled
 }
 
 /** Views are filters with a name, which the server keeps for the user. */

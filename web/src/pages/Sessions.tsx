@@ -1,6 +1,6 @@
 import { Button } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { useEffect, useRef, useState } from 'react'
+import { lazy, Suspense, useEffect, useRef, useState } from 'react'
 import { api, base, take, token, type Schemas } from '../api/client'
 import { ago, cost, count } from '../format'
 import { useChanges } from '../list'
@@ -10,6 +10,8 @@ import { JsonTree } from '../parts/JsonTree'
 import { href, useQuery, useRoute } from '../route'
 import { t } from '../strings'
 import { slow, useAgain, useLoad, useNow, usePages } from '../use'
+
+const SessionBudget = lazy(() => import('./SessionBudget'))
 
 /** The conversations with flows. */
 export default function Sessions() {
@@ -76,11 +78,12 @@ function SessionPage({ id }: { id: string }) {
         <a href={href(['chat', id])}>{t.sessions.conversation}</a>
         <CopyMenu label={id} json={() => s} cli={`weir sessions show ${id}`} path={`v1/sessions/${encodeURIComponent(id)}`} />
       </div>
-      <div className="bar"><Tabs label={t.sessions.title} tabs={[{ id: 'rounds', label: t.sessions.roundsTab }, { id: 'trajectory', label: t.sessions.trajectory }]} chosen={tab} choose={(x) => set({ tab: x })} /></div>
+      <div className="bar"><Tabs label={t.sessions.title} tabs={[{ id: 'rounds', label: t.sessions.roundsTab }, { id: 'trajectory', label: t.sessions.trajectory }, { id: 'budget', label: t.budget.tab }]} chosen={tab} choose={(x) => set({ tab: x })} /></div>
       <div className="body" tabIndex={0} role="region" aria-label={t.sessions.title}>
         {tab === 'rounds' && (rounds.data?.runs ?? []).map((r) => (
           <a key={r.run} className="row trow" style={{ padding: '0 16px' }} href={href(['runs', r.run])}><Status of={r.status} quiet /><span className="mono">{r.run}</span><span className="small dim cut grow">{r.error?.message ?? r.interrupts?.[0]?.prompt}</span><span className="small wide">{count(r.usage.input + r.usage.output)} {t.run.tokens}</span><span className="small">{cost(r.usage.cost)}</span><span className="small dim">{ago(Date.parse(r.created), now)}</span></a>
         ))}
+        {tab === 'budget' && <Suspense fallback={<Loading />}><SessionBudget session={id} changes={s.usage.calls} /></Suspense>}
         {tab === 'trajectory' && (rounds.data?.runs?.[0] ? <div className="pad"><Trajectory run={rounds.data.runs[0].run} /></div> : <Empty art="sessions" title={t.sessions.noTrajectory} />)}
       </div>
     </>

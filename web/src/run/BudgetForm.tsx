@@ -7,17 +7,26 @@ import { t } from '../strings'
 const fields = ['tokens', 'calls', 'cost'] as const
 const labels = { tokens: t.usage.tokens_, calls: t.usage.calls_, cost: t.usage.cost_ }
 
+export type Amounts = Partial<Record<(typeof fields)[number], number>>
+
 /** Adds to the budget that a node ran out of, and continues the run. */
 export function BudgetForm({ run, node, done }: { run: string; node: string; done: () => void }) {
-  const [more, setMore] = useState<Partial<Record<(typeof fields)[number], number>>>({})
+  const send = (more: Amounts) => api.POST('/v1/runs/{run}/budget', { params: { path: { run }, header: { 'Idempotency-Key': requestKey() } }, body: { node, ...more } })
+  return <AddForm title={t.budget.title} hint={t.budget.hint} submit={t.budget.submit} send={send} done={done} />
+}
+
+/** A form for amounts to add to a budget. `of` are the kinds that the budget limits. */
+export function AddForm({ title, hint, submit, of = [...fields], send, done }: { title: string; hint: string; submit: string; of?: (keyof Amounts)[]; send: (more: Amounts) => Promise<unknown>; done: () => void }) {
+  const [more, setMore] = useState<Amounts>({})
   const [error, setError] = useState<ApiError>()
   const [busy, setBusy] = useState(false)
-  const given = Object.fromEntries(Object.entries(more).filter(([, n]) => n > 0))
+  const given: Amounts = Object.fromEntries(Object.entries(more).filter(([, n]) => n > 0))
   const add = async () => {
     setBusy(true)
     setError(undefined)
     try {
-      await api.POST('/v1/runs/{run}/budget', { params: { path: { run }, header: { 'Idempotency-Key': requestKey() } }, body: { node, ...given } })
+      await send(given)
+      setMore({})
       done()
     } catch (e) {
       setError(e as ApiError)
@@ -26,12 +35,12 @@ export function BudgetForm({ run, node, done }: { run: string; node: string; don
     }
   }
   return (
-    <form className="ask column gap8" aria-label={t.budget.title} onSubmit={(e) => { e.preventDefault(); void add() }}>
-      <b>{t.budget.title}</b>
-      <div className="dim">{t.budget.hint}</div>
-      <div className="equal">{fields.map((f) => <NumberInput key={f} label={labels[f]} min={0} step={f === 'cost' ? 0.1 : 1} allowDecimal={f === 'cost'} value={more[f] ?? ''} onChange={(v) => setMore((m) => ({ ...m, [f]: Number(v) || 0 }))} />)}</div>
+    <form className="ask column gap8" aria-label={title} onSubmit={(e) => { e.preventDefault(); void add() }}>
+      <b>{title}</b>
+      <div className="dim">{hint}</div>
+      <div className="equal">{of.map((f) => <NumberInput key={f} label={labels[f]} min={0} step={f === 'cost' ? 0.1 : 1} allowDecimal={f === 'cost'} value={more[f] ?? ''} onChange={(v) => setMore((m) => ({ ...m, [f]: Number(v) || 0 }))} />)}</div>
       {error && <Failure error={error} />}
-      <div><Button type="submit" loading={busy} disabled={Object.keys(given).length === 0}>{t.budget.submit}</Button></div>
+      <div><Button type="submit" loading={busy} disabled={Object.keys(given).length === 0}>{submit}</Button></div>
     </form>
   )
 }

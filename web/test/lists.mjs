@@ -1,0 +1,84 @@
+/** Tests of what lists have behind their first page, and of the budgets of sessions. */
+export function listTests({ test, check, open, inspect, server }) {
+  const remember = async (flow, message) => {
+    const { body } = await server.api('POST', 'v1/sessions', { flow })
+    const sent = await server.api('POST', `v1/sessions/${body.session}/messages?wait=60`, { message })
+    check(sent.body.status === 'completed', `${flow}: ${JSON.stringify(sent.body).slice(0, 300)}`)
+    return body.session
+  }
+  const quay = (n) => `Quay-${String(n).padStart(3, '0')}`
+  const articles = (page) => page.getByRole('region', { name: 'Memory' }).getByRole('article')
+
+  /** Scrolls the list from its beginning to its end and returns the texts of its items in order. */
+  const readAll = (page) => page.getByRole('region', { name: 'Memory' }).evaluate(async (box) => {
+    const seen = new Map()
+    const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))
+    box.scrollTop = 0
+    for (let last = -1; box.scrollTop !== last; ) {
+      await frame()
+      for (const x of box.querySelectorAll('[data-index]')) seen.set(Number(x.dataset.index), x.querySelector('.text').textContent)
+      last = box.scrollTop
+      box.scrollTop += box.clientHeight / 2
+    }
+    return [...seen].sort((a, b) => a[0] - b[0]).map(([, text]) => text)
+  })
+
+  test('memory is listed to its oldest item, searched whole, and stays complete while items are added', async () => {
+    await remember('ledger', Array.from({ length: 240 }, (_, i) => quay(i + 1)).join(','))
+    const page = await open('#/memory')
+    await page.getByText(quay(240), { exact: true }).waitFor()
+    check((await articles(page).count()) <= 60, 'the list mounts what is not in view')
+    await page.getByLabel('Find in memory').fill('QUAY-003')
+    await page.getByText(quay(3), { exact: true }).waitFor()
+    await page.getByText(quay(240), { exact: true }).waitFor({ state: 'detached' })
+    await page.getByLabel('Find in memory').fill('Quay-')
+    await page.getByText(quay(240), { exact: true }).waitFor()
+    const box = page.getByRole('region', { name: 'Memory' })
+    for (const last of [41, 1]) { // pages of 100
+      await box.evaluate((x) => (x.scrollTop = x.scrollHeight))
+      await page.getByRole('button', { name: 'Load more' }).click()
+      await page.waitForFunction((text) => {
+        const list = document.querySelector('[role=region][aria-label=Memory]')
+        list.scrollTop = list.scrollHeight
+        return [...list.querySelectorAll('.text')].some((x) => x.textContent === text)
+      }, quay(last))
+    }
+    check((await page.getByRole('button', { name: 'Load more' }).count()) === 0, 'nothing is behind the last page')
+    await inspect(page, 'memory-pages')
+    await box.evaluate((x) => (x.scrollTop = 0))
+    await remember('noted', 'Quay-241 is new.')
+    await page.getByText('Quay-241 is new.', { exact: true }).waitFor()
+    const texts = await readAll(page)
+    const want = ['Quay-241 is new.', ...Array.from({ length: 240 }, (_, i) => quay(240 - i))]
+    check(JSON.stringify(texts) === JSON.stringify(want), `the list has ${texts.length} items, and not ${want.filter((x) => !texts.includes(x))}`)
+    await box.evaluate((x) => (x.scrollTop = 0))
+    page.once('dialog', (d) => d.accept())
+    await articles(page).filter({ hasText: quay(240) }).getByRole('button', { name: 'Forget' }).click()
+    await page.getByText(quay(240), { exact: true }).waitFor({ state: 'detached' })
+    check((await readAll(page)).length === 240, 'one item is forgotten')
+    await page.context().close()
+  })
+
+  test('the budget of a session is shown and increased, and the next round has it', async () => {
+    const { body } = await server.api('POST', 'v1/sessions', { flow: 'thrifty' })
+    const send = (message) => server.api('POST', `v1/sessions/${body.session}/messages?wait=30`, { message })
+    check((await send('Is there a berth?')).body.status === 'completed', 'the first round has a budget')
+    check((await send('How long?')).body.status === 'failed', 'the second round has none left')
+    const page = await open(`#/chat/${body.session}`)
+    await page.getByRole('link', { name: 'Budget of the session' }).click()
+    const budget = page.getByRole('article', { name: 'Budget' })
+    await budget.getByText('1 of 1', { exact: true }).waitFor()
+    check((await page.getByRole('textbox', { name: 'Tokens' }).count()) === 0, 'tokens are not limited, and cannot be added')
+    await page.getByRole('textbox', { name: 'Calls' }).fill('2')
+    await inspect(page, 'session-budget')
+    await page.getByRole('button', { name: 'Add', exact: true }).click()
+    await budget.getByText('1 of 3', { exact: true }).waitFor()
+    await budget.getByText('of which were added: 2').waitFor()
+    check((await send('How long?')).body.status === 'completed', 'the next round has what was added')
+    await budget.getByText('2 of 3', { exact: true }).waitFor()
+    await page.goto(`${server.url}#/sessions/${(await server.api('POST', 'v1/sessions', { flow: 'harbour' })).body.session}?tab=budget`)
+    await page.getByText('The flow sets no budget for its sessions').waitFor()
+    await inspect(page, 'session-no-budget')
+    await page.context().close()
+  })
+}
