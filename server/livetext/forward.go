@@ -35,6 +35,40 @@ func Forward[T any](ctx context.Context, stream iter.Seq2[T, error], each func(*
 	}
 }
 
+// ForwardPaced is Forward for streams whose items are taken one at a time and passed on together: it calls flush after items were
+// taken, at most once in every, and once more when the stream has ended without an error.
+func ForwardPaced[T any](ctx context.Context, stream iter.Seq2[T, error], every time.Duration, each func(*T), flush, beat func() error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	items, failed := channelOf(ctx, stream)
+	beats, pace := time.NewTicker(Heartbeat), time.NewTicker(every)
+	defer beats.Stop()
+	defer pace.Stop()
+	for taken := false; ; {
+		var err error
+		select {
+		case it, ok := <-items:
+			if !ok {
+				if err = <-failed; err == nil && taken {
+					err = flush()
+				}
+				return err
+			}
+			each(&it)
+			taken = true
+		case <-pace.C:
+			if taken {
+				taken, err = false, flush()
+			}
+		case <-beats.C:
+			err = beat()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 // channelOf reads a stream until it or ctx ends. The error, nil for none, is there before the items are closed.
 func channelOf[T any](ctx context.Context, stream iter.Seq2[T, error]) (<-chan T, <-chan error) {
 	items, failed := make(chan T), make(chan error, 1)

@@ -53,7 +53,7 @@ func (r *Reader) Next(it *weir.Item) (string, error) {
 	if it.Retracted {
 		return "", r.retract(key)
 	}
-	if it.Chunk == nil || !r.speakers[it.Path] || it.Chunk.Text == "" {
+	if it.Chunk == nil || !r.speakers[it.Path] || it.Chunk.Text == "" || !isAnswer(it.Effect) {
 		return "", nil
 	}
 	return r.chunk(it, key)

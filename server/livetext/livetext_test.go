@@ -75,6 +75,8 @@ func TestTextIsReturnedOnceAndInOrder(t *testing.T) {
 	}
 	child := text("a", "no")
 	child.PathPrefix = "x>"
+	summary := text("a", "no")
+	summary.Effect = "a/summary#1"
 	f := parse(t, twoNodes)
 	for name, c := range map[string]struct {
 		items []weir.Item
@@ -84,6 +86,7 @@ func TestTextIsReturnedOnceAndInOrder(t *testing.T) {
 	}{
 		"pieces":                       {[]weir.Item{text("a", "He"), text("a", "y"), done("a")}, "Hey", "He|y|", false},
 		"nothing live":                 {nil, "Hey", "Hey", false},
+		"a summary":                    {[]weir.Item{summary}, "Hey", "|Hey", false},
 		"a child run":                  {[]weir.Item{child}, "Hey", "|Hey", false},
 		"the rest of the record":       {[]weir.Item{text("a", "He")}, "Hey", "He|y", false},
 		"two at once":                  {[]weir.Item{text("a", "A"), text("n", "N"), text("a", "B"), done("a"), done("n")}, "N", "A||B|\n\nN||", false},

@@ -192,10 +192,17 @@ func (x *exchange) speak(say func(text string) error, beat func() error) (*sessi
 // retracted turns the error of a stream whose text is void into a problem that says where
 // the answer will be.
 func (x *exchange) retracted(err error) error {
+	if errors.Is(err, errVoid) {
+		p := server.NewProblem(http.StatusConflict, engine.CodeStatusConflict, err.Error())
+		p.Hint = "read the response without starting_after"
+		return p
+	}
 	if !errors.Is(err, livetext.ErrRetracted) {
 		return err
 	}
 	p := server.NewProblem(http.StatusConflict, engine.CodeStatusConflict, "text that was sent is void: its call failed and is made again")
-	p.Hint = "the run continues; read it with GET /v1/runs/" + x.reply.Run()
+	if x != nil && x.reply != nil {
+		p.Hint = "the run continues; read it with GET /v1/runs/" + x.reply.Run()
+	}
 	return p
 }

@@ -145,6 +145,10 @@ type responseRecord struct {
 	// Message is the id of the message in the session.
 	Message    string `json:"message"`
 	Background bool   `json:"background,omitempty"`
+	// Spoken means that the text is all that the round says, as it is streamed, and not its last message alone. Ends are the
+	// ends of its texts.
+	Spoken bool  `json:"spoken,omitempty"`
+	Ends   []int `json:"ends,omitempty"`
 	// Start is where a response that took outputs of functions began: no message of the session finds it.
 	Start *session.ReplyStart `json:"start,omitempty"`
 	At    *position           `json:"at,omitempty"` // where the session was when it was complete

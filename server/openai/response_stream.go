@@ -2,14 +2,23 @@ package openai
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
+	"time"
 
+	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/server"
-	"github.com/weir-run/weir/session"
+	"github.com/weir-run/weir/server/livetext"
 )
 
-// responseStream sends the events of a response.
+// How often text is sent while it is made. For a response in the background each time is a small write to the store.
+const (
+	pace           = 20 * time.Millisecond
+	backgroundPace = 100 * time.Millisecond
+)
+
+// responseStream sends the events of a response. They have the numbers 0, 1, 2 and so on, unless text was void; see textStream.
 type responseStream struct {
 	out    *server.Stream
 	object map[string]any
@@ -36,6 +45,13 @@ func (s *responseStream) lifecycle(kind string) error {
 	return s.send("response."+kind, map[string]any{"response": s.object})
 }
 
+// fail ends the stream with an error; the response itself may still be completed. The client gets it whatever events it has.
+func (s *responseStream) fail(p *server.Problem) {
+	s.after = -1
+	e := errorOf(p)
+	_ = s.send("error", map[string]any{"code": e.Code, "message": e.Message, "param": nil}) // or the client has gone
+}
+
 // at says which part of which item an event is about.
 func (s *responseStream) at(members map[string]any) map[string]any {
 	members["output_index"] = 0
@@ -45,20 +61,20 @@ func (s *responseStream) at(members map[string]any) map[string]any {
 	return members
 }
 
-// say sends a piece of text.
-func (s *responseStream) say(text string) error {
-	if text == "" {
+// begin announces the item of the text.
+func (s *responseStream) begin() error {
+	if s.begun {
 		return nil
 	}
-	if !s.begun {
-		s.begun = true
-		if err := s.send("response.output_item.added", s.at(map[string]any{"item": s.item})); err != nil {
-			return err
-		}
-		if err := s.send("response.content_part.added", s.at(map[string]any{"part": textPart("")})); err != nil {
-			return err
-		}
+	s.begun = true
+	if err := s.send("response.output_item.added", s.at(map[string]any{"item": s.item})); err != nil {
+		return err
 	}
+	return s.send("response.content_part.added", s.at(map[string]any{"part": textPart("")}))
+}
+
+// delta sends a piece of the text.
+func (s *responseStream) delta(text string) error {
 	return s.send("response.output_text.delta", s.at(map[string]any{"delta": text, "logprobs": []any{}}))
 }
 
@@ -77,48 +93,103 @@ func (s *responseStream) end(text string) error {
 	return s.send("response.output_item.done", s.at(map[string]any{"item": s.item}))
 }
 
-// streamResponse sends a response while its round executes.
-func (x *exchange) streamResponse(w http.ResponseWriter, b *responseBody, rec *responseRecord) {
-	defer x.forget()
-	x.headers(w)
-	s := &responseStream{out: x.c.Events(w), object: rec.Object, item: messageItem(rec.Object, "", "in_progress"), after: -1}
+// streamRecord sends the events of a response after one of them, while its round executes. open returns the exchange of that round.
+func streamRecord(w http.ResponseWriter, c *server.Caller, b *responseBody, rec *responseRecord, after int, open func() (*exchange, error)) {
+	begun := maps.Clone(rec.Object)
+	begun["status"], begun["output"], begun["usage"], begun["error"] = "in_progress", []any{}, nil, nil
+	delete(begun, "completed_at")
+	s := &responseStream{out: c.Events(w), object: begun, item: messageItem(begun, "", "in_progress"), after: after}
 	defer s.out.Close()
 	if s.lifecycle("created") != nil || s.lifecycle("in_progress") != nil {
-		return
+		return // the client has gone
 	}
-	state, reader, err := x.speak(s.say, func() error { return s.out.Send(": waiting\n\n") })
-	text := ""
-	if err == nil {
-		text, err = x.endResponse(state, joinTexts(reader.Sent(), x.question), s, rec)
+	t := &textStream{s: s}
+	if rec.Background {
+		t.progress = &progressStore{c: c, rec: rec}
 	}
-	kind := "completed"
-	if err != nil {
-		kind = "failed"
-	}
-	x.complete(rec.Object, &stateOf{state, text}, x.retracted(err))
-	if state != nil { // otherwise the round was not seen to end, and GET will complete the response
-		if err := x.keep(b, rec); err != nil {
-			return
+	var x *exchange
+	err := t.load()
+	if status := rec.Object["status"]; err == nil && (status == "in_progress" || status == "queued") {
+		if x, err = open(); err == nil {
+			rec, err = t.follow(x, b, rec)
 		}
 	}
-	_ = s.lifecycle(kind) // the client has gone if it fails
+	if err == nil {
+		err = t.complete(rec)
+	}
+	if err != nil {
+		s.fail(c.ProblemOf(x.retracted(err)))
+	}
 }
 
-// endResponse sends what the round waits for and the end of the item.
-func (x *exchange) endResponse(state *session.ReplyState, sent string, s *responseStream, rec *responseRecord) (text string, err error) {
-	text = sent
-	if state != nil {
-		text = joinTexts(sent, questionText(state.Interrupts))
+// follow sends the text of a response while its round executes, and returns the complete record.
+func (t *textStream) follow(x *exchange, b *responseBody, rec *responseRecord) (*responseRecord, error) {
+	if x.reply == nil { // the answer is known
+		return rec, x.finish(b, rec)
 	}
-	if err := s.say(text[len(sent):]); err != nil {
-		return text, err
+	every := pace
+	if rec.Background {
+		every = backgroundPace
+		t.progress.x = x
 	}
-	calls := x.calls(state)
-	if rec.At, err = x.remember(text, calls); err != nil {
-		return text, err
+	heard := livetext.NewOrdered(x.flow.Flow)
+	ctx := x.c.UntilDrain()
+	err := livetext.ForwardPaced(ctx, x.reply.Items(ctx), every, func(it *weir.Item) { heard.Next(it) }, func() error {
+		if x.demands != nil || !rec.Spoken { // an answer that does not comply is made again: it is sent when it is complete
+			return nil
+		}
+		return t.advance(heard.Spoken(), false)
+	}, func() error { return t.s.out.Send(": waiting\n\n") })
+	if err != nil {
+		if x.c.IsDraining() {
+			err = server.Unavailable()
+		}
+		return rec, err
 	}
-	if err := s.end(text); err != nil {
-		return text, err
-	}
-	return text, s.sendCalls(outputOf(s.object, text, calls))
+	x.heard = heard
+	return x.settle(b, rec)
 }
+
+// settle completes a record, unless another request has.
+func (x *exchange) settle(b *responseBody, rec *responseRecord) (*responseRecord, error) {
+	if rec.Message == "" { // it is not stored
+		return rec, x.finish(b, rec)
+	}
+	defer x.c.Enter("response " + rec.Message)()
+	_, have, err := responseOf(x.c, "resp_"+rec.Message)
+	if err != nil {
+		return rec, err
+	}
+	if have.Object["status"] == "in_progress" {
+		return have, x.finish(b, have)
+	}
+	return have, nil
+}
+
+// complete sends the rest of a response that is complete.
+func (t *textStream) complete(rec *responseRecord) error {
+	t.s.object = rec.Object
+	if rec.Object["status"] != "completed" {
+		t.s.number = max(t.s.number, t.p.Next)
+		return t.s.lifecycle("failed")
+	}
+	text := livetext.Spoken{Text: outputText(rec.Object), Ends: rec.Ends}
+	if err := t.advance(text, true); err != nil {
+		return err
+	}
+	if err := t.jump(len(text.Text)); err != nil {
+		return err
+	}
+	output, _ := rec.Object["output"].([]any)
+	err := t.s.end(text.Text)
+	if err == nil {
+		err = t.s.sendCalls(output)
+	}
+	if err == nil {
+		err = t.s.lifecycle("completed")
+	}
+	return err
+}
+
+// errVoid means that the client has text which is not part of the response.
+var errVoid = errors.New("the text after event starting_after is void: its call was made again")

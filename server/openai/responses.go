@@ -12,6 +12,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/server"
+	"github.com/weir-run/weir/server/livetext"
 	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 )
@@ -128,19 +129,18 @@ func createResponse(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 		handle(w, c, err)
 		return
 	}
-	rec := &responseRecord{Token: c.Token(), Flow: q.flow.Name, Background: b.Background, Object: b.object(x, "in_progress")}
+	rec := &responseRecord{Token: c.Token(), Flow: q.flow.Name, Background: b.Background && x.reply != nil, Object: b.object(x, "in_progress")}
+	rec.Spoken = b.Stream || rec.Background
 	rec.Input, rec.Demands = x.said(), q.demands
 	if err := x.keep(&b, rec); err != nil {
 		handle(w, c, err)
 		return
 	}
 	switch {
-	case b.Stream && b.Background:
-		x.headers(w)
-		streamStored(w, c, rec, -1, func() (*exchange, error) { return x, nil })
 	case b.Stream:
-		x.streamResponse(w, &b, rec)
-	case b.Background:
+		x.headers(w)
+		streamRecord(w, c, &b, rec, -1, func() (*exchange, error) { return x, nil })
+	case rec.Background:
 		x.headers(w)
 		writeJSON(w, http.StatusOK, rec.Object)
 	default:
@@ -163,13 +163,36 @@ func (x *exchange) finish(b *responseBody, rec *responseRecord) error {
 	}
 	out := &stateOf{state, ""}
 	if err == nil {
-		out.text = x.textOf(state)
+		var said livetext.Spoken
+		if said, err = x.spoken(rec, state); err != nil {
+			return err
+		}
+		out.text, rec.Ends = said.Text, said.Ends
 		if rec.At, err = x.remember(out.text, x.calls(state)); err != nil {
 			return err
 		}
 	}
 	x.complete(rec.Object, out, err)
 	return x.keep(b, rec)
+}
+
+// spoken returns the text of a response whose round rests.
+func (x *exchange) spoken(rec *responseRecord, state *session.ReplyState) (s livetext.Spoken, err error) {
+	if state == nil || !rec.Spoken || x.demands != nil {
+		s.Text = x.textOf(state)
+		return s, nil
+	}
+	if x.heard == nil {
+		heard := livetext.NewOrdered(x.flow.Flow)
+		for it, err := range x.reply.Items(x.c.UntilDrain()) {
+			if err != nil {
+				return s, err
+			}
+			heard.Next(&it)
+		}
+		x.heard = heard
+	}
+	return x.heard.End(state.Text, questionText(state.Interrupts)), nil
 }
 
 // keep stores a response, unless the client asked not to.
@@ -256,7 +279,7 @@ func getResponse(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 		return
 	}
 	if stream {
-		streamStored(w, c, rec, after, func() (*exchange, error) {
+		streamRecord(w, c, &responseBody{}, rec, after, func() (*exchange, error) {
 			session, rec, err := responseOf(c, r.PathValue("response"))
 			if err != nil {
 				return nil, err
@@ -295,7 +318,7 @@ func refreshed(c *server.Caller, id string) (*responseRecord, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rec, x.finish(&responseBody{}, rec)
+	return x.settle(&responseBody{}, rec)
 }
 
 // runOf returns the run of a response that is not complete, "" while its message is queued.
@@ -335,8 +358,10 @@ func cancelResponse(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 func deleteResponse(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 	id := r.PathValue("response")
 	_, rec, err := responseOf(c, id)
-	if err == nil {
-		err = c.App().Store.DeleteDocument(context.WithoutCancel(c.Context()), kindResponse, rec.Message, 0)
+	for _, kind := range []string{kindProgress, kindResponse} {
+		if err == nil {
+			err = ignoreMissing(c.App().Store.DeleteDocument(context.WithoutCancel(c.Context()), kind, rec.Message, 0))
+		}
 	}
 	if err != nil {
 		handle(w, c, err)

@@ -122,7 +122,7 @@ func TestAResponseThatRanWhenTheServerEndedIsCompletedAfterwards(t *testing.T) {
 	release := sync.OnceFunc(func() { close(finish) })
 	t.Cleanup(release)
 	token := p.Token("ada", server.Read, server.Start)
-	bodies := map[string]map[string]any{"5: Text": {"model": "plan", "input": "Text"}, "1: Text": {"model": "talk", "input": "Text"}}
+	bodies := map[string]map[string]any{"1: Text\n\n3: Text\n\n5: Text": {"model": "plan", "input": "Text"}, "1: Text": {"model": "talk", "input": "Text"}}
 	for _, model := range []string{"talk", "work"} {
 		asked := respond(t, p, token, map[string]any{"model": model, "input": "Look 4", "tools": lookTools()})
 		bodies["Found free "+model] = outputOf(asked.Output[0].CallID, asked.ID, model)

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/server"
+	"github.com/weir-run/weir/server/livetext"
 	"github.com/weir-run/weir/session"
 	"github.com/weir-run/weir/store"
 )
@@ -44,6 +45,8 @@ type exchange struct {
 	session  string // that the message was sent to
 	// own is the id of an answer that continues a round with outputs of functions; "" for others.
 	own string
+	// heard is what the round said, nil if that was not read.
+	heard *livetext.Ordered
 }
 
 // send finds the session of a request and sends its message.

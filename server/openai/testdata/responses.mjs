@@ -66,6 +66,21 @@ for (let after = 0; after <= whole.length; after++) {
 const live = await eventsOf(await client.responses.create({ model: 'talk', input: 'Later', background: true, stream: true }))
 assert.equal(live.at(-1).response.output_text ?? live.at(-1).response.output[0].content[0].text, '1: Later')
 assert.deepEqual(await eventsOf(await client.responses.retrieve(live[0].response.id, { stream: true, starting_after: 2 })), live.slice(3))
+const long = Array.from({ length: 40 }, (_, i) => `word${i}`).join(' ')
+const inPieces = client.responses.stream({ model: 'talk', input: long, background: true })
+const numbers = []
+for await (const e of inPieces) numbers.push(e.sequence_number)
+const complete = await inPieces.finalResponse()
+assert.equal(complete.output_text, '1: ' + long)
+assert.deepEqual(numbers, numbers.map((_, i) => i))
+assert.ok(numbers.length > 20)
+for (const after of [0, 4, 9, numbers.length - 2]) {
+  const resumed = client.responses.stream({ response_id: complete.id, starting_after: after })
+  const rest = []
+  for await (const e of resumed) rest.push(e.sequence_number)
+  assert.deepEqual(rest, numbers.slice(after + 1))
+  assert.equal((await resumed.finalResponse()).output_text, '1: ' + long)
+}
 assert.deepEqual((await eventsOf(await client.responses.retrieve(waits.id, { stream: true }))).map((e) => e.type), ['response.created', 'response.in_progress', 'response.failed'])
 
 // What was asked.
