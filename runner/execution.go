@@ -531,10 +531,10 @@ func (x *Execution) finish(end childrun.End) {
 	x.cancelDescriptions()
 	x.closeTrajectory(ctx)
 	x.reportRest()
+	x.publishEnd() // before another execution of the run can attach itself
 	x.local.release(ctx, x)
 	x.refuseMessages()
 	x.hub.close()
-	x.publishEnd()
 	x.handOver(end)
 	x.local.loops.Done()
 }

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -125,5 +126,35 @@ func TestTextBeforeAToolCallIsMarkedInterim(t *testing.T) {
 	h.publishLive(summary)
 	if it := h.ring[h.next-1]; !it.Interim {
 		t.Error("the words of a summary are not marked")
+	}
+}
+
+// TestReaderAheadOfTheHubWaitsForIt has a reader that read in the journal that an effect completed subscribe before
+// that event is published: the text of the effect would come after its end.
+func TestReaderAheadOfTheHubWaitsForIt(t *testing.T) {
+	for name, publish := range map[string]func(*hub){
+		"the event is published": func(h *hub) {
+			h.publishCommit("r", &engine.Commit{First: 2, Events: []engine.Event{&engine.EffectCompleted{Key: "a/model#1"}}})
+		},
+		"the execution has ended": (*hub).close,
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := &Execution{ID: "r"}
+			x.hub = hub{root: "r", lastEvents: map[string]int64{"r": 1}}
+			x.hub.publishLive(textItem("said"))
+			r := &reader{ctx: t.Context(), x: x, l: &Local{}, at: position{runs: []runPosition{{run: "r", last: 2}}}}
+			go func() {
+				for waits := false; !waits && t.Context().Err() == nil; runtime.Gosched() {
+					x.hub.mu.Lock()
+					waits = x.hub.wake != nil
+					x.hub.mu.Unlock()
+				}
+				publish(&x.hub)
+			}()
+			a, ok := r.subscribe()
+			if !ok || len(a.live) > 0 {
+				t.Errorf("subscribed: %v, and is given %+v", ok, a.live)
+			}
+		})
 	}
 }

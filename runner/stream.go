@@ -108,13 +108,42 @@ func (r *reader) resume(x *Execution) bool {
 
 // rejoin brings a reader that has lost its place to where it would be if it came now.
 func (r *reader) rejoin() bool {
-	a := r.x.hub.subscribe(r.l.clock.now(), false)
-	r.at.hub, r.at.pos = "", 0
-	return r.yieldGap() && r.catchUp(&a)
+	a, ok := r.subscribe()
+	return ok && r.yieldGap() && r.catchUp(&a)
 }
 
-// yieldGap says that live output was lost, where there was some that nothing has replaced.
+// subscribe subscribes to the execution, once it has published what the reader has from the journals: live output of
+// before would come after the events that complete or void it.
+func (r *reader) subscribe() (subscription, bool) {
+	for {
+		a := r.x.hub.subscribe(r.l.clock.now(), false)
+		if !r.aheadOf(&a) {
+			return a, true
+		}
+		_, _, ended := r.x.hub.read(r.ctx, a.pos, make([]Item, 0, 1))
+		if r.ctx.Err() != nil {
+			r.yield(Item{}, r.ctx.Err())
+			return a, false
+		}
+		if ended {
+			a.live = nil
+			return a, true
+		}
+	}
+}
+
+// aheadOf reports whether the reader has an event that was not published when it subscribed.
+func (r *reader) aheadOf(a *subscription) bool {
+	return slices.ContainsFunc(r.at.runs, func(f runPosition) bool {
+		n, here := a.lastEvents[f.run]
+		return here && f.last > n
+	})
+}
+
+// yieldGap leaves the reader without a position in a hub: what it yields next is from the journals, which are ahead of any.
+// It says that live output was lost, where there was some that nothing has replaced.
 func (r *reader) yieldGap() bool {
+	r.at.hub, r.at.pos = "", 0
 	if !r.at.sawLive && !r.liveBefore {
 		return true
 	}

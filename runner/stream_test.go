@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
@@ -518,4 +519,45 @@ func resumeAt(t *testing.T, w *weir.Weir, st weir.Store, at cursorAt, joined cha
 		}
 	}
 	at.seen.done(st)
+}
+
+// TestCursorOfAnotherProcessGetsTheWholeText has a reader stop in the middle of a text, continue in a process that reads the
+// journals alone, and come back with the cursor of that process.
+func TestCursorOfAnotherProcessGetsTheWholeText(t *testing.T) {
+	t.Parallel()
+	m := &haltedModel{make(chan struct{}), make(chan struct{})}
+	path := filepath.Join(t.TempDir(), "weir.db")
+	st := weirkit.OpenSQLite(t, path)
+	w := weirkit.Open(t, weir.Options{Store: st, Providers: map[string]weir.Provider{"p": m}})
+	other := weirkit.Open(t, weir.Options{Store: weirkit.OpenSQLite(t, path)})
+	f := weirkit.Parse(t, w, "weir: 1\nname: top\ncontext: {model: p/m}\nnodes:\n  a: {type: llmRequest, in: {message: Go.}}\n")
+	run, err := w.Start(t.Context(), f, weir.Start{ID: "top"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStreamState(t, "a reader that comes back")
+	cursor := ""
+	read := func(items iter.Seq2[weir.Item, error], last func(*weir.Item) bool) {
+		t.Helper()
+		for it, err := range items {
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.apply(&it)
+			cursor = it.Cursor()
+			if last(&it) {
+				return
+			}
+		}
+		t.Fatal("the run has ended")
+	}
+	read(run.Events(t.Context()), func(it *weir.Item) bool { return it.Chunk != nil })
+	read(other.Follow(t.Context(), "top", cursor), func(it *weir.Item) bool { return it.Gap })
+	joined := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { resumeAt(t, w, st, cursorAt{cursor, s}, joined) })
+	<-joined
+	close(m.release)
+	wg.Wait()
+	weirkit.Wait(t, run)
 }
