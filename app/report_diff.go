@@ -64,6 +64,23 @@ func FlowChangesOf(list []history.FlowDifference) []FlowChange {
 	return out
 }
 
+// FlowMove is a node or setting that two flows have in different nodes.
+type FlowMove struct {
+	Name  string          `json:"name" doc:"The place of the setting in its node; empty for a node that has another id"`
+	From  string          `json:"from" doc:"The node that has it in the first version"`
+	To    string          `json:"to" doc:"The node that has it in the other version"`
+	Value json.RawMessage `json:"value"`
+}
+
+// FlowMovesOf returns what moved between nodes of two flows for a report.
+func FlowMovesOf(list []history.FlowMove) []FlowMove {
+	out := make([]FlowMove, 0, len(list))
+	for _, m := range list {
+		out = append(out, FlowMove{Name: m.Key, From: m.From, To: m.To, Value: rawOf(m.Value, true)})
+	}
+	return out
+}
+
 type diffNode struct {
 	Node      string      `json:"node"`
 	A         string      `json:"a"` // "" where the run never came to it

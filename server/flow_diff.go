@@ -22,6 +22,7 @@ type flowDiff struct {
 	To      string           `json:"to"`
 	Same    bool             `json:"same"`
 	Changes []app.FlowChange `json:"changes" doc:"Values of the normal forms that differ. Without a name, one of the versions lacks the node."`
+	Moves   []app.FlowMove   `json:"moves" doc:"What of the changes is a move: nodes that have another id, and settings that another node has under the same name"`
 }
 
 func (s *Server) registerFlowDiff() {
@@ -75,5 +76,5 @@ func diffFlow(c *call, in *flowDiffInput) (*body[flowDiff], error) {
 	if err != nil {
 		return nil, err
 	}
-	return bodyOf(flowDiff{from.Fingerprint(), to.Fingerprint(), len(list) == 0, app.FlowChangesOf(list)}), nil
+	return bodyOf(flowDiff{from.Fingerprint(), to.Fingerprint(), len(list) == 0, app.FlowChangesOf(list), app.FlowMovesOf(history.MovesOf(list))}), nil
 }

@@ -81,4 +81,41 @@ export function listTests({ test, check, open, inspect, server }) {
     await inspect(page, 'session-no-budget')
     await page.context().close()
   })
+
+  test('any two versions of a flow are compared, and what moved between nodes is shown as moved', async () => {
+    const name = 'moored'
+    const versions = []
+    const node = (state) => ({ type: 'transform', with: { expr: '1', ...(state && { state }) } })
+    for (const nodes of [
+      { first: node({ berth: "'four'" }), second: node() },
+      { first: node(), second: node({ berth: "'four'" }) },
+      { first: node(), second: node({ berth: "'five'" }), third: { type: 'manualInput', with: { text: 'Moor here.' } } },
+      { first: node(), second: node({ berth: "'five'" }), last: { type: 'manualInput', with: { text: 'Moor here.' } } },
+    ]) {
+      const tag = (await fetch(`${server.url}v1/flows/${name}`)).headers.get('ETag')
+      const r = await fetch(`${server.url}v1/flows/${name}`, { method: 'PUT', headers: { 'Content-Type': 'application/json', ...(versions.length ? { 'If-Match': tag } : {}) }, body: JSON.stringify({ flow: JSON.stringify({ weir: 1, name, nodes }), promote: versions.length === 0, note: `version ${versions.length + 1}` }) })
+      const body = await r.json()
+      check(r.ok, JSON.stringify(body))
+      versions.push(body.deployed?.versions?.[0]?.fingerprint ?? body.fingerprint)
+    }
+    const page = await open(`#/flows/${name}?tab=versions&version=${encodeURIComponent(versions[1])}`)
+    const moved = page.getByRole('article', { name: 'Moved' })
+    await moved.getByText('with.state.berth').waitFor()
+    await moved.getByText("'four'", { exact: true }).waitFor()
+    check(/first.*second/s.test(await moved.innerText()), await moved.innerText())
+    check((await page.getByRole('article').count()) === 1, 'what moved is not shown as removed and added as well')
+    await page.getByRole('button', { name: /version 4/ }).click()
+    await page.getByLabel('Compared with').selectOption(versions[2])
+    await moved.getByText('other name').waitFor()
+    check(/third.*last/s.test(await moved.innerText()), await moved.innerText())
+    check(page.url().includes(`with=${encodeURIComponent(versions[2])}`), page.url())
+    await inspect(page, 'moved')
+    await page.reload()
+    await moved.getByText('other name').waitFor()
+    await page.getByLabel('Compared with').selectOption(versions[1])
+    await page.getByRole('article', { name: 'second' }).getByText("+ 'five'").waitFor()
+    await page.getByRole('article', { name: 'last' }).getByText('Added').waitFor()
+    check((await moved.count()) === 0, 'nothing moved between these versions')
+    await page.context().close()
+  })
 }

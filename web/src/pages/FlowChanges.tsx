@@ -14,13 +14,42 @@ export function FlowChanges({ flow, from, to, text }: { flow: string; from: stri
   if (diff.error) return <Failure error={diff.error} retry={diff.reload} />
   if (!diff.data) return <Loading />
   const byNode = new Map<string, Schemas['FlowChange'][]>()
-  for (const c of diff.data.changes ?? []) byNode.set(c.node ?? '', [...(byNode.get(c.node ?? '') ?? []), c])
+  const moves = diff.data.moves ?? []
+  for (const c of withoutMoves(diff.data.changes ?? [], moves)) byNode.set(c.node ?? '', [...(byNode.get(c.node ?? '') ?? []), c])
   return (
     <Section title={t.flows.differences} action={<button type="button" className="link" onClick={() => setLines(!lines)}>{lines ? t.flows.byNode : t.flows.byLine}</button>}>
       {lines && <div className="value"><Suspense fallback={<Loading />}><TextDiff a={text.a} b={text.b} label={t.flows.differences} /></Suspense></div>}
       {!lines && diff.data.same && <div className="dim">{t.flows.noDifference}</div>}
+      {!lines && moves.length > 0 && (
+        <article className="value" aria-label={t.flows.moved}>
+          <header><b>{t.flows.moved}</b></header>
+          {moves.map((m) => <Moved key={m.from + m.name} m={m} />)}
+        </article>
+      )}
       {!lines && [...byNode].map(([node, list]) => <Node key={node} name={node} list={list} />)}
     </Section>
+  )
+}
+
+type Move = Schemas['FlowMove']
+
+/** The changes without what moved: the side of a change that moved is left out, and a change without sides as well. */
+function withoutMoves(list: Schemas['FlowChange'][], moves: Move[]): Schemas['FlowChange'][] {
+  return list.flatMap((c) => {
+    const left = moves.some((m) => m.from === c.node && m.name === c.name)
+    const came = moves.some((m) => m.to === c.node && m.name === c.name)
+    const rest = { ...c, a: left ? null : c.a, b: came ? null : c.b }
+    return rest.a == null && rest.b == null ? [] : [rest]
+  })
+}
+
+/** What another node has in the other version. */
+function Moved({ m }: { m: Move }) {
+  return (
+    <div className="change">
+      <div className="row wrap small mono"><span>{m.from}</span><span aria-hidden="true">→</span><span className="unseen">{t.flows.movedTo}</span><span>{m.to}</span>{m.name ? <span className="dim">{m.name}</span> : <span className="chip">{t.flows.renamed}</span>}</div>
+      {m.name && <pre className="diff-line">{plain(m.value)}</pre>}
+    </div>
   )
 }
 

@@ -30,17 +30,25 @@ export default function Versions({ loaded, reload }: { loaded: LoadedFlow; reloa
           </button>
         ))}
       </nav>
-      <div className="body pad">{chosen && <Version key={chosen} loaded={loaded} version={chosen} promoted={d.promoted} reload={reload} />}</div>
+      <div className="body pad">{chosen && <Version key={chosen} loaded={loaded} version={chosen} reload={reload} />}</div>
     </div>
   )
 }
 
-function Version({ loaded, version, promoted, reload }: { loaded: LoadedFlow; version: string; promoted: string; reload: () => void }) {
+/** A version beside another one: the one in use, unless another is chosen. */
+function Version({ loaded, version, reload }: { loaded: LoadedFlow; version: string; reload: () => void }) {
   const may = useMay('start')
+  const now = useNow(false)
+  const [query, set] = useQuery()
+  const versions = loaded.flow.deployed?.versions ?? []
+  const promoted = loaded.flow.deployed?.promoted ?? ''
+  const others = versions.filter((v) => v.fingerprint !== version)
+  const asked = query.get('with') ?? ''
+  const other = (others.find((v) => v.fingerprint === asked) ?? others.find((v) => v.fingerprint === promoted) ?? others[0])?.fingerprint ?? ''
   const name = loaded.flow.name
   const [error, setError] = useState<ApiError>()
   const get = (v: string, signal: AbortSignal) => take(api.GET('/v1/flows/{flow}/versions/{version}', { params: { path: { flow: name, version: v } }, signal }))
-  const pair = useLoad(async (signal) => ({ a: promoted && promoted !== version ? await get(promoted, signal) : undefined, b: await get(version, signal) }), [version, promoted])
+  const pair = useLoad(async (signal) => ({ a: other ? await get(other, signal) : undefined, b: await get(version, signal) }), [version, other])
   const promote = async () => {
     try {
       await api.POST('/v1/flows/{flow}/promote', { params: { path: { flow: name }, header: { 'If-Match': loaded.tag } }, body: { version } })
@@ -51,14 +59,25 @@ function Version({ loaded, version, promoted, reload }: { loaded: LoadedFlow; ve
   }
   if (pair.error) return <Failure error={pair.error} retry={pair.reload} />
   if (!pair.data) return <Loading />
-  const place = (v: string) => (loaded.flow.deployed?.versions ?? []).findIndex((x) => x.fingerprint === v)
+  const place = (v: string) => versions.findIndex((x) => x.fingerprint === v)
   const isEarlier = place(version) > place(promoted)
   return (
     <div className="column gap">
       {error && <Failure error={error} />}
-      {version !== promoted && may && <div><Button onClick={promote}>{promoted && isEarlier ? t.flows.rollBack : t.flows.promote}</Button></div>}
+      <div className="row wrap">
+        {other && (
+          <label className="row small">
+            <span className="dim">{t.flows.compareWith}</span>
+            <select className="select auto" value={other} onChange={(e) => set({ version, with: e.currentTarget.value })}>
+              {others.map((v) => <option key={v.fingerprint} value={v.fingerprint}>{[v.fingerprint.replace('sha256:', '').slice(0, 8), v.fingerprint === promoted && t.flows.promoted, v.note, ago(Date.parse(v.at), now)].filter(Boolean).join(' · ')}</option>)}
+            </select>
+          </label>
+        )}
+        <span className="grow" />
+        {version !== promoted && may && <Button onClick={promote}>{promoted && isEarlier ? t.flows.rollBack : t.flows.promote}</Button>}
+      </div>
       {pair.data.a
-        ? <FlowChanges flow={name} from={promoted} to={version} text={{ a: plain(pair.data.a.flow), b: plain(pair.data.b.flow) }} />
+        ? <FlowChanges flow={name} from={other} to={version} text={{ a: plain(pair.data.a.flow), b: plain(pair.data.b.flow) }} />
         : <div className="code" style={{ maxHeight: 'none' }} tabIndex={0}>{pair.data.b.text}</div>}
     </div>
   )
