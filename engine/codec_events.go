@@ -194,6 +194,7 @@ func (c *coder) rareFields(e Event) {
 		pointer(c, "userState", &v.UserState, (*coder).userStateWrite)
 	case *RunFailed:
 		pointer(c, "error", &v.Error, (*coder).failure)
+		pointer(c, "repeat", &v.Repeat, (*coder).roundRepeat)
 	case *RunCancelled:
 	default:
 		c.fail(fmt.Errorf("an event of type %T cannot be journaled", e))
@@ -227,6 +228,18 @@ func (c *coder) runStarted(v *RunStarted) {
 	c.str("treeSession", &v.TreeSession)
 	c.int("treeRound", &v.TreeRound)
 	c.str("runner", &v.Runner)
+	pointer(c, "repeats", &v.Repeats, (*coder).repeatedRound)
+}
+
+func (c *coder) repeatedRound(v *RepeatedRound) {
+	c.str("run", &v.Run)
+	c.int("try", &v.Try)
+}
+
+func (c *coder) roundRepeat(v *RoundRepeat) {
+	c.str("message", &v.Message)
+	c.str("flow", &v.Flow)
+	c.repeatedRound(&v.RepeatedRound)
 }
 
 func (c *coder) account(v *Account) {
@@ -384,6 +397,7 @@ func (c *coder) userStateRead(v *UserStateRead) {
 	objects(c, "versions", &v.Versions, func(c *coder, u *UserVersion) {
 		c.str("key", &u.Key)
 		c.int64("version", &u.Version)
+		c.str("digest", &u.Digest)
 	})
 }
 
@@ -397,6 +411,7 @@ func (c *coder) userStateWrite(v *UserStateWrite) {
 		c.bool("replace", &u.Replace)
 		c.bool("delete", &u.Delete)
 		c.str("reducer", &u.Reducer)
+		c.str("expect", &u.Expect)
 	})
 }
 

@@ -13,6 +13,7 @@ const (
 	CodeStateReducer     = "state_reducer"
 	CodeStateSize        = "state_too_big"
 	CodeStateUnfit       = "state_incompatible"
+	CodeStateChanged     = "state_changed"
 	CodeInput            = "input_invalid"
 	CodeUnresolved       = "unresolved_reference"
 	CodeExpression       = "expression_failed"
@@ -176,6 +177,7 @@ func runErrorCodes() []CodeInfo {
 		{CodeStateConflict, "Two nodes wrote the same state key, and neither runs after the other.", "Order them with `after:`, or declare a reducer under `state:`."},
 		{CodeStateSize, "A write would make the state of the run larger than 64 MiB, or what a session keeps of it larger than 64 KiB.", "Keep large data in files or pass it through ports; delete keys that are no longer read."},
 		{CodeStateUnfit, "A value that the session or the user keeps does not fit the key's schema or reducer, as the flow declares them now. The run was not started or, if another run changed the value meanwhile, failed.", "Give the key another value with `weir sessions state set` or `weir users state set`, remove it with `reset`, or restore the declaration."},
+		{CodeStateChanged, "Another run changed a value of the user with `onConflict:` after this run had read it, and before this run completed. The change of this run is not applied.", "Start the flow, or send the message, again. A reducer that commutes combines the writes; `onConflict: retryRound` repeats rounds of sessions."},
 		{CodeStateReducer, "A value does not fit the reducer of its key, for example text under `sum`.", "Write a value of the reducer's type, or declare another reducer."},
 		{CodeInput, "An input of the run or of a node is invalid.", "Give the value that the message describes."},
 		{CodeUnresolved, "A template in `in:` reads a value that does not exist when the node starts.", "Order the node after the one that writes the value with `after:`, or guard the expression: {{ has(state.x) ? state.x : '' }}."},

@@ -69,6 +69,15 @@ type RunStarted struct {
 	// Runner is the name of the runner that executes the run, "" for the local one. Processes
 	// of another runner do not take the run.
 	Runner string `json:"runner,omitempty"`
+	// Repeats is the round that this one repeats, nil for none.
+	Repeats *RepeatedRound `json:"repeats,omitempty"`
+}
+
+// RepeatedRound is a round that is repeated because another run changed the state of the user
+// before it completed. Try counts the repetitions of the first round, from 1.
+type RepeatedRound struct {
+	Run string `json:"run"`
+	Try int    `json:"try"`
 }
 
 // NodeStarted starts an attempt.
@@ -400,10 +409,12 @@ type UserStateRead struct {
 	Versions []UserVersion `json:"versions,omitempty"`
 }
 
-// UserVersion is the version of a value: how often it has been changed.
+// UserVersion is the version of a value: how often it has been changed. Digest is the
+// UserDigest of the value, for a key whose writes are refused if it has changed.
 type UserVersion struct {
 	Key     string `json:"key"`
 	Version int64  `json:"version"`
+	Digest  string `json:"digest,omitempty"`
 }
 
 // UserStateWrite applies operations to the state that the runs of a flow share for a user.
@@ -423,6 +434,9 @@ type UserChange struct {
 	Replace bool   `json:"replace,omitempty"`
 	Delete  bool   `json:"delete,omitempty"`
 	Reducer string `json:"reducer,omitempty"`
+	// Expect is the UserDigest of the value that the run has read; the operation is refused if
+	// the present value has another. "" applies it to whatever value there is.
+	Expect string `json:"expect,omitempty"`
 }
 
 // SessionChange gives a key of a session's state another value, or removes its value, so
@@ -438,6 +452,16 @@ type SessionChange struct {
 // RunFailed ends a run with an unhandled error.
 type RunFailed struct {
 	Error *Error `json:"error"`
+	// Repeat has the round repeated, nil for a run that is not.
+	Repeat *RoundRepeat `json:"repeat,omitempty"`
+}
+
+// RoundRepeat puts the repetition of a round first into the queue of its session.
+type RoundRepeat struct {
+	// Message is the id of the queued message, and Flow the fingerprint of the round's flow.
+	Message string `json:"message"`
+	Flow    string `json:"flow"`
+	RepeatedRound
 }
 
 // RunCancelled is the last event of a cancelled run.

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,6 +32,9 @@ func (r *Run) UserChanges() (*UserStateWrite, *Error) {
 			size += len(k.Name) + sizeOf(now)
 		}
 		if c, changed := userChange(k, was, kept, now, there); changed {
+			if k.OnConflict != "" {
+				c.Expect = read.digestOf(k.Name)
+			}
 			out.Changes = append(out.Changes, c)
 		}
 	}
@@ -61,6 +67,10 @@ func userChange(k *flow.StateKey, was Value, kept bool, now Value, there bool) (
 		return c, false
 	}
 	c.Value = now
+	if k.OnConflict != "" {
+		c.Initial, c.Replace = nil, true
+		return c, true
+	}
 	if !before || was == nil {
 		return c, true
 	}
@@ -131,6 +141,36 @@ func difference(was, now Value) (Value, bool) {
 	return b - a, ok && ok2
 }
 
+// ErrUserValueChanged: the value of a user is not the one that the run has read.
+var ErrUserValueChanged = errors.New("the value has changed since the run read it")
+
+// noUserValue is the UserDigest of a key without a value.
+const noUserValue = "none"
+
+// UserDigest identifies a value of a user; known says whether there is one. It follows from the
+// value alone, so that it is the same in every database that holds the value.
+func UserDigest(v Value, known bool) string {
+	if !known {
+		return noUserValue
+	}
+	b, err := EncodeValue(nil, v)
+	if err != nil {
+		return "" // what was stored can be encoded
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
+
+// digestOf returns the UserDigest of the value of a key as the run has read it.
+func (u *UserStateRead) digestOf(key string) string {
+	for i := range u.Versions {
+		if v := &u.Versions[i]; v.Key == key {
+			return v.Digest
+		}
+	}
+	return noUserValue
+}
+
 // CompletedUserState returns the operations on the state of a user in the events of a
 // commit: those of the RunCompleted in it, nil for none.
 func CompletedUserState(events []Event) *UserStateWrite {
@@ -144,9 +184,12 @@ func CompletedUserState(events []Event) *UserStateWrite {
 
 // ApplyUserChange returns the value of a key after an operation; there is false if it has
 // none then. Old is the present value, known whether there is one, and reducer the name under
-// which it was written, "" if it was set by hand. The error says why the two do not fit.
+// which it was written, "" if it was set by hand. The error says why the two do not fit; it is
+// ErrUserValueChanged if the operation expects another value.
 func ApplyUserChange(old Value, known bool, reducer string, c *UserChange) (v Value, there bool, err error) {
 	switch {
+	case c.Expect != "" && c.Expect != UserDigest(old, known):
+		return nil, false, fmt.Errorf("state key %q: %w", c.Key, ErrUserValueChanged)
 	case c.Delete:
 		return nil, false, nil
 	case c.Replace:

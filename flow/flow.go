@@ -195,19 +195,32 @@ type StateKey struct {
 	// Scope says how long the value lives: ScopeRun (also ""), ScopeSession or ScopeUser.
 	Scope   string
 	Reducer Reducer
-	Initial any // nil for none
-	Schema  map[string]any
-	Pos     Pos
+	// OnConflict says what happens to a run that completes with another value for a key with
+	// ScopeUser which another run has changed since it was read: ConflictFail or
+	// ConflictRetryRound. "" means that the reducer combines the writes.
+	OnConflict string
+	Initial    any // nil for none
+	Schema     map[string]any
+	Pos        Pos
 }
 
 // How long the value of a state key lives. A session's rounds read a key with ScopeSession
 // as the completed rounds before them left it. The runs of a user read a key with ScopeUser
 // as the runs of the flow for that user that completed before left it; what they write is
-// combined by the key's reducer, so that no write of another run is lost.
+// combined by the key's reducer, or refused if OnConflict is set, so that no write of another run
+// is lost.
 const (
 	ScopeRun     = "run"
 	ScopeSession = "session"
 	ScopeUser    = "user"
+)
+
+// What happens to a run that has lost the race for a value of its user. ConflictFail fails it.
+// ConflictRetryRound fails it too and, if it is a round of a session, starts another round with
+// the same message.
+const (
+	ConflictFail       = "fail"
+	ConflictRetryRound = "retryRound"
 )
 
 // Commutes reports whether writes of parallel runs combine in any order without losing one.

@@ -227,6 +227,7 @@ func (w *writer) state(keys []StateKey) {
 		w.open('{')
 		w.text("scope", k.Scope)
 		w.text("reducer", string(k.Reducer))
+		w.text("onConflict", k.OnConflict)
 		if k.Initial != nil {
 			w.field("initial", k.Initial)
 		}

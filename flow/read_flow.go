@@ -211,7 +211,7 @@ func (l *loader) stateKey(m *member) {
 	if !ok {
 		return
 	}
-	f.rejectUnknown("scope", "reducer", "initial", "schema")
+	f.rejectUnknown("scope", "reducer", "onConflict", "initial", "schema")
 	k := StateKey{Name: m.key, Schema: f.schema("schema"), Pos: l.pos(int(m.line), int(m.col))}
 	if k.Scope = f.choice("scope", ScopeRun, ScopeSession, ScopeUser); k.Scope == ScopeRun {
 		k.Scope = ""
@@ -222,12 +222,22 @@ func (l *loader) stateKey(m *member) {
 	if v := m.val.get("reducer"); v != nil {
 		k.Reducer = l.reducer(v)
 	}
-	if k.Scope == ScopeUser && !k.Reducer.Commutes() {
-		l.reportAtKey(m, CodeBadReducer, fmt.Sprintf("state key %s has the scope user, which several runs write at the same time, and no reducer that combines their writes", quote(m.key)),
-			"add reducer: sum, min, max, append or merge, or use scope: session")
-	}
+	l.conflicts(m, f, &k)
 	l.state[m.key] = k.Reducer
 	l.flow.State = append(l.flow.State, k)
+}
+
+// conflicts reads onConflict, which a key with the scope user needs unless its reducer combines
+// the writes of several runs.
+func (l *loader) conflicts(m *member, f fields, k *StateKey) {
+	k.OnConflict = f.choice("onConflict", ConflictFail, ConflictRetryRound)
+	switch v := f.v.get("onConflict"); {
+	case v != nil && k.Scope != ScopeUser:
+		l.reportAt(v, CodeBadValue, fmt.Sprintf("state key %s has onConflict, and no other run writes it", quote(m.key)), "remove onConflict, or add scope: user")
+	case v == nil && k.Scope == ScopeUser && !k.Reducer.Commutes():
+		l.reportAtKey(m, CodeBadReducer, fmt.Sprintf("state key %s has the scope user, which several runs write at the same time, and no reducer that combines their writes", quote(m.key)),
+			"add reducer: sum, min, max, append or merge, or onConflict: fail or retryRound, or use scope: session")
+	}
 }
 
 func (l *loader) reducer(v *value) Reducer {

@@ -140,6 +140,10 @@ func flowProperties() obj {
 	props["state"] = obj{"type": []any{"object", "null"}, "additionalProperties": closed(obj{
 		"scope":   obj{"enum": []any{ScopeRun, ScopeSession, ScopeUser}, "description": "How long the value lives: as long as the run, the session or the user. Default: run."},
 		"reducer": obj{"enum": []any{"append", "max", "merge", "min", "replace", "sum"}}, "initial": true, "schema": obj{"type": "object"},
+		"onConflict": obj{
+			"enum":        []any{ConflictFail, ConflictRetryRound},
+			"description": "What happens to a run that completes with another value for a key with the scope user which another run has changed since: it fails, or its round starts again. Without it, the reducer combines the writes.",
+		},
 	})}
 	return props
 }

@@ -409,6 +409,9 @@ func (x *Execution) commit() error {
 		x.appendBuf[0].Start = x.creation.start
 	}
 	err := x.local.committer.commit(x.appendBuf[:], x.ack)
+	if errors.Is(err, store.ErrStateConflict) {
+		err = x.commitFailure(&c, err)
+	}
 	if err == nil {
 		x.recordTrajectory(c)
 	}

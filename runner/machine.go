@@ -159,9 +159,9 @@ func (m *machine) completedEvent(out, absent engine.Values) engine.Event {
 	if err != nil {
 		return &engine.RunFailed{Error: err}
 	}
-	ofUser, err := m.userChanges()
-	if err != nil {
-		return &engine.RunFailed{Error: err}
+	ofUser, failed := m.userChanges()
+	if failed != nil {
+		return failed
 	}
 	return &engine.RunCompleted{Outputs: out, Absent: absent, Session: changes, UserState: ofUser}
 }

@@ -32,6 +32,22 @@ type Round struct {
 	Seed []convo.Message
 	// Allowances are the session's own budgets, with their usage.
 	Allowances []engine.Account
+	// Repeats is the round that this one repeats, nil for none.
+	Repeats *engine.RepeatedRound
+}
+
+// RepeatOptions returns the options of a round that repeats the one that began with s: the same
+// inputs and model settings. Its state and its history are those of the session by then.
+func RepeatOptions(s *engine.RunStarted) (b StartOptions, err error) {
+	b.Inputs, b.Folder = s.Inputs, s.Folder
+	if len(s.Contexts) == 0 {
+		return b, nil
+	}
+	main, err := changeOf(s.Contexts[0].Body)
+	if err == nil && main.Settings != nil {
+		b.Settings = *main.Settings
+	}
+	return b, err
 }
 
 // historyReader reads the history with which a round starts.
@@ -88,7 +104,7 @@ func (r *Round) start(m *machine, kept *sessionCache, e *engine.RunStarted, sett
 		return fmt.Errorf("session %s: %w", r.Session, err)
 	}
 	m.sessionPast.history, m.sessionPast.cached = c.History, true
-	e.Session, e.Round, e.Allowances = r.Session, r.Number, r.Allowances
+	e.Session, e.Round, e.Allowances, e.Repeats = r.Session, r.Number, r.Allowances, r.Repeats
 	change := &convo.Change{
 		Create: true, Kind: convo.Main, Settings: &settings, Epoch: c.Epoch, Versions: c.History.Versions(),
 	}

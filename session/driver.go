@@ -90,10 +90,10 @@ func (cs *drivers) add(t *Reply) (*Reply, error) {
 		cs.running.Go(func() { c.run(cs.ctx) })
 	}
 	c.flow = t.Session.flow
-	if same := c.replies[t.Message]; same != nil {
+	if same := c.replies[t.waits]; same != nil {
 		return same, nil
 	}
-	c.replies[t.Message], c.idle, t.idle = t, t.idle, nil
+	c.replies[t.waits], c.idle, t.idle = t, t.idle, nil
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -165,8 +165,8 @@ func (c *driver) awaitRun(ctx context.Context, t *Reply) (ended bool, err error)
 // complete sets the result of a reply.
 func (cs *drivers) complete(t *Reply, r runner.Result, err error) {
 	cs.mu.Lock()
-	if c := cs.byID[t.Session.ID]; c != nil && c.replies[t.Message] == t {
-		delete(c.replies, t.Message)
+	if c := cs.byID[t.Session.ID]; c != nil {
+		maps.DeleteFunc(c.replies, func(_ string, x *Reply) bool { return x == t })
 	}
 	cs.mu.Unlock()
 	t.mu.Lock()
@@ -346,11 +346,11 @@ func (c *driver) step(ctx context.Context) (moved bool, err error) {
 // beginNextRound starts a round with the first message in the queue.
 func (c *driver) beginNextRound(ctx context.Context, row *store.Session, q *store.QueuedMessage) (moved bool, err error) {
 	t, f := c.replyTo(q.ID)
-	said := decodeQueuedInput(q.Value)
 	if t != nil {
 		f = t.Session.flow
 	}
-	if f, err = c.m.currentFlow(ctx, f); err != nil {
+	said, f, err := c.m.nextRound(ctx, f, q)
+	if err != nil {
 		return false, err
 	}
 	if len(said.seed) > 0 && row.Length > 0 { // another first message was faster
@@ -554,6 +554,12 @@ func (c *driver) completeReply(ctx context.Context, t *Reply, r runner.Result, e
 		return err
 	}
 	if t == nil {
+		return nil
+	}
+	if next, err := c.repeatOf(ctx, &r); err != nil {
+		return err
+	} else if next != "" && c.replies != nil {
+		c.follow(t, next)
 		return nil
 	}
 	length, known := t.sessionLength()

@@ -25,6 +25,9 @@ func (c *driver) answerPausedRound(ctx context.Context, row *store.Session, r *s
 	}
 	for i := range list {
 		q := &list[i]
+		if _, ok := engine.ReadRepeat(q.Value); ok {
+			continue // it starts a round, and answers nothing
+		}
 		a, err := c.m.answerTo(ctx, row, r, decodeQueuedInput(q.Value))
 		if err == nil {
 			return c.answerRound(ctx, row, r, q, a)
@@ -125,8 +128,8 @@ func (c *driver) completeTakenReplies(ctx context.Context) (moved bool, err erro
 	turns := make(map[string]*Reply)
 	var waits []string
 	for _, t := range c.pendingReplies() {
-		if turns[t.Message] = t; t.Run() == "" {
-			waits = append(waits, t.Message)
+		if turns[t.waits] = t; t.Run() == "" {
+			waits = append(waits, t.waits)
 		}
 	}
 	taken, err := c.m.store.NotQueued(ctx, waits)

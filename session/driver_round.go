@@ -79,7 +79,11 @@ func (c *driver) restartRound(ctx context.Context, row *store.Session, r *store.
 			return false, err
 		}
 	}
-	return c.startRound(ctx, f, row, r.ID, q.ID, decodeQueuedInput(q.Value))
+	said, err := c.m.readQueued(ctx, &q)
+	if err != nil {
+		return false, err
+	}
+	return c.startRound(ctx, f, row, r.ID, q.ID, said)
 }
 
 // awaitRound waits for a round that this process executes.

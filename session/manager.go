@@ -166,7 +166,11 @@ func (m *Manager) StartPendingRound(ctx context.Context, run string, start Start
 	if err != nil {
 		return nil, err
 	}
-	b, err := m.roundBeginning(ctx, f, &row, run, decodeQueuedInput(q.Value))
+	said, err := m.readQueued(ctx, &q)
+	if err != nil {
+		return nil, err
+	}
+	b, err := m.roundBeginning(ctx, f, &row, run, said)
 	if err != nil {
 		return nil, err
 	}

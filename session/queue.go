@@ -34,7 +34,11 @@ func (m *Manager) QueuedMessages(ctx context.Context, session string) ([]QueuedM
 	}
 	out := make([]QueuedMessage, len(list))
 	for i := range list {
-		q, said := &list[i], decodeQueuedInput(list[i].Value)
+		q := &list[i]
+		said, err := m.readQueued(ctx, q)
+		if err != nil {
+			return nil, err
+		}
 		out[i] = QueuedMessage{ID: q.ID, By: q.By, At: q.At, Message: said.message, Origin: said.origin}
 	}
 	return out, nil

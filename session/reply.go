@@ -27,14 +27,16 @@ type Reply struct {
 	// stays in the queue.
 	recovered bool
 	idle      *idleSession // what was read before the message was kept; nil where the session must be read
+	// waits is the queued message whose round is the reply: Message, or the repetition of its
+	// round. The driver changes it under the mutex.
+	waits string
 
 	mu          sync.Mutex
 	run         string
 	startLength int // length of the session before
-	// executions are the executions that the reply consists of, in order; nil stands for
-	// one in another process. afterEvent is the number of the last event before the first
-	// of them.
-	executions  []*runner.Execution
+	// parts are the executions that the reply consists of, in order. afterEvent is the number
+	// of the last event before the first one of the run.
+	parts       []replyPart
 	afterEvent  int64
 	firstCommit int64         // number of the run's commits before the reply
 	changed     chan struct{} // closed and replaced when an execution is added
@@ -43,6 +45,13 @@ type Reply struct {
 	result      runner.Result
 	err         error
 	state       *ReplyState
+}
+
+// replyPart is an execution of the run of a reply; x is nil for one in another process.
+type replyPart struct {
+	x          *runner.Execution
+	run        string
+	afterEvent int64
 }
 
 // ReplyState is the result of a reply.
@@ -73,7 +82,7 @@ type ReplyState struct {
 }
 
 func newReply(s *Session, id string, o SendOptions) *Reply {
-	return &Reply{Session: s, Message: id, opts: o, changed: make(chan struct{}), done: make(chan struct{})}
+	return &Reply{Session: s, Message: id, waits: id, opts: o, changed: make(chan struct{}), done: make(chan struct{})}
 }
 
 // Run returns the id of the run that took the message, "" while it is queued.
@@ -241,7 +250,7 @@ func manifestOf(o map[string]any) *convo.Manifest {
 // round that another process executes it yields events only.
 func (t *Reply) Items(ctx context.Context) iter.Seq2[runner.Item, error] {
 	return func(yield func(runner.Item, error) bool) {
-		cursor := ""
+		cursor, of := "", ""
 		seen := func(item runner.Item, err error) bool {
 			if c := item.Cursor(); c != "" {
 				cursor = c
@@ -249,7 +258,7 @@ func (t *Reply) Items(ctx context.Context) iter.Seq2[runner.Item, error] {
 			return yield(item, err) && err == nil
 		}
 		for n := 0; ; n++ {
-			x, elsewhere, ok := t.execution(ctx, n)
+			part, ok := t.part(ctx, n)
 			if err := ctx.Err(); err != nil && !ok {
 				yield(runner.Item{}, err)
 				return
@@ -257,20 +266,25 @@ func (t *Reply) Items(ctx context.Context) iter.Seq2[runner.Item, error] {
 			if !ok {
 				return
 			}
-			var more bool
-			switch {
-			case x == nil:
-				more = t.remoteItems(ctx, elsewhere, cursor, seen)
-			case cursor != "":
-				more = yieldAll(x.Stream(ctx, cursor), seen)
-			default:
-				more = yieldAll(x.Items(ctx, t.afterEvent), seen)
+			if part.run != of { // the first one, or a round that repeats it
+				cursor, of = "", part.run
 			}
-			if !more {
+			if !t.partItems(ctx, &part, cursor, seen) {
 				return
 			}
 		}
 	}
+}
+
+// partItems yields the items of an execution after a cursor.
+func (t *Reply) partItems(ctx context.Context, p *replyPart, cursor string, yield func(runner.Item, error) bool) (more bool) {
+	switch {
+	case p.x == nil:
+		return t.remoteItems(ctx, p, cursor, yield)
+	case cursor != "":
+		return yieldAll(p.x.Stream(ctx, cursor), yield)
+	}
+	return yieldAll(p.x.Items(ctx, p.afterEvent), yield)
 }
 
 // yieldAll yields items; more is false if the consumer stopped or an error was yielded.
@@ -283,37 +297,36 @@ func yieldAll(items iter.Seq2[runner.Item, error], yield func(runner.Item, error
 	return true
 }
 
-// execution waits for the n-th execution of the reply; ok is false if there will be none.
-// A nil execution belongs to another process, and run is its run.
-func (t *Reply) execution(ctx context.Context, n int) (x *runner.Execution, run string, ok bool) {
+// part waits for the n-th execution of the reply; ok is false if there will be none.
+func (t *Reply) part(ctx context.Context, n int) (p replyPart, ok bool) {
 	for {
 		t.mu.Lock()
 		news := t.changed
-		if n < len(t.executions) {
-			x, run = t.executions[n], t.run
+		if n < len(t.parts) {
+			p = t.parts[n]
 			t.mu.Unlock()
-			return x, run, true
+			return p, true
 		}
 		t.mu.Unlock()
 		select {
 		case <-news:
 		case <-t.done:
 			t.mu.Lock()
-			more := n < len(t.executions)
+			more := n < len(t.parts)
 			t.mu.Unlock()
 			if !more {
-				return nil, "", false
+				return p, false
 			}
 		case <-ctx.Done():
-			return nil, "", false
+			return p, false
 		}
 	}
 }
 
 // remoteItems yields the events of a run that another process executes, until the reply is
 // complete.
-func (t *Reply) remoteItems(ctx context.Context, run, cursor string, yield func(runner.Item, error) bool) bool {
-	return yieldAll(t.Session.m.local.FollowJournals(ctx, run, cursor, t.afterEvent, t.done), yield)
+func (t *Reply) remoteItems(ctx context.Context, p *replyPart, cursor string, yield func(runner.Item, error) bool) bool {
+	return yieldAll(t.Session.m.local.FollowJournals(ctx, p.run, cursor, p.afterEvent, t.done), yield)
 }
 
 // Cancel removes a queued message, or cancels the round that took it. When it returns,
@@ -321,7 +334,10 @@ func (t *Reply) remoteItems(ctx context.Context, run, cursor string, yield func(
 func (t *Reply) Cancel(ctx context.Context, reason string) error {
 	m := t.Session.m
 	if t.Run() == "" {
-		err := m.store.RemoveQueued(ctx, t.Message)
+		t.mu.Lock()
+		queued := t.waits
+		t.mu.Unlock()
+		err := m.store.RemoveQueued(ctx, queued)
 		if err == nil {
 			m.drivers.complete(t, runner.Result{Status: engine.Cancelled}, nil)
 			return nil
@@ -357,17 +373,17 @@ func (t *Reply) runAssigned() <-chan struct{} {
 func (t *Reply) sessionLength() (n int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.executions) == 0 || t.executions[len(t.executions)-1] == nil {
+	if len(t.parts) == 0 || t.parts[len(t.parts)-1].x == nil {
 		return 0, false
 	}
-	return t.executions[len(t.executions)-1].SessionLength()
+	return t.parts[len(t.parts)-1].x.SessionLength()
 }
 
 // attachIfNew is attach for an execution that may be attached already.
 func (t *Reply) attachIfNew(run string, x *runner.Execution) {
 	t.mu.Lock()
-	n := len(t.executions)
-	known := n > 0 && t.executions[n-1] == x
+	n := len(t.parts)
+	known := n > 0 && t.parts[n-1].x == x && t.parts[n-1].run == run
 	t.mu.Unlock()
 	if !known {
 		t.attach(run, x, 0, 0, 0)
@@ -383,7 +399,7 @@ func (t *Reply) attach(run string, x *runner.Execution, from int, first, after i
 	if t.run == "" {
 		t.run, t.startLength, t.firstCommit, t.afterEvent = run, from, first, after
 	}
-	t.executions = append(t.executions, x)
+	t.parts = append(t.parts, replyPart{x, run, t.afterEvent})
 	close(t.changed)
 	t.changed = make(chan struct{})
 }

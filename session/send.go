@@ -55,6 +55,8 @@ type queuedInput struct {
 	// process that sent it, as an owner of runs. With them another process can start the
 	// round.
 	flow, sender string
+	// repeats is the round that this message repeats, nil for none.
+	repeats *repetition
 }
 
 func (m *queuedInput) encode() engine.Value {
@@ -303,6 +305,9 @@ func (s *Session) checkStartsRound(said *queuedInput) error {
 
 // startOptions returns the options of a round that starts with the message.
 func (m *queuedInput) startOptions(f *flow.Flow) (b runner.StartOptions, err error) {
+	if m.repeats != nil {
+		return m.repeats.options, nil
+	}
 	if m.origin != "" {
 		if err := runner.CheckOrigin(m.origin); err != nil {
 			return b, err
@@ -342,7 +347,7 @@ func (m *Manager) roundBeginning(ctx context.Context, f *flow.Flow, row *store.S
 		return b, err
 	}
 	b.ID, b.User, b.Origin = run, row.User, cmp.Or(said.origin, "session:"+row.ID)
-	if _, ok := MessageInput(f); !ok { // kept to answer the first question
+	if _, ok := MessageInput(f); !ok && said.repeats == nil { // kept to answer the first question
 		b.Inputs = append(b.Inputs, engine.Named{Name: messageName, Value: said.message})
 	}
 	if b.State, err = m.stateForRound(ctx, f, row); err != nil {
@@ -360,6 +365,9 @@ func (m *Manager) roundBeginning(ctx context.Context, f *flow.Flow, row *store.S
 		Session: row.ID, Number: row.Rounds, At: row.Length, Main: row.Carryover, Seed: said.seed,
 		MaxMessages: f.Session.MaxMessages, MaxTokens: f.Session.MaxTokens,
 		Allowances: sessionAccounts(spend, row.Usage),
+	}
+	if said.repeats != nil {
+		b.Round.Repeats = &said.repeats.RepeatedRound
 	}
 	if b.Round.MaxTokens > 0 {
 		if b.Round.Count, err = m.counterOf(b.Settings); err != nil {

@@ -239,7 +239,10 @@ func checkUserValuesAreRefused(t *testing.T, w *weir.Weir, f *weir.Flow, values 
 func TestUserStateNeedsAReducerThatCommutes(t *testing.T) {
 	t.Parallel()
 	w := weirkit.Open(t, weir.Options{})
-	for reducer, ok := range map[string]bool{"": false, "reducer: replace": false, "reducer: sum": true, "reducer: min": true, "reducer: max": true, "reducer: append": true, "reducer: merge": true} {
+	for reducer, ok := range map[string]bool{
+		"": false, "reducer: replace": false, "reducer: sum": true, "reducer: min": true, "reducer: max": true, "reducer: append": true, "reducer: merge": true,
+		"onConflict: fail": true, "onConflict: retryRound": true, "reducer: replace, onConflict: fail": true, "reducer: append, onConflict: retryRound": true,
+	} {
 		_, err := w.Parse("flow.yaml", []byte("weir: 1\nname: f\nstate: {k: {scope: user, "+reducer+"}}\nnodes: {a: {type: template, with: {text: x}}}\n"))
 		if (err == nil) != ok || !ok && !strings.Contains(err.Error(), flow.CodeBadReducer) {
 			t.Errorf("%q: %v", reducer, err)

@@ -116,7 +116,13 @@ func sendRounds(t *testing.T, path, who string, from, to, kill int) int {
 // sendRoundsIn is sendRounds in the session of a thread.
 func sendRoundsIn(t *testing.T, path, who, thread string, from, to, kill int) int {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestSpeakerProcess$", "-test.v")
+	return runSpeaker(t, "TestSpeakerProcess", path, who, thread, from, to, kill)
+}
+
+// runSpeaker is sendRoundsIn with another test as the process.
+func runSpeaker(t *testing.T, process, path, who, thread string, from, to, kill int) int {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+process+"$", "-test.v")
 	c.Env = append(os.Environ(), "WEIR_SPEAKER_DB="+path, "WEIR_SPEAKER="+who, "WEIR_SPEAKER_THREAD="+thread,
 		fmt.Sprint("WEIR_SPEAKER_FROM=", from), fmt.Sprint("WEIR_SPEAKER_TO=", to))
 	out, err := c.StdoutPipe()

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 )
 
@@ -41,6 +42,9 @@ func NewReader(f *flow.Flow) *Reader { return &Reader{speakers: Speakers(f)} }
 func (r *Reader) Next(it *weir.Item) (string, error) {
 	if it.PathPrefix != "" { // a child run speaks to its parent
 		return "", nil
+	}
+	if failed, ok := it.Event.(*engine.RunFailed); ok && failed.Repeat != nil {
+		return "", r.restart()
 	}
 	if it.Event != nil {
 		return r.event(it), nil
@@ -138,6 +142,15 @@ func (r *Reader) retract(key string) error {
 			r.waiting = append(r.waiting[:i], r.waiting[i+1:]...)
 			return nil
 		}
+	}
+	return nil
+}
+
+// restart voids all text: the round is repeated.
+func (r *Reader) restart() error {
+	r.key, r.lost, r.waiting = "", false, nil
+	if r.sent.Len() > 0 {
+		return ErrRetracted
 	}
 	return nil
 }

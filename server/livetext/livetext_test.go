@@ -117,3 +117,23 @@ func TestTextIsReturnedOnceAndInOrder(t *testing.T) {
 		}
 	}
 }
+
+func TestTheTextOfARoundThatIsRepeatedIsVoid(t *testing.T) {
+	t.Parallel()
+	f := parse(t, twoNodes)
+	again := &weir.Item{Event: &engine.RunFailed{Repeat: &engine.RoundRepeat{}}}
+	said := &weir.Item{Path: "a", Effect: "model#1", Chunk: &llm.Chunk{Text: "hello"}}
+	r := livetext.NewReader(f)
+	if text, err := r.Next(again); text != "" || err != nil { // nothing was sent
+		t.Error(text, err)
+	}
+	if text, err := r.Next(said); text != "hello" || err != nil {
+		t.Error(text, err)
+	}
+	if _, err := r.Next(again); !errors.Is(err, livetext.ErrRetracted) {
+		t.Error(err)
+	}
+	if _, err := r.Next(&weir.Item{Event: &engine.RunFailed{}}); err != nil {
+		t.Error("a run that fails for good keeps its text:", err)
+	}
+}

@@ -221,7 +221,24 @@ func (s *Store) appendFirstOfRound(ctx context.Context, a *store.Append) error {
 		return fmt.Errorf("begin round %s of session %s: %w", n.ID, q.Session, err)
 	}
 	x.noteCommit(r, a)
+	s.queueRepeat(r, a)
 	return nil
+}
+
+// queueRepeat puts the repetition of a round first into the queue.
+func (s *Store) queueRepeat(r *run, a *store.Append) {
+	again := engine.QueuedRepeat(a.Commit.Events)
+	if again == nil {
+		return
+	}
+	t := &s.sessions
+	q := &store.QueuedMessage{
+		ID: again.Message, Session: r.row.Session, Value: again.Value(), By: r.message.By, At: time.UnixMilli(a.Commit.At),
+	}
+	if t.messages[q.ID] == nil {
+		t.messages[q.ID] = q
+		t.queue = slices.Insert(t.queue, 0, q)
+	}
 }
 
 // noteCommit updates a session after a commit of its round.
@@ -296,6 +313,7 @@ func (s *Store) appendRound(r *run, a *store.Append) error {
 		x.row.Fence++
 	}
 	x.noteCommit(r, a)
+	s.queueRepeat(r, a)
 	return nil
 }
 

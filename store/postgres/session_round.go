@@ -163,6 +163,9 @@ func (w *commitWriter) updateSession() error {
 		return err
 	}
 	var reclaimed int64 // counts the change, so that what others have read since the round ended is refused
+	if err := w.queueRepeat(); err != nil {
+		return err
+	}
 	if w.again != nil {
 		usage, reclaimed = usage.Add(negateUsage(*w.again)), 1
 	}
@@ -175,5 +178,22 @@ func (w *commitWriter) updateSession() error {
 	w.t.queue("UPDATE session SET carryover = $2, length = $3, usage = $4, holder = $5, fence = fence + $6 WHERE num = $1",
 		x.num, x.carryover, x.length, x.usage, nullInt(x.holder), reclaimed)
 	x.fence += reclaimed
+	return nil
+}
+
+// queueRepeat queues the insertion of the repetition of a round as the first message that waits. Numbers below zero are
+// those of repetitions; the sequence makes them unique.
+func (w *commitWriter) queueRepeat() error {
+	again := engine.QueuedRepeat(w.a.Commit.Events)
+	if again == nil || w.g.restores {
+		return nil
+	}
+	value, err := encodeValue(again.Value())
+	if err != nil {
+		return err
+	}
+	w.t.queue(`INSERT INTO queue (num, id, session, value, sender, at)
+		SELECT -nextval(pg_get_serial_sequence('queue', 'num')), $1, $2, $3, coalesce((SELECT sender FROM queue WHERE run = $4 ORDER BY num LIMIT 1), ''), $5
+		ON CONFLICT DO NOTHING`, text(again.Message), w.session.num, value, w.r.num, w.a.Commit.At)
 	return nil
 }

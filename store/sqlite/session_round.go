@@ -129,7 +129,29 @@ func (w *writeTx) updateSession(r *runState, a *store.Append, again *engine.Usag
 	if again != nil {
 		reclaimed = 1
 	}
+	if err := w.queueRepeat(r, a); err != nil {
+		return err
+	}
 	return w.addSessionUsage(r, delta, holder, reclaimed)
+}
+
+// queueRepeat puts the repetition of a round first into the queue. Numbers below zero are those of
+// repetitions.
+func (w *writeTx) queueRepeat(r *runState, a *store.Append) error {
+	again := engine.QueuedRepeat(a.Commit.Events)
+	if again == nil || w.restoring {
+		return nil
+	}
+	value, err := encodeValue(again.Value())
+	if err != nil {
+		return err
+	}
+	_, err = w.prepared().ExecContext(w.ctx, `INSERT INTO queue (num, id, session, value, sender, at)
+		SELECT min(0, coalesce((SELECT min(num) FROM queue), 0)) - 1, ?1, ?2, ?3,
+			CASE WHEN EXISTS (SELECT 1 FROM queue WHERE run = ?4) THEN (SELECT sender FROM queue WHERE run = ?4 ORDER BY num LIMIT 1)
+				ELSE (SELECT nullif(user, '') FROM session WHERE num = ?2) END, ?5
+		ON CONFLICT DO NOTHING`, again.Message, r.round.session, value, r.num, a.Commit.At)
+	return err
 }
 
 // foldMessage deletes the stored message that started a round, since the journal has it from

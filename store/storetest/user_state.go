@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
@@ -15,6 +16,8 @@ func userStateCases() []testCase {
 		{"operations of parallel runs are each applied once", userStateOfParallelRuns},
 		{"a commit that is refused changes no state of users", userStateAfterRefusal},
 		{"an operation under another reducer is refused with its commit", userStateConflict},
+		{"an operation that expects another value is refused with its commit", userStateExpected},
+		{"a round that is repeated stands first in the queue", roundRepeat},
 		{"the state of users is set by hand", userStateByHand},
 		{"the state goes with its user, and not with runs and sessions", userStateDeleted},
 	}
@@ -169,4 +172,83 @@ func userStateDeleted(t *testing.T, s Store) {
 		equal(t, "deleted values", []any{x.UserValues, x.Runs}, []any{1, 1})
 	}
 	checkUserState(t, s, "ben")
+}
+
+// expects returns a change that replaces the value of plan if it is still what was read.
+func expects(was, now engine.Value) engine.UserChange {
+	return engine.UserChange{Key: "plan", Value: now, Replace: true, Reducer: "none", Expect: engine.UserDigest(was, was != nil)}
+}
+
+func userStateExpected(t *testing.T, s Store) {
+	completeWith(t, s, "r1", "ada", expects(nil, "one"))
+	completeWith(t, s, "r2", "ada", expects("one", map[string]any{"b": 1.0, "a": []any{nil, int64(2)}}))
+	s = reopened(t, s)
+	read, err := s.UserState(t.Context(), "ada", "flow")
+	must(t, err)
+	plan := read[0].Value
+	var ws []*writer
+	for _, run := range []string{"r3", "r4", "r5"} {
+		w := newWriter(t, s, run)
+		w.append(t, &engine.RunStarted{Parallel: 1, User: "ada"})
+		ws = append(ws, w)
+	}
+	late := ws[2].next(userWrite("ada", sumChange("n", 1), expects(nil, "late")))
+	errs := s.Append(t.Context(), []store.Append{
+		ws[0].next(userWrite("ada", expects(plan, "three"))),
+		ws[1].next(userWrite("ada", sumChange("n", 1), expects(plan, "four"))), late,
+	})
+	must(t, errs[0])
+	checkError(t, errs[1], store.ErrStateConflict)
+	checkError(t, errs[2], store.ErrStateConflict)
+	checkUserState(t, s, "ada", "plan", "three", int64(3))
+	checkError(t, s.Append(t.Context(), []store.Append{late})[0], store.ErrStateConflict)
+	ws[1].append(t, &engine.RunFailed{Error: &engine.Error{Code: engine.CodeStateChanged}})
+	gone := expects("three", nil)
+	gone.Delete, gone.Replace = true, false
+	completeWith(t, s, "r6", "ada", gone)
+	completeWith(t, s, "r7", "ada", expects(nil, "again"))
+	checkUserState(t, s, "ada", "plan", "again", int64(5))
+}
+
+// roundRepeat fails a round with a repetition while another message waits.
+func roundRepeat(t *testing.T, s Store) {
+	talk := newConversation(t, s, "s")
+	r := talk.startAskedRound(t)
+	_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: "second", Session: "s", Value: "hello", At: startTime()})
+	must(t, err)
+	run := r.lease.Run
+	again := &engine.RoundRepeat{Message: engine.RepeatID(run), Flow: "fp", RepeatedRound: engine.RepeatedRound{Run: run, Try: 1}}
+	a := r.next(&engine.RunFailed{Error: &engine.Error{Code: engine.CodeStateChanged}, Repeat: again})
+	a.Head.Status = engine.Failed
+	must(t, s.Append(t.Context(), []store.Append{a})[0])
+	r.acknowledged(a)
+	s = reopened(t, s)
+	list, err := s.Queue(t.Context(), "s")
+	must(t, err)
+	equal(t, "waiting messages", len(list), 2)
+	equal(t, "order", []any{list[0].ID, list[1].ID}, []any{again.Message, "second"})
+	first, err := s.RoundMessage(t.Context(), run)
+	must(t, err)
+	equal(t, "sender", []any{list[0].By, list[0].Session, first.TakenBy}, []any{first.By, "s", run})
+	read, ok := engine.ReadRepeat(list[0].Value)
+	equal(t, "repetition", []any{read, ok}, []any{again.RepeatedRound, true})
+	pending, err := s.PendingSessions(t.Context(), "", 10)
+	must(t, err)
+	equal(t, "sessions that wait", pending, []string{"s"})
+	x := session(t, s, "s")
+	equal(t, "session", []any{x.Holder, x.Rounds, x.Queued}, []any{"", 1, 2})
+	w := roundWriterOf(s, x, "s-2", again.Message)
+	w.start.Flow, w.start.At = "f", startTime().Add(time.Minute)
+	w.append(t, &engine.RunStarted{Parallel: 1, Session: "s", Round: 2, Repeats: &again.RepeatedRound})
+	next, err := s.NextQueued(t.Context(), "s")
+	must(t, err)
+	equal(t, "next message", next.ID, "second")
+	again.Message, again.Run = engine.RepeatID("s-2"), "s-2"
+	a = w.next(&engine.RunFailed{Error: &engine.Error{Code: engine.CodeStateChanged}, Repeat: again})
+	a.Head.Status = engine.Failed
+	must(t, s.Append(t.Context(), []store.Append{a})[0])
+	next, err = s.NextQueued(t.Context(), "s")
+	must(t, err)
+	equal(t, "next message", next.ID, "s-2~")
+	must(t, s.RemoveQueued(t.Context(), "s-2~"))
 }
