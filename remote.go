@@ -222,11 +222,7 @@ func (w *Weir) resultOf(ctx context.Context, id string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := v.Run
-	return Result{
-		Run: id, Status: r.Status(), Outputs: r.Outputs(), Absent: r.Absent(), Interrupts: r.Interrupts(),
-		Usage: r.Usage(), Error: r.Failure(),
-	}, nil
+	return v.Result(), nil
 }
 
 // eventsOfWorker yields the events of a run that a worker executes, after the cursor or the

@@ -66,7 +66,7 @@ type VerifiedRun struct {
 }
 
 // Verify checks that runs are as they were written. Without a head that was kept
-// elsewhere it proves that they are consistent: whoever can write the database could have
+// elsewhere it proves that they are consistent: a person who can write the database could have
 // replaced the history and its chain, or removed the end. A head proves that everything
 // up to its commit is unchanged.
 //

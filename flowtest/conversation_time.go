@@ -119,7 +119,7 @@ func (c *conversation) roundOutcome(ctx context.Context, run string) (*outcome, 
 }
 
 // await returns when wait has, or when the present round waits for people and timers, and the test has no answer:
-// rests has what it waits for. Meanwhile it skips the waits of the round in which nobody is asked, and answers.
+// rests has what it waits for. Meanwhile it skips the waits of the round in which no person is asked, and answers.
 func (c *conversation) await(ctx context.Context, wait func(context.Context) error) (rests []engine.Interrupt, err error) {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -144,7 +144,7 @@ func (c *conversation) await(ctx context.Context, wait func(context.Context) err
 }
 
 // continueRound does the next thing for the present round if it only waits: it gives an answer, or moves the clock to
-// the next timer if nobody is asked. Otherwise rests has what the round waits for.
+// the next timer if no person is asked. Otherwise rests has what the round waits for.
 func (c *conversation) continueRound(ctx context.Context) (rests []engine.Interrupt, err error) {
 	w, ok := c.w.Waits()
 	if !ok {

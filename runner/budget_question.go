@@ -6,7 +6,7 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// Calls that wait for one budget each ask a question. An increase, whoever gave it, settles all of them: the calls try
+// Calls that wait for one budget each ask a question. An increase, given by any person or process, settles all of them: the calls try
 // to reserve again, and those that still do not fit ask anew.
 
 // settledByIncrease is the answer to a question about a budget that was increased otherwise: it adds nothing.

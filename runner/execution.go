@@ -76,6 +76,14 @@ type Result struct {
 	Error      *engine.Error      `json:"error,omitempty"`
 }
 
+// resultOf returns the result of a run as it is.
+func resultOf(r *engine.Run) Result {
+	return Result{
+		Run: r.ID, Status: r.Status(), Outputs: r.Outputs(), Absent: r.Absent(), Interrupts: r.Interrupts(),
+		Usage: r.Usage(), Error: r.Failure(),
+	}
+}
+
 // SessionLength returns how many messages the session of a round had when the execution ended; ok
 // is false before it has ended, and for a run that is no round.
 func (x *Execution) SessionLength() (n int, ok bool) {
@@ -509,10 +517,7 @@ func (x *Execution) finish(end childrun.End) {
 		x.cancelAcknowledged(cmp.Or(x.err, ErrEnded))
 	}
 	x.cancelAcknowledged(x.err)
-	x.result = Result{
-		Run: x.ID, Status: r.Status(), Outputs: r.Outputs(), Absent: r.Absent(), Interrupts: r.Interrupts(),
-		Usage: r.Usage(), Error: r.Failure(),
-	}
+	x.result = resultOf(r)
 	x.askingRuns = askingRunsOf(r)
 	if x.err == nil {
 		if end == childrun.Closing && x.wasStopped() {

@@ -25,6 +25,9 @@ type RunView struct {
 	m *machine
 }
 
+// Result returns the result of the run at that event: what Run.Wait returns if it rests there.
+func (v *RunView) Result() Result { return resultOf(v.Run) }
+
 // NodeInputs are the inputs with which a node's function was entered, as far as they are recorded.
 type NodeInputs struct {
 	// Values are those of the ports that are written as literals or as references to a recorded value.

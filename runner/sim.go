@@ -112,11 +112,7 @@ func (s *Sim) parallel(rng *rand.Rand) int {
 
 // fillReport sets the result of the run.
 func (s *simulation) fillReport() {
-	r := s.m.run
-	s.report.Result = Result{
-		Run: s.id, Status: r.Status(), Outputs: r.Outputs(), Interrupts: r.Interrupts(),
-		Usage: r.Usage(), Error: r.Failure(),
-	}
+	s.report.Result = resultOf(s.m.run)
 	s.report.Commits, s.report.Contexts = s.journal, s.m.contexts
 }
 

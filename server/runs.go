@@ -132,10 +132,7 @@ func (c *call) report(id string, wait int) (app.RunReport, error) {
 	if err != nil {
 		return app.RunReport{}, err
 	}
-	r := v.Run
-	return c.boundReport(app.RunReportOf(weir.Result{
-		Run: id, Status: r.Status(), Outputs: r.Outputs(), Absent: r.Absent(), Interrupts: r.Interrupts(), Usage: r.Usage(), Error: r.Failure(),
-	}), ""), nil
+	return c.boundReport(app.RunReportOf(v.Result()), ""), nil
 }
 
 // whileAllowed returns a context for waiting: it also ends when the server drains, and within a heartbeat after the caller's

@@ -75,7 +75,7 @@ func madeTokens(ctx context.Context, s store.DocumentStore) (map[string][]string
 }
 
 // recordOrigin records which token has made a token. If the one of the request was revoked meanwhile, the new one is revoked as well:
-// whoever revokes first revokes the token, and then reads which ones it has made.
+// a revocation first revokes the token, and then reads which ones it has made.
 func (c *call) recordOrigin(made *store.Token) error {
 	if c.who.token == "" {
 		return nil

@@ -185,10 +185,7 @@ func (c *driver) completeIfAtRest(ctx context.Context, t *Reply) (bool, error) {
 		c.m.drivers.complete(t, runner.Result{Run: r.ID, Status: r.Head.Status, Interrupts: r.Head.Waiting, Usage: r.Head.Usage, Error: r.Head.Error}, err)
 		return true, nil
 	}
-	return true, c.completeReply(ctx, t, runner.Result{
-		Run: r.ID, Status: v.Run.Status(), Outputs: v.Run.Outputs(), Interrupts: v.Run.Interrupts(),
-		Usage: v.Run.Usage(), Error: v.Run.Failure(),
-	}, nil)
+	return true, c.completeReply(ctx, t, v.Result(), nil)
 }
 
 // inspect reads a run from its journal.

@@ -77,8 +77,8 @@ const (
 const MaxTrimmed = 1000
 
 // HeldKinds lists the kinds of documents that have a server act by itself: webhooks and triggers. A copy of a store holds
-// them, so that nothing is done twice: the member "paused" of the body is true, and the document is never due. Whoever
-// continues with the copy resumes them.
+// them, so that nothing is done twice: the member "paused" of the body is true, and the document is never due. A person
+// who continues with the copy resumes them.
 func HeldKinds() []string { return []string{NoticeKind, TriggerKind} }
 
 // Notice says that a commit has ended a run, or has changed the questions that it waits for.

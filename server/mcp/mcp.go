@@ -203,9 +203,7 @@ func (t *flowTool) wait(ctx context.Context, run string) (weir.Result, error) {
 	if err != nil {
 		return weir.Result{}, err
 	}
-	return weir.Result{
-		Run: run, Status: v.Run.Status(), Outputs: v.Run.Outputs(), Interrupts: v.Run.Interrupts(), Error: v.Run.Failure(),
-	}, nil
+	return v.Result(), nil
 }
 
 // result returns what a client gets of a run that rests.

@@ -69,8 +69,8 @@ func (r memoryWriter) deleteItems(items, scopes string, args ...any) (n int, err
 	return n, r.markTraces()
 }
 
-// scopesToDelete lists whose memory goes with what is erased: that of a user (?1), ”
-// for nobody, and of the sessions that are the roots of trees (?2, a JSON list).
+// scopesToDelete lists whose memory goes with what is erased: that of a user (?1, empty
+// for none), and of the sessions that are the roots of trees (?2, a JSON list).
 const scopesToDelete = `SELECT num FROM recall_scope WHERE user = ?1 AND user <> ''
 	UNION SELECT c.num FROM recall_scope c JOIN session s ON s.id = c.session WHERE s.num IN (SELECT -value FROM json_each(?2))`
 

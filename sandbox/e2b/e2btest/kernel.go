@@ -127,7 +127,7 @@ func (s *Server) execute(w http.ResponseWriter, r *http.Request, b *cloudSandbox
 	}
 	line, _ := json.Marshal(map[string]string{"code": body.Code})
 	_, _ = k.in.Write(append(line, '\n'))
-	// Nobody waits for a client that has left.
+	// No one reads what is sent to a client that has left.
 	defer context.AfterFunc(r.Context(), func() { _ = k.cmd.Process.Signal(os.Interrupt) })()
 	if f := s.currentHooks().execute; f != nil {
 		f(b.ID)
