@@ -51,6 +51,12 @@ func NewState(base engine.State, reducers func(key string) flow.Reducer) State {
 // Get returns the value under key and whether it exists. Lists and objects belong to the
 // caller and may be changed; null is a value.
 func (s *State) Get(key string) (engine.Value, bool) {
+	v, ok := s.read(key)
+	return engine.Copy(v), ok
+}
+
+// read is Get without the copy: the value must not be changed.
+func (s *State) read(key string) (engine.Value, bool) {
 	v, ok := s.base.Get(key)
 	for _, i := range s.changesOf(key) {
 		c := &s.changes[i]
@@ -61,8 +67,18 @@ func (s *State) Get(key string) (engine.Value, bool) {
 			v, ok = r, true
 		}
 	}
-	return engine.Copy(v), ok
+	return v, ok
 }
+
+// stateVars is the state as expressions read it: without copies, so that an expression
+// over a large value costs what it reads of it.
+type stateVars struct{ s *State }
+
+// Get implements expr.Object.
+func (v stateVars) Get(key string) (any, bool) { return v.s.read(key) }
+
+// Keys implements expr.Object.
+func (v stateVars) Keys() []string { return v.s.Keys() }
 
 // Keys lists the keys in alphabetical order.
 func (s *State) Keys() []string {

@@ -40,7 +40,7 @@ func (c *Ctx) Lookup(name string) (any, bool) {
 	case "inputs":
 		return c.inputs.Map(), true
 	case "state":
-		return &c.state, true
+		return stateVars{&c.state}, true
 	case "run":
 		return c.host.RunVars(), true
 	case "now":

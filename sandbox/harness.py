@@ -4,6 +4,25 @@
 
 
 def run(job, send):
+    # Memory that is freed when the code has used up its own: without it the interpreter
+    # may loop for ever over the exception that says so. The second part is for the report
+    # that the first did not suffice.
+    reserve = [bytearray(1 << 20), bytearray(4 << 20)]
+    quote = quoter()
+    short = False
+    try:
+        return send(report(job, quote, reserve))
+    except MemoryError:
+        short = True
+    except BaseException as e:
+        why = type(e).__name__
+    reserve.clear()
+    if short:
+        return send(fault(quote, "memory", "MemoryError: too little is free to take what the code left in context", "", 0))
+    send(fault(quote, "exception", "what the code left cannot be read: " + why, "", 0))
+
+
+def report(job, quote, reserve):
     import sys
     import types
 
@@ -16,28 +35,31 @@ def run(job, send):
         import json
 
         main.json = json
-    quote = quoter()
     try:
         code = compile(source, name, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as e:
         line = getattr(e, "lineno", 0) or 0
         text = getattr(e, "msg", None) or str(e) or type(e).__name__
         where = (getattr(e, "text", "") or "").rstrip()
-        return send(fault(quote, "syntax", text + (": " + where.strip() if where else ""), "", line))
+        return fault(quote, "syntax", text + (": " + where.strip() if where else ""), "", line)
     sys.modules["__main__"] = main
     sys.argv = [""]
     problem = None
     try:
         exec(code, main.__dict__)
     except SystemExit as e:
+        reserve.pop()
         problem = leaving(e, name, quote)
     except BaseException as e:
+        reserve.pop()
         problem = failure(e, name, source, quote, job.get("limit", 8192))
+    else:
+        reserve.pop()
     if problem is None:
         problem = end(sys, name, source, quote)
     if problem is None and main.__dict__.get("context") is not given:
         problem = rebound(main.__dict__.get("context"), source, quote)
-    send(problem or left(given, quote, job.get("depth", 200)))
+    return problem or left(given, quote, job.get("depth", 200))
 
 
 def rebound(context, source, quote):

@@ -42,7 +42,14 @@ const runDriver = driverHead + `
 def main():
     import posix
     leave = posix._exit
-    run(*job_and_send())
+    try:
+        args = job_and_send()
+    except MemoryError:
+        args = None
+    if args is None:
+        posix.write(3, b'{"kind":"memory","message":"MemoryError: too little memory for the context and the inputs"}')
+        leave(0)
+    run(*args)
     leave(0)
 main()
 `
