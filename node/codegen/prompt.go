@@ -137,7 +137,7 @@ func (k *codeWriting) generatePrompt() string {
 	for _, f := range k.rejections {
 		fmt.Fprintf(&b, "\n\nAttempt %d failed in %s: %s", f.round, stepName(f.step), excerpt.Bytes(k.hidden(f.reason), maxKept))
 		if f.code != "" {
-			fmt.Fprintf(&b, "\nIts program was:\n%s\n%s%s", fence, k.hidden(excerpt.Bytes(f.code, maxKept)), fence)
+			fmt.Fprintf(&b, "\nIts program was:\n```\n%s```", k.hidden(excerpt.Bytes(f.code, maxKept)))
 		}
 	}
 	if len(k.rejections) > 0 {

@@ -1,7 +1,9 @@
 package codegen
 
 import (
+	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -35,25 +37,73 @@ func readObject(schema map[string]any, names ...string) func(text string) (engin
 	}
 }
 
-// codeNames returns the members in which models put code in JSON.
+// codeNames returns the members in which models put code in JSON, in lower case and without
+// separators.
 func codeNames() []string {
-	return []string{"code", "python_code", "python", "program", "script", "source", "generated_code"}
+	return []string{
+		"code", "pythoncode", "starlarkcode", "sourcecode", "generatedcode", "finalcode", "fixedcode", "updatedcode",
+		"codesnippet", "python", "starlark", "program", "script", "source", "solution",
+	}
 }
 
-// codeInValue returns the code in a member of a JSON object.
-func codeInValue(v any) (string, bool) {
-	o, _ := v.(map[string]any)
-	for _, name := range codeNames() {
-		if code, ok := o[name].(string); ok && strings.TrimSpace(code) != "" {
-			return code, true
+// codeInValue returns the code in a JSON value: under one of the names in an object, or else
+// in the values of its members and elements, at most depth levels below.
+func codeInValue(v any, depth int) (string, bool) {
+	if depth < 0 {
+		return "", false
+	}
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			if code, ok := codeInValue(e, depth-1); ok {
+				return code, true
+			}
+		}
+	case map[string]any:
+		members := make(map[string]any, len(v))
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			members[strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))] = v[name]
+		}
+		for _, name := range codeNames() {
+			if code, ok := codeLines(members[name]); ok {
+				return code, true
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			if code, ok := codeInValue(members[name], depth-1); ok {
+				return code, true
+			}
 		}
 	}
 	return "", false
 }
 
+// codeLines returns the code that is a text, or a list of lines.
+func codeLines(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, strings.TrimSpace(v) != ""
+	case []any:
+		var lines []string
+		for _, e := range v {
+			line, ok := e.(string)
+			if !ok {
+				return "", false
+			}
+			lines = append(lines, line)
+		}
+		code := strings.Join(lines, "\n")
+		return code, strings.TrimSpace(code) != ""
+	}
+	return "", false
+}
+
+// maxCodeDepth is how deep in a JSON answer code is looked for.
+const maxCodeDepth = 4
+
 // codeIn returns the code in a model's answer: the longest fenced block that is not marked
-// as another language; the member code of a JSON object; otherwise the whole answer.
-// Reasoning is not part of the answer.
+// as another language; the code in a JSON value; the text of a tag <code>; otherwise the whole
+// answer. Reasoning is not part of the answer.
 func codeIn(answer, language string) string {
 	text := strings.ReplaceAll(answer, "\r\n", "\n")
 	if plain := structured.Plain(text); plain != strings.TrimSpace(text) {
@@ -63,25 +113,60 @@ func codeIn(answer, language string) string {
 	if !found {
 		best = text
 	}
+	trimmed := strings.TrimSpace(best)
+	var quoted string
+	if strings.HasPrefix(trimmed, `"`) && json.Unmarshal([]byte(trimmed), &quoted) == nil && strings.TrimSpace(quoted) != "" {
+		return codeIn(quoted, language)
+	}
 	// JSON with code: the whole block or text, or surrounded by prose.
-	if trimmed := strings.TrimSpace(best); !found || strings.HasPrefix(trimmed, "{") {
+	if (!found && !isOperand(trimmed)) || strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
 		for _, v := range structured.Values(trimmed) {
-			if code, ok := codeInValue(v); ok {
+			if code, ok := codeInValue(v, maxCodeDepth); ok {
 				return codeIn(code, language)
 			}
+		}
+	}
+	if _, rest, ok := strings.Cut(trimmed, "<code>"); ok && !found {
+		if inside, _, ok := strings.Cut(rest, "</code>"); ok {
+			return codeIn(inside, language)
 		}
 	}
 	return trimCode(best)
 }
 
-// fence opens and closes a block of code.
-const fence = "```"
+// isOperand reports whether the first object of a text is an operand of code and not an answer
+// in JSON: it follows an operator, an open bracket or a keyword.
+func isOperand(text string) bool {
+	before, _, found := strings.Cut(text, "{")
+	before = strings.TrimRight(before, " \t[")
+	if !found || before == "" {
+		return false
+	}
+	for _, word := range []string{"return", " in", " or", " and", " not"} {
+		if strings.HasSuffix(before, word) {
+			return true
+		}
+	}
+	return strings.ContainsAny(before[len(before)-1:], "=(,+|%*/<>")
+}
+
+// fenceOf returns the fence that a line begins with, three or more backticks or tildes, and
+// what follows it; no fence is "".
+func fenceOf(line string) (fence, tag string) {
+	line = strings.TrimSpace(line)
+	for _, c := range []string{"`", "~"} {
+		if tag := strings.TrimLeft(line, c); len(line)-len(tag) >= 3 {
+			return line[:len(line)-len(tag)], tag
+		}
+	}
+	return "", ""
+}
 
 func fenced(text, language string) (code string, found bool) {
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
-		tag, opens := strings.CutPrefix(strings.TrimSpace(lines[i]), fence)
-		if !opens {
+		fence, tag := fenceOf(lines[i])
+		if fence == "" {
 			continue
 		}
 		var block []string
@@ -95,12 +180,14 @@ func fenced(text, language string) (code string, found bool) {
 	return code, found
 }
 
-// tagMatches reports whether a fence's tag fits code of the language.
+// tagMatches reports whether a fence's tag fits code of the language. What follows its first word,
+// such as a title, does not matter.
 func tagMatches(tag, language string) bool {
-	switch tag = strings.ToLower(strings.TrimSpace(tag)); tag {
+	first, _, _ := strings.Cut(strings.TrimSpace(tag), " ")
+	switch tag = strings.ToLower(strings.Trim(first, "{.}")); tag {
 	case "", "code", language:
 		return true
-	case "py", "python3", "starlark", "star", "bzl":
+	case "py", "python3", "py3", "starlark", "star", "bzl":
 		return tag != "starlark" || language == "starlark"
 	}
 	return false

@@ -25,6 +25,20 @@ func TestCodeIsExtractedFromEveryAnswerForm(t *testing.T) {
 		"reasoning and JSON":            "hm</think>{\"code\": \"x = 1\\nprint(x)\"}",
 		"a longer fence of data":        fence + "json\n[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]\n" + fence + "\n" + fence + "python\n" + code + fence,
 		"carriage returns":              "x = 1\r\nprint(x)\r\n",
+		"an object in an object":        `{"result": {"code": "x = 1\nprint(x)"}}`,
+		"arguments of a call":           `{"tool": "run", "arguments": {"code": "x = 1\nprint(x)"}}`,
+		"a list of files":               `Here: {"files": [{"name": "main.py", "code": "x = 1\nprint(x)"}]}`,
+		"an object in a list":           `[{"code": "x = 1\nprint(x)"}]`,
+		"a list in a fence":             fence + "json\n[{\"code\": \"x = 1\\nprint(x)\"}]\n" + fence,
+		"a list of lines":               `{"code": ["x = 1", "print(x)"]}`,
+		"a member in another case":      `{"sourceCode": "x = 1\nprint(x)"}`,
+		"a member with dashes":          `{"Generated-Code": "x = 1\nprint(x)"}`,
+		"a JSON text":                   `"x = 1\nprint(x)"`,
+		"a tag":                         "<code>\nx = 1\nprint(x)\n</code>",
+		"a fence of tildes":             "~~~python\n" + code + "~~~",
+		"a long fence":                  "````python\n" + code + "````",
+		"a fence with a title":          fence + "py title=\"main.py\"\n" + code + fence,
+		"a fence with braces":           fence + "{.python}\n" + code + fence,
 	} {
 		if got := codeIn(answer, "python"); got != code {
 			t.Errorf("%s: got %q, want %q", name, got, code)
@@ -33,6 +47,14 @@ func TestCodeIsExtractedFromEveryAnswerForm(t *testing.T) {
 	const dict = "d = {\"code\": \"y\"}\nprint(d)\n"
 	if got := codeIn(fence+"python\n"+dict+fence, "python"); got != dict {
 		t.Errorf("code with an object in it was read as %q", got)
+	}
+	for _, plain := range []string{
+		dict, "for d in [{\"code\": \"y\"}]:\n    print(d)\n", "print({\"code\": \"y\"})\n", "def f():\n    return {\"code\": \"y\"}\n",
+		"x = 1 if y in {\"code\": \"y\"} else 2\n", "x = y or {\"code\": \"y\"}\n", "f(1, {\"code\": \"y\"})\n",
+	} {
+		if got := codeIn(plain, "python"); got != plain {
+			t.Errorf("code without a fence, %q, was read as %q", plain, got)
+		}
 	}
 }
 
