@@ -5,7 +5,8 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// CutOff is the part of a model's answer that had arrived when its run was cancelled. It is in no history.
+// CutOff is the part of a model's answer that had arrived when its run was cancelled or its process stopped. It is
+// in no history.
 type CutOff struct {
 	Node string `json:"node"`
 	Text string `json:"text"`

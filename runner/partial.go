@@ -38,10 +38,10 @@ func (a *attempt) addPartial(text string, fromStart bool) {
 	a.partial = append(a.partial, text...)
 }
 
-// notePartial records the output of a model call when its run is cancelled, for people to read; it is not part of any
-// history. A call that is interrupted for another reason is repeated.
+// notePartial records the output of a model call when its run is cancelled or its process stops, for people to read; it is
+// not part of any history. The call is repeated when the run is resumed.
 func (a *attempt) notePartial(key string) {
-	if !errors.Is(context.Cause(a.ctx), errAborted) {
+	if !a.isStopped() {
 		return
 	}
 	a.mu.Lock()
@@ -49,6 +49,13 @@ func (a *attempt) notePartial(key string) {
 	if n := a.partialNote(key); n != nil {
 		a.pending = append(a.pending, n)
 	}
+}
+
+// isStopped reports whether the attempt was stopped with its run or process, which cancels the context of all its runs,
+// and not by a timeout.
+func (a *attempt) isStopped() bool {
+	cause := context.Cause(a.ctx)
+	return errors.Is(cause, errAborted) || errors.Is(cause, errClosing) || errors.Is(cause, context.Canceled)
 }
 
 // partialNote returns the note with the output of an effect, nil if it has none; a.mu is held.

@@ -231,7 +231,7 @@ func (p *cli) printRun(v *runner.RunView, above string, stopped bool, limit rowL
 	}
 	fmt.Fprintln(p.out)
 	all := p.commandLine("show", r.ID, "--limit", "0")
-	p.printNodes(history.NewTimeline(v), limit, all)
+	p.printNodes(history.NewTimeline(v), limit, all, stopped)
 	p.printContexts(v, limit, all)
 	if s := r.State(); s.Len() > 0 {
 		fmt.Fprintln(p.out)
@@ -256,7 +256,7 @@ func (p *cli) printRun(v *runner.RunView, above string, stopped bool, limit rowL
 	p.printPartial(v)
 }
 
-// printPartial shows the answers that were cut off when their nodes were cancelled.
+// printPartial shows the answers that were cut off when their nodes were cancelled or the process stopped.
 func (p *cli) printPartial(v *runner.RunView) {
 	list := history.CutOffs(v)
 	if len(list) == 0 {
@@ -270,7 +270,7 @@ func (p *cli) printPartial(v *runner.RunView) {
 	t.print()
 }
 
-func (p *cli) printNodes(c *history.Timeline, limit rowLimit, all string) {
+func (p *cli) printNodes(c *history.Timeline, limit rowLimit, all string, stopped bool) {
 	t := p.table("NODE TYPE STATUS TRIES TIME RESULT", "TYPE", "TRIES", "TIME")
 	chosen := limit.choose(len(c.Order), func(i int) bool { return isOpenOrFailed(c.Nodes[c.Order[i]].Status) })
 	for _, i := range chosen {
@@ -283,7 +283,7 @@ func (p *cli) printNodes(c *history.Timeline, limit rowLimit, all string) {
 		if d := n.Duration(); d > 0 {
 			time = micros(d)
 		}
-		status := p.status(n.Status)
+		status := p.statusOr(n.Status, stopped && n.Status == engine.Running)
 		if n.Cached {
 			status += " cached"
 		}

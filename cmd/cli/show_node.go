@@ -32,7 +32,11 @@ func (p *cli) showNode(ctx context.Context, a *application, v *runner.RunView, o
 		writeJSON(p.out, app.NodeDetailsOf(n, inputs, said))
 		return nil
 	}
-	p.printNode(n, inputs, said)
+	row, err := a.Store.Run(ctx, v.Run.ID)
+	if err != nil {
+		return err
+	}
+	p.printNode(n, inputs, said, o.at == 0 && app.IsInterrupted(&row))
 	return nil
 }
 
@@ -40,10 +44,10 @@ func noNode(v *runner.RunView, path string, c *history.Timeline) error {
 	return usagef("run %s has no node %q%s; `%s` lists them", v.Run.ID, path, didYouMean(path, c.Order), engine.CommandLine("show", v.Run.ID))
 }
 
-// printNode is a node in full, for people.
-func (p *cli) printNode(n *history.NodeRecord, inputs runner.NodeInputs, said []app.ContextMessage) {
+// printNode is a node in full, for people; stopped says that no process executes its run.
+func (p *cli) printNode(n *history.NodeRecord, inputs runner.NodeInputs, said []app.ContextMessage, stopped bool) {
 	st := p.styleFor(p.out)
-	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(n.Path), n.Type, p.status(n.Status))
+	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(n.Path), n.Type, p.statusOr(n.Status, stopped && n.Status == engine.Running))
 	if n.Started > 0 {
 		fmt.Fprintln(p.out, st.dim.Render(fmt.Sprintf("started %s, %s, %s",
 			time.UnixMilli(n.Started).Format("2006-01-02 15:04:05.000"), count(n.Attempts, "attempt"), micros(n.Duration()))))
