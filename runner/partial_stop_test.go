@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/weir-run/weir"
-	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
@@ -50,24 +50,25 @@ func checkPartialNotes(t *testing.T, eng *weir.Weir) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range v.Commits {
-			for _, e := range c.Events {
-				if n, ok := e.(*engine.NoteRecorded); ok {
-					if text, ok := runner.PartialOf(n); ok && text == "partial " {
-						kept++
-					}
-				}
+		for _, c := range history.CutOffs(v) {
+			if c.Text == "partial " {
+				kept++
 			}
 		}
-		for id, c := range v.Contexts {
-			for k := range c.History.Len() {
-				if m, err := c.History.Read(k); err != nil || strings.Contains(m.Text, "partial") {
-					t.Errorf("the history %s has %+v %v", id, m, err)
-				}
-			}
-		}
+		checkNoPartialMessage(t, v)
 	}
 	if kept != 1 {
 		t.Errorf("the record has %d partial answers", kept)
+	}
+}
+
+func checkNoPartialMessage(t *testing.T, v *runner.RunView) {
+	t.Helper()
+	for id, c := range v.Contexts {
+		for k := range c.History.Len() {
+			if m, err := c.History.Read(k); err != nil || strings.Contains(m.Text, "partial") {
+				t.Errorf("the history %s has %+v %v", id, m, err)
+			}
+		}
 	}
 }
