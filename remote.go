@@ -42,7 +42,7 @@ func (w *Weir) ref(ctx context.Context, id string) (runner.RunRef, error) {
 	if err != nil {
 		return runner.RunRef{}, fmt.Errorf("run %s: %w", id, err)
 	}
-	return runner.RunRef{ID: id, Flow: row.Flow, User: row.User}, nil
+	return runner.RunRef{ID: id, Flow: row.Flow, User: row.User, Session: row.Session}, nil
 }
 
 // handOver has a worker execute a run that this process has recorded, if there is a runner. An
@@ -262,6 +262,11 @@ func (w *Weir) Execute(ctx context.Context, id string, o runner.ExecuteOptions) 
 // Outcome returns the outcome of a message in the inbox of a run; see runner.Local.Outcome.
 func (w *Weir) Outcome(ctx context.Context, p store.Post) (pending bool, err error) {
 	return w.local.Outcome(ctx, p)
+}
+
+// SettlePost reports what became of a message in the inbox of a run; see runner.Local.SettlePost.
+func (w *Weir) SettlePost(ctx context.Context, run string, id int64) (pending, refused bool, err error) {
+	return w.local.SettlePost(ctx, run, id)
 }
 
 // RequestCancel puts a cancellation into the inbox of a run, unless one waits there already.

@@ -472,17 +472,6 @@ const (
 	maxStalePause = 250 * time.Millisecond
 )
 
-// DeleteRun permanently deletes a run with its child runs and the forks that share their
-// history. If Now is zero, the clock of the store is used. The error is store.ErrNotRoot for a
-// round of a session and for a child run.
-func (w *Weir) DeleteRun(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error) {
-	gone, err := w.store.DeleteRun(ctx, id, e)
-	if err == nil && !e.DryRun {
-		err = w.trajectories.Delete(ctx, append(gone.Forks, store.Tree{Run: id}))
-	}
-	return gone, err
-}
-
 // Steer sends a message to a node of a run that works, whichever process executes it, and
 // returns the path of the node. It is durable then; the next model call of the node takes it,
 // and an agent that was about to end makes one more call. With s.Interrupt, the model's answer

@@ -60,11 +60,6 @@ func (w *Weir) ForkSession(ctx context.Context, id string, at int) (string, erro
 	return s.ID, nil
 }
 
-// DeleteSession is Session.Delete by id. A zero Now means the present.
-func (w *Weir) DeleteSession(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error) {
-	return w.sessions.Delete(ctx, id, e)
-}
-
 // QueuedMessages is Session.QueuedMessages by id.
 func (w *Weir) QueuedMessages(ctx context.Context, session string) ([]session.QueuedMessage, error) {
 	return w.sessions.QueuedMessages(ctx, session)
@@ -121,7 +116,7 @@ func (w *Weir) LabelledSessions(ctx context.Context, label string, f store.Sessi
 func (w *Weir) newSessions(recovers bool) *session.Manager {
 	return session.NewManager(session.Options{
 		Store: w.store, Runs: sessionRuns{w}, Local: w.local, Models: w.models, Logger: w.logger,
-		CustomTypes: w.customTypes, Deleted: w.trajectories.Delete, Current: w.current, CountTokens: w.store.Capabilities().CountTokens,
+		CustomTypes: w.customTypes, Deletion: w.deleteRecords, Deleted: w.trajectories.Delete, Current: w.current, CountTokens: w.store.Capabilities().CountTokens,
 		Watch: w.store.Capabilities().Watch, Remote: w.runner != nil, Recover: recovers && w.store.Capabilities().Sessions != nil,
 	})
 }
@@ -197,14 +192,4 @@ func onlyText(outputs engine.Values) (text string, ok bool) {
 		text, ok = outputs[0].Value.(string)
 	}
 	return text, ok
-}
-
-// PruneSessions permanently deletes the sessions that have expired and the sessions that p
-// selects. If Now is zero, the clock of the store is used.
-func (w *Weir) PruneSessions(ctx context.Context, p store.PruneOptions) (store.DeleteResult, error) {
-	gone, err := w.store.PruneSessions(ctx, p)
-	if err == nil && !p.DryRun && gone.Sessions > 0 {
-		err = w.trajectories.DeleteUnused(ctx)
-	}
-	return gone, err
 }

@@ -99,16 +99,3 @@ func checkUserName(user string) error {
 	}
 	return runner.CheckName("user", user)
 }
-
-// DeleteUser permanently deletes all data of a user: sessions, runs, the forks that share their
-// history, trajectories, and long-term memory. If Now is zero, the clock of the store is used.
-func (w *Weir) DeleteUser(ctx context.Context, user string, e store.DeleteOptions) (store.DeleteResult, error) {
-	gone, err := w.store.DeleteUser(ctx, user, e)
-	if err == nil && !e.DryRun {
-		err = w.trajectories.DeleteUser(ctx, user)
-	}
-	if err == nil && !e.DryRun {
-		err = w.trajectories.Delete(ctx, gone.Forks)
-	}
-	return gone, err
-}

@@ -34,6 +34,8 @@ type Options struct {
 	Database string
 	// ReadOnly accepts a database that cannot be written; writes to it fail.
 	ReadOnly bool
+	// WithRunner connects to the runner also with ReadOnly: the process deletes runs, or asks about them.
+	WithRunner bool
 	// Sync overrides that of Config unless it is "": see DatabaseOptions.
 	Sync string
 	// Flow is the flow that is going to run, and Run a prefix of the id of a run that is

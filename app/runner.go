@@ -21,7 +21,7 @@ func (o *Options) openRunner(ctx context.Context, w *weir.Options) (err error) {
 	case o.Executes != "":
 		w.Executes = o.Executes
 		return nil
-	case o.Config.Runner != config.Temporal || o.ReadOnly:
+	case o.Config.Runner != config.Temporal || o.ReadOnly && !o.WithRunner:
 		return nil
 	case o.Runner == nil:
 		return NoTemporal()

@@ -37,15 +37,21 @@ type ExecuteOptions struct {
 // restored from a copy. Effects may have happened that it does not record.
 var ErrJournalBehind = errors.New("the journal is shorter than what was recorded before")
 
+// ErrNoRun: the store does not have the run, as after it was deleted.
+var ErrNoRun = errors.New("there is no such run")
+
 // Execute executes a run of the runner that Options.Runner names, with the messages in its
 // inbox, until it rests: it has ended, waits for people or events, or for a timer that is
 // further away than Options.Rest. Its child runs are executed with it. When ctx ends, the run
 // stops where it is, so that another process can continue it, and the error is that of ctx.
 //
-// The error is a *Missing if this process lacks something that the run needs, and
-// store.ErrOwned while another process holds the run.
+// The error is a *Missing if this process lacks something that the run needs, store.ErrOwned while another process holds
+// the run, and ErrNoRun if there is no run.
 func (l *Local) Execute(ctx context.Context, id string, o ExecuteOptions) (Rest, error) {
 	row, err := l.store.Run(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return Rest{}, fmt.Errorf("run %s: %w: %w", id, ErrNoRun, err)
+	}
 	if err != nil {
 		return Rest{}, fmt.Errorf("run %s: %w", id, err)
 	}
@@ -141,12 +147,22 @@ type Scheduler interface {
 	// Deliver has a worker apply a message that is in the inbox of a run, and returns when it
 	// is durable, or why it was refused: ErrNoInterrupt, ErrAnswer, ErrStatus.
 	Deliver(ctx context.Context, r RunRef, p store.Post) error
+	// Forget deletes all that the scheduler keeps about runs, and stops scheduling them: their
+	// workflows, in whatever state, and the histories of those. The deletion is durable when it
+	// returns. Runs of which nothing is kept are no error.
+	Forget(ctx context.Context, runs []string) error
+	// Obstacle says why a run does not advance that has something to do and that no live process owns; nil if
+	// the scheduler is about to have it executed.
+	Obstacle(ctx context.Context, r RunRef) (*Obstacle, error)
 	// Close ends the connection.
 	Close() error
 }
 
+// Obstacle is why nothing advances a run: a stable code, a sentence, and what to do.
+type Obstacle struct{ Code, Detail, Next string }
+
 // RunRef identifies a run for a Scheduler.
-type RunRef struct{ ID, Flow, User string }
+type RunRef struct{ ID, Flow, User, Session string }
 
 // Unscheduled is a run that no process executes.
 type Unscheduled struct {
@@ -182,7 +198,7 @@ func (l *Local) Unscheduled(ctx context.Context) ([]Unscheduled, error) {
 			if err != nil {
 				return out, fmt.Errorf("run %s: %w", u.Run, err)
 			}
-			out = append(out, Unscheduled{RunRef{ID: u.Run, Flow: row.Flow, User: row.User}, u.Posts})
+			out = append(out, Unscheduled{RunRef{ID: u.Run, Flow: row.Flow, User: row.User, Session: row.Session}, u.Posts})
 		}
 		if len(page) < unscheduledPage {
 			return out, nil

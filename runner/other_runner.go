@@ -33,6 +33,16 @@ func (e *OtherRunner) Hint() string {
 	return fmt.Sprintf("set `runner: %s` in the configuration; show, verify, diff and fork work with every configuration", cmp.Or(e.Runner, localRunner))
 }
 
+// RunnerOf returns the name of the runner to which a run belongs: "" is the local one, also for a run that
+// has not started, or whose start cannot be read.
+func (l *Local) RunnerOf(ctx context.Context, id string) (string, error) {
+	start, err := l.EffectiveStart(ctx, id)
+	if err != nil { // also a damaged run can be deleted
+		return "", ctx.Err()
+	}
+	return start.Runner, nil
+}
+
 // CheckRunner returns an *OtherRunner error for a run that belongs to another runner. A run that has not started belongs to
 // none.
 func (l *Local) CheckRunner(ctx context.Context, id string) error {

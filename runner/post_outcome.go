@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/engine"
@@ -43,6 +44,25 @@ func (l *Local) Outcome(ctx context.Context, p store.Post) (pending bool, err er
 		return false, removed
 	}
 	return false, err
+}
+
+// SettlePost applies what Outcome says to a message in the inbox of a run, of which only the id is known. It reports
+// whether the message still waits, and whether it was refused and removed. A message that is not in the inbox neither waits
+// nor was refused by this call.
+func (l *Local) SettlePost(ctx context.Context, run string, id int64) (pending, refused bool, err error) {
+	posts, err := l.store.Inbox(ctx, run)
+	if err != nil {
+		return false, false, fmt.Errorf("run %s: %w", run, err)
+	}
+	i := slices.IndexFunc(posts, func(p store.Post) bool { return p.ID == id })
+	if i < 0 {
+		return false, false, nil
+	}
+	pending, err = l.Outcome(ctx, posts[i])
+	if errors.Is(err, ErrNoInterrupt) || errors.Is(err, ErrAnswer) || errors.Is(err, ErrStatus) {
+		return false, true, nil
+	}
+	return pending, false, err
 }
 
 // cancelOutcome returns why a cancellation cannot be applied, if it is pending, or was not.

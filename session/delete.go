@@ -16,7 +16,7 @@ func (s *Session) Delete(ctx context.Context) (store.DeleteResult, error) {
 
 // Delete is Session.Delete by id. A zero Now means the present time of the store.
 func (m *Manager) Delete(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error) {
-	gone, err := m.store.DeleteSession(ctx, id, e)
+	gone, err := m.deletion(ctx, e, func(e store.DeleteOptions) (store.DeleteResult, error) { return m.store.DeleteSession(ctx, id, e) })
 	if err == nil && !e.DryRun && m.deleted != nil {
 		err = m.deleted(ctx, append(gone.Forks, store.Tree{Session: id}))
 	}

@@ -71,6 +71,8 @@ type Options struct {
 	// Current returns the version of a flow that a new round runs, for most flows the given
 	// one; nil always runs that.
 	Current func(ctx context.Context, f *flow.Flow) (*flow.Flow, error)
+	// Deletion calls a deletion of the store, with what goes before and after it; nil only calls it.
+	Deletion func(ctx context.Context, o store.DeleteOptions, do func(store.DeleteOptions) (store.DeleteResult, error)) (store.DeleteResult, error)
 	// Deleted, if set, is called after sessions and runs were deleted for good.
 	Deleted func(ctx context.Context, gone []store.Tree) error
 	// Watch, if set, reports commits of other processes, so that waits for their rounds end without polling.
@@ -86,6 +88,7 @@ type Manager struct {
 	models      *llm.Catalogue
 	logger      *slog.Logger
 	customTypes map[string]bool
+	deletion    func(ctx context.Context, o store.DeleteOptions, do func(store.DeleteOptions) (store.DeleteResult, error)) (store.DeleteResult, error)
 	deleted     func(ctx context.Context, gone []store.Tree) error
 	current     func(ctx context.Context, f *flow.Flow) (*flow.Flow, error) // nil returns f
 	// messageCounter loads the counter of the store on its first call, nil if the store
@@ -102,8 +105,13 @@ type Manager struct {
 func NewManager(o Options) *Manager {
 	m := &Manager{
 		store: o.Store, runs: o.Runs, local: o.Local, models: o.Models, logger: o.Logger,
-		customTypes: o.CustomTypes, deleted: o.Deleted, current: o.Current, remote: o.Remote,
+		customTypes: o.CustomTypes, deletion: o.Deletion, deleted: o.Deleted, current: o.Current, remote: o.Remote,
 		watcher: o.Watch, poll: watchedPollInterval,
+	}
+	if m.deletion == nil {
+		m.deletion = func(_ context.Context, o store.DeleteOptions, do func(store.DeleteOptions) (store.DeleteResult, error)) (store.DeleteResult, error) {
+			return do(o)
+		}
 	}
 	m.drivers = newDrivers(m)
 	if o.CountTokens != nil {

@@ -44,6 +44,8 @@ type PruneOptions struct {
 // DeleteResult describes what a deletion removed.
 type DeleteResult struct {
 	Sessions, Runs, Messages int
+	// RootRuns are the ids of those runs that no other run has started: single runs, forks and rounds of sessions.
+	RootRuns []string
 	// Memories are items of long-term memory: the user's, and those of sessions without a user.
 	Memories int
 	// UserValues are values of state keys with the scope user, which go only with the user.

@@ -26,13 +26,19 @@ type Client struct {
 // ErrNoWorker: no worker polls the task queue of the run.
 var ErrNoWorker = errors.New("no worker polls the task queue")
 
+// clientIdentity is what histories say about processes that start runs and send messages.
+const clientIdentity = "weir"
+
 // dialTimeout bounds the first connection.
 const dialTimeout = 10 * time.Second
 
 // Dial connects to a cluster. Close the client; weir.Weir.Close closes that of weir.Options.Runner.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	o = o.withDefaults()
-	co := client.Options{HostPort: o.Address, Namespace: o.Namespace, Logger: log.NewStructuredLogger(o.Logger)}
+	co := client.Options{
+		HostPort: o.Address, Namespace: o.Namespace, Logger: log.NewStructuredLogger(o.Logger),
+		Identity: clientIdentity, // the default names the machine, which may be that of a person
+	}
 	co.ConnectionOptions.TLS = o.TLS
 	if o.APIKey != "" {
 		co.Credentials = client.NewAPIKeyStaticCredentials(o.APIKey)
@@ -81,9 +87,21 @@ func (c *Client) start(r runner.RunRef) client.StartWorkflowOptions {
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 	}
 	if c.o.SearchAttributes {
-		o.TypedSearchAttributes = temporal.NewSearchAttributes(flowAttribute().ValueSet(r.Flow))
+		o.TypedSearchAttributes = temporal.NewSearchAttributes(c.attributes(r)...)
 	}
 	return o
+}
+
+// attributes are the search attributes that a workflow starts with.
+func (c *Client) attributes(r runner.RunRef) []temporal.SearchAttributeUpdate {
+	out := []temporal.SearchAttributeUpdate{flowAttribute().ValueSet(r.Flow)}
+	if r.Session != "" {
+		out = append(out, sessionAttribute().ValueSet(r.Session))
+	}
+	if r.User != "" && c.o.UserKey != "" {
+		out = append(out, userAttribute().ValueSet(HashUser(c.o.UserKey, r.User)))
+	}
+	return out
 }
 
 // Deliver implements runner.Scheduler. The message is an update of the workflow, whose id is that of the message. Without a
@@ -98,7 +116,7 @@ func (c *Client) Deliver(ctx context.Context, r runner.RunRef, p store.Post) err
 		}),
 		UpdateOptions: client.UpdateWorkflowOptions{
 			UpdateID: "message-" + strconv.FormatInt(p.ID, 10), UpdateName: deliverUpdate,
-			Args: []any{message{ID: p.ID, Kind: p.Kind, Name: p.Name, By: p.By}}, WaitForStage: client.WorkflowUpdateStageCompleted,
+			Args: []any{message{ID: p.ID, Kind: p.Kind}}, WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})
 	var out outcome

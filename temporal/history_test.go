@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/weir-run/weir"
@@ -24,24 +26,24 @@ func TestAHistoryHoldsNoContents(t *testing.T) {
 		flow string
 		do   func(w *world, x *weir.Weir, r *weir.Run)
 	}{
-		"completed": {secretFlow, func(w *world, _ *weir.Weir, r *weir.Run) {
+		"completed": {secretFlow, func(w *world, x *weir.Weir, r *weir.Run) {
 			w.wait(r, weir.Paused)
-			if err := r.Answer(w.t.Context(), "ask:ask#1", []any{"secret-refused"}); err == nil {
+			if err := errOnly(x.Answer(w.t.Context(), r.ID, "ask:ask#1", []any{"secret-refused"}, "secret-person")); err == nil {
 				w.t.Error("a list was accepted as a text")
 			}
-			if err := r.Answer(w.t.Context(), "ask:ask#1", "secret-answer"); err != nil {
+			if err := errOnly(x.Answer(w.t.Context(), r.ID, "ask:ask#1", "secret-answer", "secret-person")); err != nil {
 				w.t.Fatal(err)
 			}
 			w.until("it waits for the event", func() bool { return w.waits(r.ID, "event") })
-			if err := r.Signal(w.t.Context(), "go", map[string]any{"text": "secret-event"}); err != nil {
+			if err := errOnly(x.Signal(w.t.Context(), r.ID, "secret-name", map[string]any{"text": "secret-event"}, "secret-person")); err != nil {
 				w.t.Fatal(err)
 			}
 			w.wait(r, weir.Completed)
 		}},
 		"failed": {failingFlow, func(w *world, _ *weir.Weir, r *weir.Run) { w.wait(r, weir.Failed) }},
-		"cancelled": {secretFlow, func(w *world, _ *weir.Weir, r *weir.Run) {
+		"cancelled": {secretFlow, func(w *world, x *weir.Weir, r *weir.Run) {
 			w.wait(r, weir.Paused)
-			if err := r.Cancel(w.t.Context(), "secret-reason"); err != nil {
+			if err := errOnly(x.Cancel(w.t.Context(), r.ID, "secret-person", "secret-reason")); err != nil {
 				w.t.Fatal(err)
 			}
 			w.wait(r, weir.Cancelled)
@@ -51,25 +53,71 @@ func TestAHistoryHoldsNoContents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.worker(temporal.WorkerOptions{})
-			x := w.client(func(o *temporal.Options) { o.SearchAttributes = true })
+			x := w.client(func(o *temporal.Options) { o.SearchAttributes, o.UserKey = true, "key" })
 			r := w.start(x, w.flow(x, c.flow), weir.Start{
-				Inputs: map[string]any{"text": "secret-input"}, State: map[string]any{"k": "secret-state"}, User: "ann",
+				Inputs: map[string]any{"text": "secret-input"}, State: map[string]any{"k": "secret-state"}, User: "secret-user",
 			})
 			c.do(w, x, r)
 			w.until("the workflow is closed", func() bool { return w.workflowStatus(r.ID) != "Running" })
-			b, err := protojson.MarshalOptions{Multiline: true}.Marshal(w.history(r.ID))
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := withPayloads(t, string(b))
-			if i := strings.Index(text, "secret-"); i >= 0 {
-				t.Errorf("the history contains %q", text[i:min(i+20, len(text))])
-			}
-			if !strings.Contains(text, `"run":"`+r.ID) {
-				t.Error("the id of the run was not found either: the payloads were not read")
-			}
-			writeHistory(t, name, string(b))
+			writeHistory(t, name, w.historyWithoutContents(r.ID))
+			w.listedWithoutContents(r.ID)
 		})
+	}
+}
+
+// historyWithoutContents returns the history of a run, in which it looks for contents.
+func (w *world) historyWithoutContents(run string) string {
+	w.t.Helper()
+	h := w.history(run)
+	b, err := protojson.MarshalOptions{Multiline: true}.Marshal(h)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	text := withPayloads(w.t, string(b))
+	if i := strings.Index(text, "secret-"); i >= 0 {
+		w.t.Errorf("the history contains %q", text[i:min(i+20, len(text))])
+	}
+	if !strings.Contains(text, `"run":"`+run) {
+		w.t.Error("the id of the run was not found either: the payloads were not read")
+	}
+	if host, err := os.Hostname(); err != nil || strings.Contains(clientIdentities(h), host) {
+		w.t.Errorf("the history names the machine of a client, %v", err)
+	}
+	return string(b)
+}
+
+// listedWithoutContents finds a run of secret-user by the search attributes, in which it looks for contents.
+func (w *world) listedWithoutContents(run string) {
+	w.t.Helper()
+	query := "WeirUser = '" + temporal.HashUser("key", "secret-user") + "' AND WeirFlow = 'private' AND WorkflowId = '" + run + "'"
+	w.until("the workflow is found by "+query, func() bool {
+		list, err := w.sdk().ListWorkflow(w.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: query})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if text := withPayloads(w.t, protojson.Format(list)); strings.Contains(text, "secret-") {
+			w.t.Fatalf("what Temporal lists of the workflow: %s", text)
+		}
+		return len(list.GetExecutions()) == 1
+	})
+}
+
+// clientIdentities are the identities of processes that started the workflow or sent it something.
+func clientIdentities(h *historypb.History) string {
+	var out strings.Builder
+	for _, e := range h.GetEvents() {
+		out.WriteString(e.GetWorkflowExecutionStartedEventAttributes().GetIdentity() + "\n")
+		out.WriteString(e.GetWorkflowExecutionSignaledEventAttributes().GetIdentity() + "\n")
+		out.WriteString(e.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest().GetMeta().GetIdentity() + "\n")
+	}
+	return out.String()
+}
+
+// TestTheUserOfARunIsFoundByItsHash compares the hash with what other programs compute.
+func TestTheUserOfARunIsFoundByItsHash(t *testing.T) {
+	// printf ada | openssl dgst -sha256 -hmac key
+	if got := temporal.HashUser("key", "ada"); got != "708a727d2475357eaacc4f88c80d7eec" {
+		t.Errorf("the hash is %s", got)
 	}
 }
 
@@ -113,7 +161,7 @@ state: {k: {initial: secret-initial}}
 nodes:
   say: {type: template, with: {text: "secret-template {{ run.inputs.text }}"}}
   ask: {type: userInput, after: say, with: {prompt: "secret-prompt", schema: {type: string}}}
-  event: {type: waitEvent, after: ask, with: {name: go}}
+  event: {type: waitEvent, after: ask, with: {name: secret-name}}
 outputs: {text: "{{ say.text }} {{ ask.value }}"}
 `
 

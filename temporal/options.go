@@ -2,7 +2,10 @@ package temporal
 
 import (
 	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"log/slog"
 	"time"
 )
@@ -25,8 +28,11 @@ type Options struct {
 	APIKey string
 	// Heartbeat is how long a worker may be silent before another one takes its runs; 0 is 10 seconds.
 	Heartbeat time.Duration
-	// SearchAttributes sets WeirFlow and WeirStatus on workflows, which the namespace must have as keywords.
+	// SearchAttributes sets WeirFlow, WeirStatus and WeirSession on workflows, which the namespace must have as keywords.
 	SearchAttributes bool
+	// UserKey, with SearchAttributes, sets the keyword WeirUser: HashUser of the user of the run. Without a key, nothing is
+	// said about the user.
+	UserKey string
 	// Notify is called with what a person should know while a request waits; nil ignores it.
 	Notify func(note string)
 	Logger *slog.Logger
@@ -52,3 +58,11 @@ func (o Options) withDefaults() Options {
 
 // queueOf returns the task queue of a flow.
 func (o *Options) queueOf(flow string) string { return cmp.Or(o.TaskQueues[flow], o.TaskQueue) }
+
+// HashUser returns what the search attribute WeirUser has for a user: the first 32 hexadecimal digits of HMAC-SHA256 with the
+// key. It finds the runs of a user and does not tell who that is.
+func HashUser(key, user string) string {
+	h := hmac.New(sha256.New, []byte(key))
+	_, _ = h.Write([]byte(user)) // it never fails
+	return hex.EncodeToString(h.Sum(nil))[:32]
+}

@@ -63,8 +63,12 @@ func startServer() (*server, error) {
 	s := &server{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
 	s.process = exec.Command(program, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", strconv.Itoa(port),
 		"--log-level", "never", "--search-attribute", "WeirFlow=Keyword", "--search-attribute", "WeirStatus=Keyword",
+		"--search-attribute", "WeirSession=Keyword", "--search-attribute", "WeirUser=Keyword",
 		"--dynamic-config-value", "history.transferProcessorMaxPollRPS=200",
-		"--dynamic-config-value", "limit.historyCount.suggestContinueAsNew=60")
+		"--dynamic-config-value", "limit.historyCount.suggestContinueAsNew=60",
+		// Workflows are deleted once these have passed the tasks of their end; the defaults are 30 and 10 seconds.
+		"--dynamic-config-value", `history.transferProcessorUpdateAckInterval="500ms"`,
+		"--dynamic-config-value", `history.visibilityProcessorUpdateAckInterval="500ms"`)
 	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.process.Start(); err != nil {
 		return nil, err

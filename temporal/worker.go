@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -33,7 +34,7 @@ type WorkerOptions struct {
 // that stands between Temporal and the engine.
 type Executor interface {
 	Execute(ctx context.Context, run string, o runner.ExecuteOptions) (runner.Rest, error)
-	Outcome(ctx context.Context, p store.Post) (pending bool, err error)
+	SettlePost(ctx context.Context, run string, post int64) (pending, refused bool, err error)
 	RequestCancel(ctx context.Context, run, by string) error
 	Unscheduled(ctx context.Context) ([]runner.Unscheduled, error)
 }
@@ -57,7 +58,7 @@ func NewWorker(w Executor, c *Client, o WorkerOptions) *Worker {
 	o.Sweep = cmp.Or(o.Sweep, 30*time.Second)
 	k := &Worker{w: w, c: c, o: o}
 	k.sdk = worker.New(c.c, o.TaskQueue, worker.Options{
-		MaxConcurrentActivityExecutionSize: o.Runs, WorkerStopTimeout: o.Drain + stopTime,
+		Identity: workerIdentity(o.TaskQueue), MaxConcurrentActivityExecutionSize: o.Runs, WorkerStopTimeout: o.Drain + stopTime,
 		MaxHeartbeatThrottleInterval: c.o.Heartbeat / 2, DefaultHeartbeatThrottleInterval: c.o.Heartbeat / 2,
 	})
 	k.sdk.RegisterWorkflowWithOptions(workflowOf, workflow.RegisterOptions{Name: workflowType})
@@ -65,6 +66,15 @@ func NewWorker(w Executor, c *Client, o WorkerOptions) *Worker {
 	k.sdk.RegisterActivityWithOptions(k.outcome, activity.RegisterOptions{Name: outcomeActivity})
 	k.sdk.RegisterActivityWithOptions(k.cancel, activity.RegisterOptions{Name: cancelActivity})
 	return k
+}
+
+// workerIdentity names a worker process, as the SDK does.
+func workerIdentity(queue string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%d@%s@%s", os.Getpid(), host, queue)
 }
 
 // TaskQueue returns the queue that the worker polls.
@@ -103,7 +113,7 @@ func (k *Worker) execute(ctx context.Context, in executeInput) (status, error) {
 	defer stop()
 	rest, err := k.w.Execute(ctx, in.Run, runner.ExecuteOptions{Resume: in.Resume, Commits: in.Commits, Drain: k.o.Drain})
 	if err != nil {
-		return status{}, k.failure(in.Run, err)
+		return status{}, k.failure(ctx, in.Run, err)
 	}
 	out := status{Status: rest.Status.String(), Commits: rest.Commits}
 	if !rest.Due.IsZero() {
@@ -150,7 +160,7 @@ var errStopping = errors.New("the worker stops")
 const missingDelay = 10 * time.Second
 
 // failure returns the error of an activity, and logs what it leaves out.
-func (k *Worker) failure(run string, err error) error {
+func (k *Worker) failure(ctx context.Context, run string, err error) error {
 	code, final, delay := "interrupted", false, time.Duration(0)
 	switch {
 	case errors.Is(err, runner.ErrJournalBehind):
@@ -159,6 +169,9 @@ func (k *Worker) failure(run string, err error) error {
 		code, final = "poisoned", true
 	case errors.Is(err, runner.ErrOtherRunner):
 		code, final = "other_runner", true
+	case errors.Is(err, runner.ErrNoRun):
+		code, final = "not_found", true
+		k.forget(ctx, run)
 	case errors.Is(err, store.ErrNotFound):
 		code, final = "not_found", true
 	case errors.Is(err, runner.ErrDependenciesChanged):
@@ -168,6 +181,15 @@ func (k *Worker) failure(run string, err error) error {
 	}
 	k.c.o.Logger.Warn("execute run", "run", run, "code", code, "error", err)
 	return activityError(code, final, delay)
+}
+
+// forget deletes the workflow of a run that was deleted from the store while another process woke it.
+func (k *Worker) forget(ctx context.Context, run string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTimeout)
+	defer cancel()
+	if err := k.c.forgetOpen(ctx, run); err != nil {
+		k.c.o.Logger.Warn("delete the workflow of a deleted run", "run", run, "error", err)
+	}
 }
 
 // The interval at which a message is looked at, at first and later.
@@ -181,32 +203,25 @@ func (k *Worker) outcome(ctx context.Context, run string, m message) (outcome, e
 	ctx, stop := k.startHeartbeat(ctx)
 	defer stop()
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
-		pending, err := k.w.Outcome(ctx, store.Post{ID: m.ID, Run: run, Kind: m.Kind, Name: m.Name, By: m.By})
+		pending, refused, err := k.w.SettlePost(ctx, run, m.ID)
 		switch {
-		case refused(err):
-			return outcome{Refused: true}, nil
 		case err != nil:
-			return outcome{}, k.failure(run, err)
+			return outcome{}, k.failure(ctx, run, err)
 		case !pending:
-			return outcome{}, nil
+			return outcome{Refused: refused}, nil
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return outcome{}, k.failure(run, context.Cause(ctx))
+			return outcome{}, k.failure(ctx, run, context.Cause(ctx))
 		}
 	}
-}
-
-// refused reports whether an error is the refusal of a message.
-func refused(err error) bool {
-	return errors.Is(err, runner.ErrNoInterrupt) || errors.Is(err, runner.ErrAnswer) || errors.Is(err, runner.ErrStatus)
 }
 
 // cancel is the activity that cancels a run whose workflow was cancelled.
 func (k *Worker) cancel(ctx context.Context, run string) error {
 	if err := k.w.RequestCancel(ctx, run, Name); err != nil {
-		return k.failure(run, err)
+		return k.failure(ctx, run, err)
 	}
 	return nil
 }

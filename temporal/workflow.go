@@ -46,12 +46,11 @@ type executeInput struct {
 	Resume bool `json:"resume,omitempty"`
 }
 
-// message refers to a message in the inbox of the run. Its value stays in the store.
+// message refers to a message in the inbox of the run. Its value, what it answers and who sent it stay in the store: names of
+// events and of people may be personal.
 type message struct {
 	ID   int64  `json:"id"`
 	Kind string `json:"kind"`
-	Name string `json:"name,omitempty"` // of the interrupt or event
-	By   string `json:"by,omitempty"`
 }
 
 // outcome says whether a message was applied. Its sender reads the reason from the store.
@@ -217,13 +216,21 @@ func (s *status) result() error {
 	return nil
 }
 
-// The search attributes, both keywords.
+// The search attributes, all keywords.
 func flowAttribute() temporal.SearchAttributeKeyKeyword {
 	return temporal.NewSearchAttributeKeyKeyword("WeirFlow")
 }
 
 func statusAttribute() temporal.SearchAttributeKeyKeyword {
 	return temporal.NewSearchAttributeKeyKeyword("WeirStatus")
+}
+
+func sessionAttribute() temporal.SearchAttributeKeyKeyword {
+	return temporal.NewSearchAttributeKeyKeyword("WeirSession")
+}
+
+func userAttribute() temporal.SearchAttributeKeyKeyword {
+	return temporal.NewSearchAttributeKeyKeyword("WeirUser")
 }
 
 // activityError is the error of an activity in the history: a code, and no text of the run.

@@ -24,8 +24,9 @@ type TemporalCluster struct {
 	TLS    TemporalTLS `json:"tls"`
 	// Heartbeat is how long a worker may be silent.
 	Heartbeat time.Duration `json:"heartbeat"`
-	// SearchAttributes sets WeirFlow and WeirStatus.
+	// SearchAttributes sets WeirFlow, WeirStatus and WeirSession. UserKey adds WeirUser, a hash of the user with the key.
 	SearchAttributes bool `json:"searchAttributes"`
+	UserKey          Key  `json:"userKey"`
 }
 
 // TemporalTLS names the files of a TLS connection, and says whether there is one.
@@ -70,8 +71,10 @@ func (d *document) resolveTemporalPaths(dir string) {
 			files[name] = filepath.Join(dir, path)
 		}
 	}
-	key := mapAt(d.values, "temporal", "apiKey")
-	if path, ok := key["file"].(string); ok && !filepath.IsAbs(path) {
-		key["file"] = filepath.Join(dir, path)
+	for _, name := range []string{"apiKey", "userKey"} {
+		key := mapAt(d.values, "temporal", name)
+		if path, ok := key["file"].(string); ok && !filepath.IsAbs(path) {
+			key["file"] = filepath.Join(dir, path)
+		}
 	}
 }

@@ -49,6 +49,14 @@ func (p *cli) openReadOnly(ctx context.Context) (*application, error) {
 	return p.open(ctx, app.Options{ReadOnly: true})
 }
 
+// openWithRunner is openReadOnly with the runner that the configuration names.
+func (p *cli) openWithRunner(ctx context.Context) (*application, error) {
+	if err := p.mustExist(); err != nil {
+		return nil, err
+	}
+	return p.open(ctx, app.Options{ReadOnly: true, WithRunner: true})
+}
+
 // openRun opens an existing database and finds the run whose id begins with prefix.
 func (p *cli) openRun(ctx context.Context, prefix string, o app.Options) (*application, string, error) {
 	if err := p.mustExist(); err != nil {

@@ -65,6 +65,7 @@ func (p *cli) doctor(ctx context.Context, asJSON, offline bool) error {
 			list = append(list, p.checkDatabase(ctx))
 		}
 		list = append(list, p.checkSync(cmp.Or(p.syncMode(), cfg.Sync))...)
+		list = append(list, p.checkStuck(ctx, offline)...)
 		for _, f := range cfg.Findings() {
 			list = append(list, checkResult(f))
 		}

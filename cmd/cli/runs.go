@@ -22,6 +22,8 @@ type runsOptions struct {
 	parent string
 	all    bool
 	blocks bool
+	stuck  bool
+	idle   time.Duration
 	limit  int
 	json   bool
 }
@@ -37,7 +39,11 @@ prints the tree.
 
 --blocked lists, children included, the runs that have not ended and that this program
 cannot continue: it lacks a node type, tool, provider or secret that they need, or
-processes ended while they executed them (poisoned). It says what to do.`,
+processes ended while they executed them (poisoned). It says what to do.
+
+--stuck lists, the oldest first, the runs that have something to do and that nothing
+advances for --idle: no live process owns them, and with "runner: temporal" no workflow or
+no worker takes them. Runs that wait for people, events or a later timer are not stuck.`,
 		Example: `  weir runs --status paused
   weir runs --parent 01kafw
   weir runs --flow invoice-review --json`,
@@ -52,6 +58,8 @@ processes ended while they executed them (poisoned). It says what to do.`,
 	f.StringVar(&o.parent, "parent", "", "only children of this `RUN`")
 	f.BoolVar(&o.all, "all", false, "include child runs")
 	f.BoolVar(&o.blocks, "blocked", false, "only runs that have not ended and that this program cannot continue, and why")
+	f.BoolVar(&o.stuck, "stuck", false, "only runs that nothing advances, and why")
+	f.DurationVar(&o.idle, "idle", time.Minute, "with --stuck, runs in which nothing has happened for this `DURATION`")
 	f.IntVar(&o.limit, "limit", 20, "list at most `N`")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")
 	_ = c.RegisterFlagCompletionFunc("parent", p.completeRuns)
@@ -64,7 +72,11 @@ func (p *cli) runs(ctx context.Context, o *runsOptions) error {
 	if err != nil {
 		return err
 	}
-	a, err := p.openReadOnly(ctx)
+	open := p.openReadOnly
+	if o.stuck {
+		open = p.openWithRunner
+	}
+	a, err := open(ctx)
 	if errors.Is(err, store.ErrNotFound) { // nothing has been run yet
 		if o.json {
 			writeJSON(p.out, []app.RunRow{})
@@ -86,6 +98,13 @@ func (p *cli) runs(ctx context.Context, o *runsOptions) error {
 		list, err := a.blocked(ctx, filter)
 		if err == nil {
 			p.printBlocked(list, o.json)
+		}
+		return err
+	}
+	if o.stuck {
+		list, err := a.stuck(ctx, o)
+		if err == nil {
+			p.printStuck(list, o.json)
 		}
 		return err
 	}
@@ -126,6 +145,10 @@ func (o *runsOptions) filter() (store.Filter, error) {
 		return filter, usagef("--limit: expected at least 1")
 	case o.all && o.parent != "":
 		return filter, usagef("--all and --parent exclude each other")
+	case o.stuck && (o.blocks || o.all || o.parent != "" || len(o.status) > 0):
+		return filter, usagef("--stuck excludes --blocked, --all, --parent and --status")
+	case o.idle < 0:
+		return filter, usagef("--idle: expected a time that is not negative")
 	case o.blocks && len(o.status) > 0:
 		return filter, usagef("--blocked and --status exclude each other")
 	}

@@ -127,7 +127,7 @@ func (e *erased) add(x store.DeleteResult) {
 }
 
 func (p *cli) deleteSessions(ctx context.Context, prefixes []string, o *deleteOptions) error {
-	a, err := p.openReadOnly(ctx)
+	a, err := p.openWithRunner(ctx)
 	if err != nil {
 		return err
 	}
@@ -343,7 +343,7 @@ its past, or while a process works on it.`,
 				}
 				prune.OlderThan = d
 			}
-			a, err := p.openReadOnly(c.Context())
+			a, err := p.openWithRunner(c.Context())
 			if err != nil {
 				return err
 			}

@@ -181,7 +181,7 @@ func printingCommands(session string) map[string][][]string {
 		"test":                 {{}},
 		"validate":             {{"evil.yaml", "wrong.yaml"}},
 		"graph":                {{"evil.yaml"}},
-		"runs":                 {{}},
+		"runs":                 {{}, {"--stuck", "--idle", "0s"}},
 		"eval":                 {{"'" + hostileText + "'"}, {"--json", "'" + hostileText + "'"}, {"['" + hostileText + "']"}, {hostileText}, {"'" + hostileText + "'.gone()"}},
 		"show":                 {{"waits"}, {"done"}, {"failed"}, {"done", "--chain"}, {"done", "--node", "say"}, {"done", "--node", "say", "--view"}, {"waits", "--node", "ask"}},
 		"answer":               {{"waits", "ask", hostileText + "!"}},

@@ -174,6 +174,7 @@ func (s *Store) removeTrees(f treeSet, doomed map[tree]bool) (out store.DeleteRe
 			return false
 		}
 		out.Runs++
+		addRootRun(&out, r)
 		out.Messages += r.messagesAdded()
 		users[r.row.User], ids[r.row.ID] = true, true
 		r.mu.Lock()
@@ -202,6 +203,13 @@ func (s *Store) removeTrees(f treeSet, doomed map[tree]bool) (out store.DeleteRe
 	})
 	s.deleteCached(users)
 	return out
+}
+
+// addRootRun adds the id of a run to a result if no other run has started it.
+func addRootRun(out *store.DeleteResult, r *run) {
+	if r.row.Parent == "" {
+		out.RootRuns = append(out.RootRuns, r.row.ID)
+	}
 }
 
 // deleteCached removes the entries of users and the shared ones. The caller holds the mutex.
@@ -352,9 +360,10 @@ func (s *Store) count(f treeSet, trees []tree) (out store.DeleteResult) {
 			out.Sessions++
 		}
 	}
-	for r, t := range f.treeOf {
-		if slices.Contains(trees, t) {
+	for _, r := range s.order {
+		if t, ok := f.treeOf[r]; ok && slices.Contains(trees, t) {
 			out.Runs++
+			addRootRun(&out, r)
 			out.Messages += r.messagesAdded()
 		}
 	}

@@ -163,6 +163,7 @@ func (x *deleter) checkUnowned(roots []int64) error {
 type doomed struct {
 	roots, sessions, runs, contexts []int64
 	ids, sessionIDs                 []string // as the tables have them
+	rootRuns                        []string // the ids of the runs that no other run has started
 }
 
 func (x *deleter) readDoomed(roots []int64) (d doomed, err error) {
@@ -170,10 +171,13 @@ func (x *deleter) readDoomed(roots []int64) (d doomed, err error) {
 	err = x.query(func(row pgx.Row) error {
 		var n int64
 		var id string
-		err := row.Scan(&n, &id)
-		d.runs, d.ids = append(d.runs, n), append(d.ids, id)
+		var isRoot bool
+		err := row.Scan(&n, &id, &isRoot)
+		if d.runs, d.ids = append(d.runs, n), append(d.ids, id); isRoot {
+			d.rootRuns = append(d.rootRuns, unescapeText(id))
+		}
 		return err
-	}, "SELECT num, id FROM run WHERE root = ANY($1)", roots)
+	}, "SELECT num, id, parent = '' FROM run WHERE root = ANY($1) ORDER BY num", roots)
 	if err != nil {
 		return d, err
 	}
@@ -197,7 +201,7 @@ func (x *deleter) deleteRows(roots []int64) (out store.DeleteResult, err error) 
 	if err != nil {
 		return out, err
 	}
-	out.Runs, out.Sessions = len(d.runs), len(d.sessions)
+	out.Runs, out.Sessions, out.RootRuns = len(d.runs), len(d.sessions), d.rootRuns
 	if err = x.queryRow([]any{&out.Messages}, "SELECT count(*) FROM message WHERE context = ANY($1)", d.contexts); err != nil {
 		return out, err
 	}

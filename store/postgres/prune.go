@@ -45,6 +45,7 @@ func (s *Store) PruneSessions(ctx context.Context, p store.PruneOptions) (sum st
 func addDeleted(sum, out *store.DeleteResult) {
 	sum.Sessions += out.Sessions
 	sum.Runs += out.Runs
+	sum.RootRuns = append(sum.RootRuns, out.RootRuns...)
 	sum.Messages += out.Messages
 	sum.Memories += out.Memories
 	sum.UserValues += out.UserValues

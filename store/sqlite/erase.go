@@ -257,6 +257,17 @@ func (x deleter) treeNames(roots []int64) ([]store.Tree, error) {
 	return out, nil
 }
 
+// rootRuns returns the ids of the runs of trees that no other run has started. The list of roots is a JSON array.
+func (x deleter) rootRuns(roots string) (ids []string, err error) {
+	err = x.query(func(row scanner) error {
+		var id string
+		err := row.Scan(&id)
+		ids = append(ids, id)
+		return err
+	}, "SELECT id FROM run_row WHERE parent IS NULL AND root IN (SELECT value FROM json_each(?)) ORDER BY num", roots)
+	return ids, err
+}
+
 // checkUnowned returns an error if a live process owns a run of the trees.
 func (x deleter) checkUnowned(roots []int64) error {
 	list, err := json.Marshal(roots)
@@ -294,6 +305,9 @@ func (x deleter) deleteBeside(list string, out *store.DeleteResult) (err error) 
 func (x deleter) deleteRows(roots []int64) (out store.DeleteResult, err error) {
 	list, err := json.Marshal(roots)
 	if err != nil {
+		return out, err
+	}
+	if out.RootRuns, err = x.rootRuns(string(list)); err != nil {
 		return out, err
 	}
 	if out.Trajectories, err = x.deleteTrajectories(trajectoriesToDelete, string(list), nullText(x.user)); err != nil {

@@ -85,6 +85,9 @@ func (x deleter) countRows(roots []int64) (out store.DeleteResult, err error) {
 	if err != nil {
 		return out, err
 	}
+	if out.RootRuns, err = x.rootRuns(string(list)); err != nil {
+		return out, err
+	}
 	if out.Trajectories, err = x.countTrajectories(trajectoriesToDelete, string(list), nullText(x.user)); err != nil {
 		return out, err
 	}

@@ -85,6 +85,8 @@ func deleteSession(t *testing.T, s Store) {
 		must(t, err)
 		equal(t, "deleted", []int{gone.Sessions, gone.Runs, gone.Messages}, []int{2, 6, 4 + 1 + 1 + 1})
 		equal(t, "with it", gone.Forks, []store.Tree{{Session: "fork"}, {Run: "fork-of-child"}})
+		slices.Sort(gone.RootRuns)
+		equal(t, "root runs", gone.RootRuns, []string{"fork-1", "fork-of-child", "s-1", "s-2"})
 	}
 	equal(t, "runs left", runIDs(t, s), []string{"kept-1"})
 	for _, id := range []string{"s", "fork"} {
@@ -126,6 +128,7 @@ func deleteRun(t *testing.T, s Store) {
 	gone, err := s.DeleteRun(t.Context(), "ff", afterLeasesExpired())
 	must(t, err)
 	equal(t, "a fork alone", []int{gone.Sessions, gone.Runs, gone.Messages}, []int{0, 1, 0})
+	equal(t, "root runs of a fork alone", gone.RootRuns, []string{"ff"})
 	gone, err = s.DeleteRun(t.Context(), "r", afterLeasesExpired())
 	must(t, err)
 	equal(t, "deleted", []int{gone.Sessions, gone.Runs, gone.Messages}, []int{0, 4, 5})
@@ -242,6 +245,10 @@ func prune(t *testing.T, s Store) {
 		did, err := s.PruneSessions(t.Context(), p)
 		must(t, err)
 		equal(t, "a dry run says how many", would.Sessions, did.Sessions)
+		slices.Sort(would.RootRuns)
+		slices.Sort(did.RootRuns)
+		equal(t, "a dry run lists the same root runs", would.RootRuns, did.RootRuns)
+		equal(t, "root runs of single rounds", len(did.RootRuns), did.Runs)
 		gone := []string{}
 		after := ids()
 		for _, id := range before {

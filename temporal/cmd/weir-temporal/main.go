@@ -26,7 +26,10 @@ func options(cfg *config.Config, notify func(string)) (temporal.Options, error) 
 	if o.TLS, err = c.TLS.Config(); err != nil {
 		return o, err
 	}
-	o.APIKey, err = c.APIKey.Value() // "" where none is configured
+	if o.APIKey, err = c.APIKey.Value(); err != nil { // "" where none is configured
+		return o, err
+	}
+	o.UserKey, err = c.UserKey.Value()
 	return o, err
 }
 
