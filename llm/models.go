@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/weir-run/weir/token"
 )
 
 // DefaultWindow is the window, in tokens, of an unknown model.
@@ -38,12 +40,26 @@ type Model struct {
 	MaxOutput int `json:"maxOutput,omitempty"`
 	// Encoding is "o200k_base", "cl100k_base", or "" if tokens can only be estimated.
 	Encoding string `json:"encoding,omitempty"`
+	// Count counts the tokens of texts in place of Encoding; nil for none. Only programs set it.
+	Count *token.TextCounter `json:"-"`
 	// Price is zero if unknown; a free model is marked as such.
 	Price Price `json:"price,omitzero"`
 	// Takes has what the model takes in a request; nil if nothing is known. It must not be
 	// changed.
 	Takes *Abilities `json:"takes,omitempty"`
 }
+
+// Counter returns the counter of the model's tokens; vendor is the Catalogue.Vendor of its provider.
+// The error is token.ErrUnknownEncoding.
+func (m Model) Counter(vendor string) (token.Counter, error) {
+	if m.Count != nil {
+		return token.NewOwnCounter(m.Count, vendor), nil
+	}
+	return token.NewCounter(m.Encoding, vendor)
+}
+
+// exact reports whether texts are counted exactly.
+func (m Model) exact() bool { return m.Encoding != "" || m.Count != nil }
 
 // Reserve returns the number of tokens of the window that are reserved for the answer: the
 // call's maxOutput, or else 16,384 or a quarter of the window if that is less; plus 512 for
@@ -73,6 +89,7 @@ func (m Model) override(o Model) Model {
 		MaxInput:  positive(o.MaxInput, m.MaxInput),
 		MaxOutput: positive(o.MaxOutput, m.MaxOutput),
 		Encoding:  cmp.Or(o.Encoding, m.Encoding),
+		Count:     cmp.Or(o.Count, m.Count),
 		Price:     m.Price.override(o.Price),
 		Takes:     m.Takes.override(o.Takes),
 	}

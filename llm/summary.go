@@ -131,7 +131,7 @@ func (t *turn) summarise(need *convo.Need) (string, error) {
 // setSummaryMessage sets text as the message of a summary's request, without its middle if
 // it is too long for the model, and returns the size of the request.
 func (t *turn) setSummaryMessage(text string, output int) (tokens int, err error) {
-	c, err := token.NewCounter(t.window.model.Encoding, t.req.Provider)
+	c, err := t.window.model.Counter(t.service.models.Vendor(t.req.Provider))
 	if err != nil {
 		return 0, fmt.Errorf("count tokens for %s: %w", t.req.Model, err)
 	}

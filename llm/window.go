@@ -120,7 +120,7 @@ func (t *turn) loadCounter() error {
 	if w.loaded {
 		return nil
 	}
-	c, err := token.NewCounter(w.model.Encoding, t.service.models.Vendor(t.req.Provider))
+	c, err := w.model.Counter(t.service.models.Vendor(t.req.Provider))
 	if err != nil {
 		return fmt.Errorf("count tokens for %s: %w", t.req.Model, err)
 	}
@@ -336,7 +336,7 @@ func (t *turn) factor() int {
 		return f
 	}
 	w := &t.window
-	if w.model.Encoding != "" {
+	if w.model.exact() {
 		return 100
 	}
 	if w.loaded {

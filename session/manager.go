@@ -188,7 +188,7 @@ func (m *Manager) StartPendingRound(ctx context.Context, run string, start Start
 // counterOf returns the token counter of the model in the settings.
 func (m *Manager) counterOf(s convo.Settings) (convo.Counter, error) {
 	model, _ := m.models.Find(s.Provider, s.Model)
-	c, err := token.NewCounter(model.Encoding, m.models.Vendor(s.Provider))
+	c, err := model.Counter(m.models.Vendor(s.Provider))
 	if err != nil {
 		return nil, fmt.Errorf("count tokens of %s: %w", s.Model, err)
 	}

@@ -46,7 +46,8 @@ func overheadsOf(v vendor) overheads {
 // immutable, safe for concurrent use and deterministic, so that counts may be stored with
 // messages. The zero value cannot be used: use NewCounter.
 type Counter struct {
-	encoding *Encoding
+	encoding *Encoding    // nil with own
+	own      *TextCounter // nil with encoding
 	vendor   vendor
 	exact    bool
 }
@@ -56,13 +57,7 @@ type Counter struct {
 // "anthropic", "gemini" or another, which is treated like OpenAI. Another encoding is
 // ErrUnknownEncoding.
 func NewCounter(encoding, vendor string) (Counter, error) {
-	c := Counter{exact: encoding != ""}
-	switch vendor {
-	case "anthropic":
-		c.vendor = anthropic
-	case "gemini", "google":
-		c.vendor = gemini
-	}
+	c := Counter{exact: encoding != "", vendor: vendorOf(vendor)}
 	if !c.exact {
 		encoding = O200k
 	}
@@ -71,16 +66,29 @@ func NewCounter(encoding, vendor string) (Counter, error) {
 	return c, err
 }
 
+func vendorOf(name string) vendor {
+	switch name {
+	case "anthropic":
+		return anthropic
+	case "gemini", "google":
+		return gemini
+	}
+	return openai
+}
+
 // Exact reports whether texts are counted by the model's own encoding. If not, counts need
 // a Factor: the PriorFactor until one is learned.
 func (c Counter) Exact() bool { return c.exact }
 
 // Encoding returns the encoding that texts are counted with; for an estimate it is not the
-// model's.
+// model's, and nil with a counter of the program.
 func (c Counter) Encoding() *Encoding { return c.encoding }
 
 // Text returns the tokens of a text alone.
 func (c Counter) Text(text string) int {
+	if c.own != nil {
+		return c.own.text(text)
+	}
 	n := c.encoding.Count(text)
 	if !c.exact && c.vendor == gemini {
 		n += extraDigitTokens(text)
@@ -107,11 +115,17 @@ func extraDigitTokens(text string) int {
 // Head returns the beginning of text with at most n tokens by the counter; see
 // Encoding.Head.
 func (c Counter) Head(text string, n int) string {
+	if c.own != nil {
+		return c.own.head(text, n)
+	}
 	return c.cutWithin(n, func(n int) string { return c.encoding.Head(text, n) })
 }
 
 // Tail returns the end of text with at most n tokens; see Encoding.Tail.
 func (c Counter) Tail(text string, n int) string {
+	if c.own != nil {
+		return c.own.tail(text, n)
+	}
 	return c.cutWithin(n, func(n int) string { return c.encoding.Tail(text, n) })
 }
 
