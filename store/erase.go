@@ -30,10 +30,11 @@ type PruneOptions struct {
 	Now time.Time
 	// User and Flow restrict it to the sessions of one user and one flow.
 	User, Flow string
-	// OlderThan selects sessions without messages for longer than that; 0 selects none.
+	// OlderThan selects sessions without messages for longer than that; 0 selects none. It selects none whose round waits for an
+	// answer or a timer.
 	OlderThan time.Duration
 	// Keep selects all sessions but the newest Keep of each user and flow, by the time of their last message; 0
-	// selects none.
+	// selects none. It selects none whose round waits for an answer or a timer.
 	Keep int
 	// DryRun deletes nothing and returns what would be deleted.
 	DryRun bool

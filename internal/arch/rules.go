@@ -126,7 +126,7 @@ func upperPackageRules() []PackageRule {
 		},
 		{"node/codegen/learned", []string{"node/codegen", "store", "engine"}, "learned code is listed and deleted in a store, without a run"},
 		{"server/openai", []string{"server", "server/livetext", "app", ".", "session", "store", "runner", "flow", "convo", "engine"}, "a protocol of others works through the server's Caller"},
-		{"server/agui", []string{"server", "server/livetext", "app", ".", "session", "runner", "node", "convo", "engine"}, "a protocol of others works through the server's Caller"},
+		{"server/agui", []string{"server", "server/livetext", "app", ".", "session", "runner", "node", "flow", "convo", "engine"}, "a protocol of others works through the server's Caller"},
 		{"server/mcp", []string{"server", "app", ".", "store", "node", "engine"}, "a protocol of others works through the server's Caller"},
 		{"server/livetext", []string{".", "flow", "engine"}, "which text is an answer does not depend on the protocol that sends it"},
 		{"server/servertest", []string{".", "app", "app/config", "convo", "llm", "llm/llmtest", "runner", "server"}, "it opens servers as the command does, for tests"},

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
@@ -23,10 +22,10 @@ func Register(s *server.Server) {
 
 // input is RunAgentInput of the protocol. Members that it adds later are ignored, as it asks.
 type input struct {
-	ThreadID string          `json:"threadId"`
-	RunID    string          `json:"runId"`
-	Messages []message       `json:"messages"`
-	Tools    json.RawMessage `json:"tools"`
+	ThreadID string    `json:"threadId"`
+	RunID    string    `json:"runId"`
+	Messages []message `json:"messages"`
+	Tools    []toolOf  `json:"tools"`
 	Context  []struct {
 		Description string `json:"description"`
 		Value       string `json:"value"`
@@ -35,12 +34,6 @@ type input struct {
 	Forwarded struct {
 		Weir steering `json:"weir"`
 	} `json:"forwardedProps"`
-}
-
-type message struct {
-	ID      string          `json:"id"`
-	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content"`
 }
 
 type resume struct {
@@ -57,11 +50,12 @@ type round struct {
 	session *weir.Session
 	reply   *weir.Reply
 	steered *session.SteerReply // set for a message to the round that runs
+	tools   map[string]bool     // names of the tools of the client
 }
 
 // serve answers one run of the protocol with its events.
 func serve(w http.ResponseWriter, r *http.Request, c *server.Caller) {
-	x := &round{c: c}
+	x := &round{c: c, tools: map[string]bool{}}
 	err := x.read(r)
 	if err == nil {
 		err = x.start()
@@ -83,9 +77,6 @@ func (x *round) read(r *http.Request) (err error) {
 	}
 	if x.in == nil {
 		return server.InvalidRequest("body", "the body is no RunAgentInput: null")
-	}
-	if tools := strings.TrimSpace(string(x.in.Tools)); tools != "" && tools != "null" && tools != "[]" {
-		return server.InvalidRequest("body.tools", "tools of the client are not supported: the flow has the tools of the server")
 	}
 	if x.in.ThreadID == "" || x.in.RunID == "" {
 		return server.InvalidRequest("body", "threadId and runId are required")
@@ -111,6 +102,18 @@ func (x *round) start() (err error) {
 	if len(x.in.Resume) > 0 {
 		return x.answer()
 	}
+	outputs, err := x.outputs()
+	if err != nil {
+		return err
+	}
+	if outputs != nil {
+		return x.sendOutputs(outputs)
+	}
+	return x.send()
+}
+
+// send sends the last message of the client.
+func (x *round) send() error {
 	history, err := x.messages()
 	if err != nil {
 		return err
@@ -120,88 +123,47 @@ func (x *round) start() (err error) {
 		return server.InvalidRequest("body.messages", "the last message must be one of the user")
 	}
 	if x.in.Forwarded.Weir.Steer {
+		if len(history[n].Parts) > 0 {
+			return server.InvalidRequest("body.messages", "a message that steers is a text")
+		}
 		return x.steer(history[n].Text)
+	}
+	o := weir.SendOptions{By: x.c.By(), Origin: x.c.Origin("agui"), Settings: session.RoundSettings{System: x.system()}}
+	if o.Settings.ClientTools, err = x.in.clientTools(); err != nil {
+		return err
+	}
+	x.addTools(o.Settings.ClientTools)
+	message, err := x.content(&history[n])
+	if err != nil {
+		return err
 	}
 	row, err := x.session.Info(x.detached())
 	if err != nil {
 		return err
 	}
-	o := weir.SendOptions{By: x.c.By(), Origin: x.c.Origin("agui"), Settings: session.RoundSettings{System: x.system()}}
 	if row.Length == 0 && row.Rounds == 0 && row.Queued == 0 {
 		o.Seed = history[:n] // a conversation that the server does not know
 	}
 	if o.Model, err = x.c.Model(x.flow); err != nil {
 		return err
 	}
-	o.ID, err = x.c.Once("agui "+x.session.ID, x.in.RunID, []any{history[n].Text}, func(id string) (string, error) {
+	o.ID, err = x.c.Once("agui "+x.session.ID, x.in.RunID, []any{message}, func(id string) (string, error) {
 		o.ID = id
-		var err error
-		x.reply, err = x.session.Send(x.detached(), history[n].Text, o)
+		err := x.checkNoCalls()
+		if err == nil {
+			x.reply, err = x.session.Send(x.detached(), message, o)
+		}
 		return id, err
 	})
 	if err == nil && x.reply == nil { // the run was sent before
 		o.Seed = nil
-		x.reply, err = x.session.Send(x.detached(), history[n].Text, o)
+		x.reply, err = x.session.Send(x.detached(), message, o)
 	}
 	return err
 }
 
 // detached returns the context of what continues when the client disconnects.
 func (x *round) detached() context.Context { return context.WithoutCancel(x.c.Context()) }
-
-// messages returns what the client has of the conversation.
-func (x *round) messages() (out []convo.Message, err error) {
-	for i := range x.in.Messages {
-		m := &x.in.Messages[i]
-		text, err := textOf(m.Content)
-		if err != nil {
-			return nil, err
-		}
-		switch m.Role {
-		case "user", "assistant":
-			if text != "" || i == len(x.in.Messages)-1 {
-				out = append(out, convo.Message{Role: convo.Role(m.Role), Text: text})
-			}
-		}
-	}
-	return out, nil
-}
-
-// textOf reads a text, or the texts of a list of parts.
-func textOf(raw json.RawMessage) (text string, err error) {
-	if len(raw) == 0 || json.Unmarshal(raw, &text) == nil {
-		return text, nil
-	}
-	var parts []struct{ Type, Text string }
-	if err := json.Unmarshal(raw, &parts); err != nil {
-		return "", nil //nolint:nilerr // activities have other contents
-	}
-	var texts []string
-	for _, p := range parts {
-		if p.Type != "text" {
-			return "", server.InvalidRequest("body.messages", "parts of type "+p.Type+" are not supported; send text")
-		}
-		texts = append(texts, p.Text)
-	}
-	return strings.Join(texts, "\n"), nil
-}
-
-// system returns what the client adds to the system instructions.
-func (x *round) system() string {
-	var texts []string
-	for _, e := range x.in.Context {
-		texts = append(texts, e.Description+": "+e.Value)
-	}
-	for i := range x.in.Messages {
-		if m := &x.in.Messages[i]; m.Role == "system" || m.Role == "developer" {
-			text, err := textOf(m.Content)
-			if err == nil && text != "" {
-				texts = append(texts, text)
-			}
-		}
-	}
-	return strings.Join(texts, "\n\n")
-}
 
 // answer gives the answers of the client to the open questions of the round. All are checked
 // before the first is given.

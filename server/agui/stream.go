@@ -29,6 +29,10 @@ type events struct {
 	count   int             // of text messages
 	steps   map[string]bool // open ones
 	calls   map[string]bool // calls that were announced
+	// speakers are the nodes whose reasoning is sent.
+	speakers map[string]bool
+	thought  thought
+	state    sharedState
 }
 
 func (e *events) send(kind string, members map[string]any) error {
@@ -43,7 +47,7 @@ func (e *events) send(kind string, members map[string]any) error {
 
 // stream sends the events of the round until it rests.
 func (x *round) stream(w http.ResponseWriter) {
-	e := &events{out: x.c.Events(w), round: x, reader: livetext.NewReader(x.flow.Flow), steps: map[string]bool{}, calls: map[string]bool{}}
+	e := &events{out: x.c.Events(w), round: x, reader: livetext.NewReader(x.flow.Flow), speakers: livetext.Speakers(x.flow.Flow), steps: map[string]bool{}, calls: map[string]bool{}}
 	defer e.out.Close()
 	ids := map[string]any{"threadId": x.in.ThreadID, "runId": x.in.RunID}
 	if e.send("RUN_STARTED", merge(ids, map[string]any{"protocolVersion": protocol})) != nil {
@@ -88,6 +92,12 @@ func (e *events) follow() error {
 
 // item sends what an item says.
 func (e *events) item(it *weir.Item) error {
+	if err := e.followState(it); err != nil {
+		return err
+	}
+	if err := e.reason(it); err != nil {
+		return err
+	}
 	text, err := e.reader.Next(it)
 	if err == nil {
 		err = e.say(text)
@@ -127,6 +137,9 @@ func (e *events) say(text string) error {
 	if text == "" {
 		return nil
 	}
+	if err := e.endReasoning(); err != nil {
+		return err
+	}
 	if e.message == "" {
 		text = strings.TrimPrefix(text, "\n\n")
 		e.count++
@@ -151,12 +164,23 @@ func (e *events) endText() error {
 	return e.send("TEXT_MESSAGE_END", map[string]any{"messageId": id})
 }
 
-// call sends a tool call, once.
+// call sends a call of a tool of the server. Those of the client are sent when the round waits for their outputs.
 func (e *events) call(c *convo.Call) error {
+	if e.round.tools[c.Name] {
+		return nil
+	}
+	return e.announce(c)
+}
+
+// announce sends a tool call, once.
+func (e *events) announce(c *convo.Call) error {
 	if e.calls[c.ID] || c.ID == "" {
 		return nil
 	}
 	e.calls[c.ID] = true
+	if err := e.endReasoning(); err != nil {
+		return err
+	}
 	if err := e.endText(); err != nil {
 		return err
 	}
@@ -179,6 +203,13 @@ func (e *events) finish(state *session.ReplyState, ids map[string]any) error {
 	if err == nil {
 		err = e.say(rest)
 	}
+	var pending []string
+	if err == nil {
+		pending, err = e.pending(state.Interrupts)
+	}
+	if err == nil {
+		err = e.endReasoning()
+	}
 	if err == nil {
 		err = e.endText()
 	}
@@ -190,7 +221,7 @@ func (e *events) finish(state *session.ReplyState, ids map[string]any) error {
 	if err != nil {
 		return err
 	}
-	if err := e.state(state.Run); err != nil {
+	if err := e.sendState(state.Run, 0); err != nil {
 		return err
 	}
 	end := merge(ids, map[string]any{"outcome": map[string]any{"type": "success"}, "result": app.OrEmpty(state.Outputs)})
@@ -203,8 +234,12 @@ func (e *events) finish(state *session.ReplyState, ids map[string]any) error {
 	case engine.Cancelled:
 		end["outcome"] = map[string]any{"type": "cancelled"}
 	case engine.Paused:
-		end["outcome"] = map[string]any{"type": "interrupt", "interrupts": interruptsOf(state.Interrupts)}
 		delete(end, "result")
+		if open := interruptsOf(state.Interrupts); len(open) > 0 {
+			end["outcome"] = map[string]any{"type": "interrupt", "interrupts": open}
+		} else {
+			end["outcome"] = map[string]any{"type": "success", "pendingToolCallIds": pending}
+		}
 	}
 	return e.send("RUN_FINISHED", end)
 }
@@ -231,27 +266,14 @@ func (e *events) results(state *session.ReplyState) error {
 	return nil
 }
 
-// state sends the state of the run, if it has one.
-func (e *events) state(run string) error {
-	if run == "" {
-		return nil
-	}
-	v, err := e.round.c.App().Inspect(e.round.detached(), run, 0)
-	if err != nil {
-		return err
-	}
-	s := app.StateValues(v.Run.State())
-	if len(s) == 0 {
-		return nil
-	}
-	return e.send("STATE_SNAPSHOT", map[string]any{"snapshot": s})
-}
-
-// interruptsOf returns the open questions of a run.
+// interruptsOf returns the open questions of a run that are no calls of the client's tools.
 func interruptsOf(open []engine.Interrupt) []any {
 	out := []any{}
 	for i := range open {
 		q := &open[i]
+		if session.ClientCallOf(q) != nil {
+			continue
+		}
 		o := map[string]any{"id": q.ID, "reason": string(q.Kind)}
 		if q.Prompt != "" {
 			o["message"] = q.Prompt

@@ -74,7 +74,7 @@ func questionText(open []engine.Interrupt) string {
 	var texts []string
 	for i := range open {
 		q := &open[i]
-		if callOf(q) != nil { // the client gets it as a call
+		if session.ClientCallOf(q) != nil { // the client gets it as a call
 			continue
 		}
 		switch {

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -68,53 +67,16 @@ func isFunctionName(name string) bool {
 	}) < 0
 }
 
-// functionCall is a call that a round waits for.
-type functionCall struct {
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-	interrupt string
-}
-
-// callOf returns the call of a client's function that a question is, nil for any other question.
-func callOf(q *engine.Interrupt) *functionCall {
-	forms, _ := q.Schema["anyOf"].([]any)
-	if q.Kind != engine.AwaitInput || len(forms) == 0 {
-		return nil
-	}
-	form, _ := forms[0].(map[string]any)
-	data, err := json.Marshal(form[convo.ClientCallKey])
-	call := &functionCall{interrupt: q.ID}
-	if err != nil || json.Unmarshal(data, call) != nil || call.ID == "" {
-		return nil
-	}
-	return call
-}
-
-// callsOf returns the calls that a round waits for, in the order in which a model made them: their questions are opened in any
-// order, and end with the number of the call.
-func callsOf(open []engine.Interrupt) (out []*functionCall) {
-	for i := range open {
-		if call := callOf(&open[i]); call != nil {
-			out = append(out, call)
-		}
-	}
-	slices.SortFunc(out, func(a, b *functionCall) int {
-		return cmp.Or(cmp.Compare(len(a.interrupt), len(b.interrupt)), cmp.Compare(a.interrupt, b.interrupt))
-	})
-	return out
-}
-
 // calls are those that the answer of the round contains.
-func (x *exchange) calls(state *session.ReplyState) []*functionCall {
+func (x *exchange) calls(state *session.ReplyState) []*session.ClientCall {
 	if state == nil {
 		return nil
 	}
-	return callsOf(state.Interrupts)
+	return session.ClientCallsOf(state.Interrupts)
 }
 
 // messageWith is the answer as a client sends it back.
-func messageWith(text string, calls []*functionCall) convo.Message {
+func messageWith(text string, calls []*session.ClientCall) convo.Message {
 	m := convo.Message{Role: convo.Assistant, Text: text}
 	for _, call := range calls {
 		m.Calls = append(m.Calls, convo.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments})
@@ -132,7 +94,7 @@ func (q *request) takeOutputs() {
 }
 
 // pendingCalls returns the calls that the round of a session waits for.
-func (x *exchange) pendingCalls(in *weir.Session) ([]*functionCall, error) {
+func (x *exchange) pendingCalls(in *weir.Session) ([]*session.ClientCall, error) {
 	row, err := in.Info(x.c.Context())
 	if err != nil || row.Holder == "" {
 		return nil, err
@@ -141,7 +103,7 @@ func (x *exchange) pendingCalls(in *weir.Session) ([]*functionCall, error) {
 	if err != nil {
 		return nil, ignoreMissing(err)
 	}
-	return callsOf(run.Head.Waiting), nil
+	return session.ClientCallsOf(run.Head.Waiting), nil
 }
 
 // checkNoCalls refuses a message to a session whose round waits for outputs.
@@ -176,7 +138,7 @@ func (x *exchange) sendOutputs(in *weir.Session) error {
 		return err
 	}
 	for i := range x.outputs {
-		if !slices.ContainsFunc(calls, func(c *functionCall) bool { return c.ID == x.outputs[i].CallID }) {
+		if !slices.ContainsFunc(calls, func(c *session.ClientCall) bool { return c.ID == x.outputs[i].CallID }) {
 			return server.InvalidRequest("body."+x.place, "No tool call found for function call output with call_id "+x.outputs[i].CallID+".")
 		}
 	}
@@ -193,7 +155,7 @@ func (x *exchange) sendOutputs(in *weir.Session) error {
 	}
 	x.session, x.own = in.ID, x.c.NewID()
 	for i, call := range calls {
-		x.reply, err = in.Answer(context.WithoutCancel(x.c.Context()), call.interrupt, outputs[i], weir.SendOptions{By: x.c.By()})
+		x.reply, err = in.Answer(context.WithoutCancel(x.c.Context()), call.Interrupt, outputs[i], weir.SendOptions{By: x.c.By()})
 		if err != nil {
 			return err
 		}
@@ -202,7 +164,7 @@ func (x *exchange) sendOutputs(in *weir.Session) error {
 }
 
 // chatCalls returns calls as the message of a chat completion has them; a chunk numbers them.
-func chatCalls(calls []*functionCall, numbered bool) []any {
+func chatCalls(calls []*session.ClientCall, numbered bool) []any {
 	out := make([]any, len(calls))
 	for i, call := range calls {
 		o := map[string]any{"id": call.ID, "type": "function", "function": map[string]any{"name": call.Name, "arguments": call.Arguments}}
@@ -220,7 +182,7 @@ func callItem(id, name, arguments, status string) map[string]any {
 }
 
 // outputOf returns the items of a complete response.
-func outputOf(o map[string]any, text string, calls []*functionCall) []any {
+func outputOf(o map[string]any, text string, calls []*session.ClientCall) []any {
 	out := []any{}
 	if text != "" || len(calls) == 0 {
 		out = append(out, messageItem(o, text, "completed"))

@@ -248,7 +248,7 @@ func (x *exchange) historyKey(history []convo.Message) string {
 
 // remember keeps where the client's copy of the history ends when it has this answer, and
 // returns where in the session that is.
-func (x *exchange) remember(answer string, calls []*functionCall) (*position, error) {
+func (x *exchange) remember(answer string, calls []*session.ClientCall) (*position, error) {
 	session := x.session
 	row, err := x.c.App().Store.Session(x.c.Context(), session)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
 )
 
@@ -386,12 +387,22 @@ func (t *sessions) expiredSessions(p store.PruneOptions) map[tree]bool {
 		for place, x := range list {
 			expired := !x.row.Expires.IsZero() && !x.row.Expires.After(p.Now)
 			old := p.OlderThan > 0 && x.lastMessageAt().Before(p.Now.Add(-p.OlderThan))
-			if expired || old || p.Keep > 0 && place >= p.Keep {
+			if expired || (old || p.Keep > 0 && place >= p.Keep) && !x.waits() {
 				taken[tree{session: x.row.ID}] = true
 			}
 		}
 	}
 	return taken
+}
+
+// waits reports whether the round of the session waits for an answer or a timer.
+func (s *session) waits() bool {
+	n := len(s.rounds)
+	if s.row.Holder == "" || n == 0 {
+		return false
+	}
+	h := s.rounds[n-1].copy().Head
+	return h.Status == engine.Paused || len(h.Waiting) > 0 || h.Due > 0
 }
 
 // lastMessageAt returns the time of the session's last message.

@@ -56,10 +56,13 @@ func addDeleted(sum, out *store.DeleteResult) {
 
 // selectToPrune selects the sessions that the options select.
 const selectToPrune = `SELECT num FROM (
-		SELECT num, expires, said, row_number() OVER (PARTITION BY user_id, flow ORDER BY said DESC, num DESC) AS place
-		FROM (SELECT s.num, s.user_id, s.flow, s.expires, ` + lastMessageAt + ` AS said FROM session s) l
+		SELECT num, expires, said, waits, row_number() OVER (PARTITION BY user_id, flow ORDER BY said DESC, num DESC) AS place
+		FROM (SELECT s.num, s.user_id, s.flow, s.expires, ` + lastMessageAt + ` AS said, ` + waitingRound + ` AS waits FROM session s) l
 		WHERE ($2 = '' OR user_id = $2) AND ($3 = '' OR flow = $3)
-	) p WHERE expires <= $1 OR $4 > 0 AND said < $1 - $4 OR $5 > 0 AND place > $5`
+	) p WHERE expires <= $1 OR NOT waits AND ($4 > 0 AND said < $1 - $4 OR $5 > 0 AND place > $5)`
+
+// waitingRound is whether the round of a session waits for an answer or a timer.
+const waitingRound = `EXISTS (SELECT 1 FROM run r WHERE r.num = s.holder AND (r.waiting IS NOT NULL OR r.due > 0 OR r.status = 'paused'))`
 
 // sessionsToPrune returns the roots of the sessions to delete, the youngest first, and which of the selected sessions
 // are kept.

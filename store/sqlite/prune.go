@@ -38,6 +38,9 @@ func (s *Store) PruneSessions(ctx context.Context, p store.PruneOptions) (store.
 	return s.compactAfter(ctx, op, out, err, p.DeferCompaction)
 }
 
+// waitingRound is whether the round of a session waits for an answer or a timer.
+const waitingRound = `EXISTS (SELECT 1 FROM run_row r WHERE r.num = s.holder AND (r.waiting IS NOT NULL OR r.due > 0 OR r.status = 'paused'))`
+
 // sessionsToPrune lists the roots of the sessions to delete, and what is kept of those that p
 // takes.
 func (x deleter) sessionsToPrune(p store.PruneOptions) (roots []int64, kept []store.KeptSession, err error) {
@@ -48,10 +51,10 @@ func (x deleter) sessionsToPrune(p store.PruneOptions) (roots []int64, kept []st
 		taken[-num] = true
 		return err
 	}, `SELECT num FROM (
-			SELECT num, expires, said, row_number() OVER (PARTITION BY user, flow ORDER BY said DESC, num DESC) AS place
-			FROM (SELECT s.num, s.user, s.flow, s.expires, `+lastSaid+` AS said FROM session s)
+			SELECT num, expires, said, waits, row_number() OVER (PARTITION BY user, flow ORDER BY said DESC, num DESC) AS place
+			FROM (SELECT s.num, s.user, s.flow, s.expires, `+lastSaid+` AS said, `+waitingRound+` AS waits FROM session s)
 			WHERE (?2 = '' OR user = ?2) AND (?3 = '' OR flow = ?3)
-		) WHERE expires <= ?1 OR ?4 > 0 AND said < ?1 - ?4 OR ?5 > 0 AND place > ?5`,
+		) WHERE expires <= ?1 OR NOT waits AND (?4 > 0 AND said < ?1 - ?4 OR ?5 > 0 AND place > ?5)`,
 		p.Now.UnixMilli(), p.User, p.Flow, p.OlderThan.Milliseconds(), p.Keep)
 	if err != nil || len(taken) == 0 {
 		return nil, nil, err

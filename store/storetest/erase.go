@@ -21,6 +21,7 @@ func erasureCases() []testCase {
 		{"a deleted run can be created again, and refuses late commits", recreateDeleted},
 		{"sessions are pruned by age, by number and as they expire", prune},
 		{"a session with forks is not pruned", pruneShared},
+		{"a session whose round waits is not pruned before it expires", pruneWaiting},
 		{"a deferred compaction leaves no rows, and is done once", deferCompaction},
 	}
 }
@@ -267,6 +268,51 @@ func prune(t *testing.T, s Store) {
 	pruned(store.PruneOptions{Now: day(9), Flow: "f", OlderThan: 4 * 24 * time.Hour}, "a3", "a4")
 	pruned(store.PruneOptions{Now: day(9)}, "b1")
 	pruned(store.PruneOptions{Now: day(9), OlderThan: time.Hour, Keep: 1}, "a5")
+}
+
+// pruneWaiting prunes sessions whose round waits for an answer or a timer, is interrupted, or has ended.
+func pruneWaiting(t *testing.T, s Store) {
+	heads := map[string]store.Head{
+		"asks":        {Status: engine.Paused, Waiting: []engine.Interrupt{{ID: "n:ask#1", Kind: engine.AwaitInput}}},
+		"asks still":  {Status: engine.Running, Activity: engine.Executing, Waiting: []engine.Interrupt{{ID: "n:ask#1", Kind: engine.AwaitInput}}},
+		"sleeps":      {Status: engine.Running, Due: startTime().AddDate(0, 2, 0).UnixMilli()},
+		"paused":      {Status: engine.Paused},
+		"interrupted": {Status: engine.Running, Activity: engine.Executing},
+	}
+	names := []string{"asks", "asks still", "interrupted", "paused", "sleeps"}
+	for _, name := range names {
+		r := newConversation(t, s, name).startAskedRound(t)
+		a := r.next(&engine.NodeWaiting{Path: "n"})
+		a.Head = heads[name]
+		must(t, s.Append(t.Context(), []store.Append{a})[0])
+		r.acknowledged(a)
+	}
+	newConversation(t, s, "ended").startAskedRound(t).finish(t, engine.Completed)
+	left := func() (ids []string) {
+		all, err := s.Sessions(t.Context(), store.SessionFilter{})
+		must(t, err)
+		for _, x := range all {
+			ids = append(ids, x.ID)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	late := startTime().AddDate(0, 1, 0)
+	for _, p := range []store.PruneOptions{{Now: late, OlderThan: time.Hour, DryRun: true}, {Now: late, OlderThan: time.Hour}} {
+		gone, err := s.PruneSessions(t.Context(), p)
+		must(t, err)
+		equal(t, "pruned", gone.Sessions, 2)
+	}
+	waiting := []string{"asks", "asks still", "paused", "sleeps"}
+	equal(t, "left", left(), waiting)
+	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "new", User: "u", Flow: "f", Now: late}))
+	_, err := s.PruneSessions(t.Context(), store.PruneOptions{Now: late, Keep: 1})
+	must(t, err)
+	equal(t, "left", left(), append([]string{"asks", "asks still", "new"}, waiting[2:]...))
+	must(t, s.ExpireSession(t.Context(), "asks", late))
+	_, err = s.PruneSessions(t.Context(), store.PruneOptions{Now: late})
+	must(t, err)
+	equal(t, "left", left(), []string{"asks still", "new", "paused", "sleeps"})
 }
 
 func pruneShared(t *testing.T, s Store) {
