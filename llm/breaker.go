@@ -38,12 +38,20 @@ func (s *Service) guardedCall(
 	}
 	name := "model " + req.Provider + "/" + req.Model
 	resp, err := breaker.Call(s.breakers, name, breaker.Settings(s.breakerSettings[req.Provider]), outcomeOf(ctx, req), do)
+	if err != nil {
+		err = breakerError(err)
+	}
+	return resp, err
+}
+
+// breakerError returns the error of a call that an open breaker has refused; others are returned unchanged.
+func breakerError(err error) error {
 	open, refused := errors.AsType[*breaker.Open](err)
 	if !refused {
-		return resp, err
+		return err
 	}
 	wait := max(time.Until(open.Until)+10*time.Millisecond, time.Second) // a breaker is open until after that time
-	return nil, &Error{
+	return &Error{
 		Code: engine.CodeBreakerOpen, Retry: true, Retried: true, RetryAfter: wait, Err: err,
 		Message: fmt.Sprintf("%v (the last error: %s); it is tried again after %s", err, codeOf(open.Last), open.Until.UTC().Format(time.RFC3339)),
 	}

@@ -106,7 +106,7 @@ func (t *turn) fallBack(err error) bool {
 		c := &t.candidates[next]
 		t.provider, t.req.Provider, t.req.Model = c.provider, c.name, c.model
 		t.window = windowBudget{}
-		t.measureWindow(t.settings)
+		t.measureWindow(t.lane.Settings)
 		if codeOf(err) == engine.CodeModelContextLength && t.window.room <= room {
 			continue
 		}
@@ -121,7 +121,7 @@ func (t *turn) fallBack(err error) bool {
 	c := &t.candidates[t.current]
 	t.provider, t.req.Provider, t.req.Model = c.provider, c.name, c.model
 	t.window = windowBudget{}
-	t.measureWindow(t.settings)
+	t.measureWindow(t.lane.Settings)
 	return false
 }
 

@@ -88,9 +88,10 @@ type limiterQueue struct {
 
 // waitingCall is a call that waits or was admitted.
 type waitingCall struct {
-	tokens       int
-	limiters     []*rateLimiter
-	entries      []*windowEntry // by limiter; nil while it waits
+	tokens   int
+	limiters []*rateLimiter
+	entries  []*windowEntry // by limiter; nil while it waits
+	// The channels are those of a call that has to wait, nil if it was admitted at once.
 	admitted     chan struct{}
 	pauseStarted chan struct{} // a pause has begun
 }
@@ -106,16 +107,19 @@ func (l *Limits) Acquire(ctx context.Context, c LimitRequest) (release func(toke
 		return nil, context.Cause(ctx)
 	}
 	l.mu.Lock()
-	w := &waitingCall{
-		tokens: max(0, c.Tokens), limiters: l.limitersOf(c.Provider, c.Model),
-		admitted: make(chan struct{}), pauseStarted: make(chan struct{}, 1),
-	}
+	w := &waitingCall{tokens: max(0, c.Tokens), limiters: l.limitersOf(c.Provider, c.Model)}
 	l.enqueue(c.Run, c.User, w)
 	l.dispatch()
+	mustWait := w.entries == nil
+	if mustWait {
+		w.admitted, w.pauseStarted = make(chan struct{}), make(chan struct{}, 1)
+	}
 	l.mu.Unlock()
-	if err := l.wait(ctx, c, w); err != nil {
-		l.cancel(c.Run, w)
-		return nil, err
+	if mustWait {
+		if err := l.wait(ctx, c, w); err != nil {
+			l.cancel(c.Run, w)
+			return nil, err
+		}
 	}
 	var once sync.Once
 	return func(tokens int) { once.Do(func() { l.release(w, tokens) }) }, nil

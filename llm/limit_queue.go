@@ -142,7 +142,9 @@ func (l *Limits) admit(now time.Time, ln *runQueue, q *limiterQueue) {
 	for _, g := range w.limiters {
 		w.entries = append(w.entries, g.add(now, w.tokens))
 	}
-	close(w.admitted)
+	if w.admitted != nil {
+		close(w.admitted)
+	}
 	l.takeTurn(ln.user)
 	i := slices.Index(l.runQueues, ln)
 	l.runQueues = append(slices.Delete(l.runQueues, i, i+1), ln)

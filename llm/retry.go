@@ -37,32 +37,49 @@ func (s *Service) call(
 	}
 	var lost RetryCost
 	for try := 1; ; try++ {
-		resp, spent, err := s.generate(ctx, run, p, req, emit, by)
+		var spent Usage
+		resp, err := s.generate(ctx, run, p, req, emit, by, &spent)
 		if err == nil && resp != nil {
-			return completed(resp, lost, spent, req.AnswerPosition)
+			return completed(resp, &lost, &spent, req.AnswerPosition)
 		}
-		if spent != (Usage{}) {
-			lost.Add(spent)
-		}
-		nothing := withoutAnswer(lost)
-		if cause := context.Cause(ctx); cause != nil {
-			return nothing, cause
-		}
-		failed := asError(err)
-		wait, again := retryDelay(req, failed, spent, try, key)
+		again, err := s.waitForRetry(ctx, req, failedTry{try, &spent, err}, &lost, emit)
 		if !again {
-			return nothing, failed
-		}
-		s.reportRetry(ctx, req, try, wait, failed, emit)
-		if err := sleep(ctx, wait); err != nil {
-			return nothing, err
+			return withoutAnswer(&lost), err
 		}
 	}
 }
 
-// reportRetry says that a call is made again after wait. It is not inlined, like completed.
+// failedTry is a try of a call that failed.
+type failedTry struct {
+	try   int // from 1
+	spent *Usage
+	err   error
+}
+
+// waitForRetry adds what a failed try has cost to lost, and waits until the call may be made again. If it may not, it returns the
+// error of the call. It is not inlined, like completed.
 //
 //go:noinline
+func (s *Service) waitForRetry(ctx context.Context, req *Request, f failedTry, lost *RetryCost, emit func(Chunk)) (again bool, err error) {
+	if *f.spent != (Usage{}) {
+		lost.Add(*f.spent)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return false, cause
+	}
+	failed := asError(f.err)
+	wait, again := retryDelay(req, failed, *f.spent, f.try, req.Key)
+	if !again {
+		return false, failed
+	}
+	s.reportRetry(ctx, req, f.try, wait, failed, emit)
+	if err := sleep(ctx, wait); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// reportRetry says that a call is made again after wait.
 func (s *Service) reportRetry(ctx context.Context, req *Request, try int, wait time.Duration, failed *Error, emit func(Chunk)) {
 	s.log.WarnContext(ctx, "model call failed and will be retried", "key", req.Key, "provider", req.Provider,
 		"model", req.Model, "try", try, "wait", wait, "error", failed)
@@ -73,12 +90,12 @@ func (s *Service) reportRetry(ctx context.Context, req *Request, try int, wait t
 // answer is on the stack of a call that waits.
 //
 //go:noinline
-func completed(resp *Response, lost RetryCost, spent Usage, position int) (*Response, error) {
+func completed(resp *Response, lost *RetryCost, spent *Usage, position int) (*Response, error) {
 	out := *resp // it may belong to the provider
-	out.RetryCost, out.Usage, out.Unbilled = lost, spent, false
+	out.RetryCost, out.Usage, out.Unbilled = *lost, *spent, false
 	if err := out.complete(position); err != nil {
-		lost.Add(spent)
-		return &Response{RetryCost: lost}, err
+		lost.Add(*spent)
+		return &Response{RetryCost: *lost}, err
 	}
 	return &out, nil
 }
@@ -86,7 +103,7 @@ func completed(resp *Response, lost RetryCost, spent Usage, position int) (*Resp
 // withoutAnswer returns the cost of a call that failed.
 //
 //go:noinline
-func withoutAnswer(lost RetryCost) *Response { return &Response{RetryCost: lost} }
+func withoutAnswer(lost *RetryCost) *Response { return &Response{RetryCost: *lost} }
 
 // retryDelay returns the wait after a failed try, if there is to be another. If not, it
 // adds the reason to the error's message: the budget, or the number of tries.
@@ -118,42 +135,69 @@ func withKey(key string, emit func(Chunk)) (keyed func(Chunk), closed func()) {
 }
 
 // generate makes a call once its model is not stopped and the limits admit it. It always
-// returns the cost.
+// sets spent, the cost.
 func (s *Service) generate(
-	ctx context.Context, run string, p Provider, req *Request, emit func(Chunk), by usageFunc,
-) (*Response, Usage, error) {
-	if err := s.waitWhileStopped(ctx, req, emit); err != nil {
-		return nil, Usage{}, err
-	}
-	release, err := s.limits.Acquire(ctx, LimitRequest{
-		Run: run, User: req.User, Provider: req.Provider, Model: req.Model, Tokens: req.Estimate.Input + req.Estimate.Output,
-		Waiting: func(h LimitWait) { emit(h.waitChunk()) },
-	})
+	ctx context.Context, run string, p Provider, req *Request, emit func(Chunk), by usageFunc, spent *Usage,
+) (*Response, error) {
+	release, err := s.admit(ctx, run, req, emit)
 	if err != nil {
-		return nil, Usage{}, err
-	}
-	if err := context.Cause(ctx); err != nil {
-		release(-1)
-		return nil, Usage{}, err
+		return nil, err
 	}
 	m := &usageMeter{emit: emit}
 	resp, err := s.generateWithTimeouts(ctx, p, req, m)
 	if err != nil || resp == nil {
-		failed, _ := guard.Find[*Error](err)
-		spent := m.failedUsage(req, failed, ctx.Err() != nil, by)
-		if failed != nil && failed.Code == engine.CodeModelRateLimited && failed.RetryAfter > 0 {
-			s.limits.Pause(req.Provider, req.Model, failed.RetryAfter)
-		}
+		*spent = s.afterFailure(ctx, req, m, by, err)
 		release(-1) // which admits others, unless there is a pause
-		return nil, spent, err
+		return nil, err
 	}
+	*spent = spentBy(req, resp, by)
+	release(spent.Input + spent.Output)
+	return resp, nil
+}
+
+// admit waits until the model is not stopped and the limits admit the call. Neither it nor the two functions below are inlined, like
+// completed.
+//
+//go:noinline
+func (s *Service) admit(ctx context.Context, run string, req *Request, emit func(Chunk)) (release func(tokens int), err error) {
+	if err := s.waitWhileStopped(ctx, req, emit); err != nil {
+		return nil, err
+	}
+	release, err = s.limits.Acquire(ctx, LimitRequest{
+		Run: run, User: req.User, Provider: req.Provider, Model: req.Model, Tokens: req.Estimate.Input + req.Estimate.Output,
+		Waiting: func(h LimitWait) { emit(h.waitChunk()) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := context.Cause(ctx); err != nil {
+		release(-1)
+		return nil, err
+	}
+	return release, nil
+}
+
+// afterFailure returns the cost of a failed try, and admits no call for as long as the vendor requests.
+//
+//go:noinline
+func (s *Service) afterFailure(ctx context.Context, req *Request, m *usageMeter, by usageFunc, err error) Usage {
+	failed, _ := guard.Find[*Error](err)
+	spent := m.failedUsage(req, failed, ctx.Err() != nil, by)
+	if failed != nil && failed.Code == engine.CodeModelRateLimited && failed.RetryAfter > 0 {
+		s.limits.Pause(req.Provider, req.Model, failed.RetryAfter)
+	}
+	return spent
+}
+
+// spentBy returns the cost of an answer.
+//
+//go:noinline
+func spentBy(req *Request, resp *Response, by usageFunc) Usage {
 	came := &resp.Message
 	if resp.Unbilled {
 		came = nil
 	}
-	spent := by(req, resp.Usage, came)
-	release(spent.Input + spent.Output)
-	return resp, spent, nil
+	return by(req, resp.Usage, came)
 }
 
 // waitChunk reports the wait to observers.

@@ -141,16 +141,35 @@ type generateResult struct {
 	err  error
 }
 
+// providerCall is a call of a provider in progress, within its timeouts.
+type providerCall struct {
+	ctx   context.Context //nolint:containedctx // of this call alone, which is of no use after it
+	watch *timeoutWatch
+	came  chan generateResult
+}
+
 // generateWithTimeouts makes a call within the provider's timeouts. A provider that does
 // not return when its context is done is abandoned: its later output is dropped.
 func (s *Service) generateWithTimeouts(ctx context.Context, p Provider, req *Request, m *usageMeter) (*Response, error) {
+	c := s.startCall(ctx, p, req, m)
+	defer c.end()
+	select {
+	case got := <-c.came:
+		return c.result(got)
+	case <-c.ctx.Done():
+		return s.afterCancel(c, req, m)
+	}
+}
+
+// startCall calls a provider on another goroutine. It is not inlined, so that the stack of a call that waits is small.
+//
+//go:noinline
+func (s *Service) startCall(ctx context.Context, p Provider, req *Request, m *usageMeter) *providerCall {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	w := newWatch(req.Provider, req.Timeouts.over(s.timeouts[req.Provider]), cancel)
-	defer w.stopTimers()
 	m.answerStarted = w.chunkArrived
+	c := &providerCall{ctx: ctx, watch: w, came: make(chan generateResult, 1)}
 	calls := context.WithValue(ctx, aliveKey{}, w.bytesArrived)
-	came := make(chan generateResult, 1)
 	var resp *Response
 	guard.Start(func() (err error) {
 		resp, err = p.Generate(calls, req, func(c Chunk) {
@@ -158,24 +177,37 @@ func (s *Service) generateWithTimeouts(ctx context.Context, p Provider, req *Req
 			m.Emit(c)
 		})
 		return err
-	}, func(err error) { came <- generateResult{resp, providerError(err)} })
-	var got generateResult
-	select {
-	case got = <-came:
-	case <-ctx.Done():
-		var ended bool
-		if got, ended = awaitResult(came, stopGrace); !ended {
-			m.close()
-			s.log.WarnContext(ctx, "a provider did not return after its call was cancelled; the call was abandoned", "provider", req.Provider, "model", req.Model, "key", req.Key)
-			got.err = context.Cause(ctx)
-		}
+	}, func(err error) { c.came <- generateResult{resp, providerError(err)} })
+	return c
+}
+
+// afterCancel waits a little for a provider whose call was cancelled, and abandons the call if it does not return.
+//
+//go:noinline
+func (s *Service) afterCancel(c *providerCall, req *Request, m *usageMeter) (*Response, error) {
+	got, ended := awaitResult(c.came, stopGrace)
+	if !ended {
+		m.close()
+		s.log.WarnContext(c.ctx, "a provider did not return after its call was cancelled; the call was abandoned", "provider", req.Provider, "model", req.Model, "key", req.Key)
+		got.err = context.Cause(c.ctx)
 	}
+	return c.result(got)
+}
+
+// result returns what the call returned, or that it exceeded a timeout.
+func (c *providerCall) result(got generateResult) (*Response, error) {
 	if got.err != nil {
-		if e, ok := errors.AsType[*Error](context.Cause(ctx)); ok && e.Code == engine.CodeModelTimeout {
+		if e, ok := errors.AsType[*Error](context.Cause(c.ctx)); ok && e.Code == engine.CodeModelTimeout {
 			return nil, e
 		}
 	}
 	return got.resp, got.err
+}
+
+// end stops the timers.
+func (c *providerCall) end() {
+	c.watch.stopTimers()
+	c.watch.cancel(nil)
 }
 
 // awaitResult waits for an answer for d at most.

@@ -22,21 +22,28 @@ import (
 // model_unknown_provider before any call and turn_too_long); those of the host and of the
 // context are returned unchanged.
 func (s *Service) Turn(ctx context.Context, h Host, t Turn) (*Result, error) {
-	p, err := s.PrepareTurn(h, t)
+	run, err := s.newTurn(h, t)
 	if err != nil {
 		return nil, err
 	}
-	return p.Run(ctx)
+	return PreparedTurn{run}.Run(ctx)
 }
 
 // PreparedTurn is a turn that was checked and not made yet. Run it once.
 type PreparedTurn struct{ t *turn }
 
-// PrepareTurn is the first part of Turn, and Run the second. A caller that uses both holds no
-// Turn on its stack while the model answers.
-func (s *Service) PrepareTurn(h Host, t Turn) (PreparedTurn, error) {
-	run, err := s.newTurn(h, t)
-	return PreparedTurn{run}, err
+// PrepareTurn is the first part of Turn, and Run the second. It calls build, which returns the turn, on a goroutine of its own:
+// the stack that the preparation needs is free while the model answers.
+func (s *Service) PrepareTurn(h Host, build func() (Turn, error)) (p PreparedTurn, err error) {
+	err = guard.Call(func() error {
+		t, err := build()
+		if err != nil {
+			return err
+		}
+		p.t, err = s.newTurn(h, t)
+		return err
+	})
+	return p, err
 }
 
 // Run makes the turn; see Service.Turn.
@@ -106,8 +113,7 @@ type turn struct {
 	// message.
 	steeredSteps int
 	// effects counts the calls that were requested from the host.
-	effects  int
-	settings convo.Settings
+	effects int
 	// ownMarks are the marks of the context before another model was asked, nil if none was.
 	ownMarks *convo.Marks
 	tools    map[string]*tool.Tool
@@ -127,7 +133,6 @@ func (s *Service) newTurn(h Host, t Turn) (*turn, error) {
 	}
 	run := &turn{Turn: t, service: s, host: h, tools: make(map[string]*tool.Tool, len(t.Tools))}
 	set := t.Context.Get().Settings
-	run.settings = set
 	if t.Fallback == nil && t.Model == "" && t.Provider == "" {
 		run.Fallback = ContextFallback(set)
 	}
@@ -271,7 +276,7 @@ func (t *turn) callModel() (*Response, error) {
 // callCurrentModel makes a model call with the lane.
 func (t *turn) callCurrentModel() (*Response, error) {
 	for shrink := 0; ; shrink++ {
-		req, err := t.request(shrink)
+		req, err := t.requestApart(shrink)
 		if err != nil {
 			return nil, err
 		}

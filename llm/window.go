@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/guard"
 	"github.com/weir-run/weir/token"
 )
 
@@ -139,6 +140,15 @@ func (t *turn) loadCounter() error {
 	}
 	w.fixed = c.RequestOverhead(t.req.System != "", len(tools))
 	return nil
+}
+
+// requestApart is request on a goroutine of its own. The stack that building a request needs is then free while the model answers.
+func (t *turn) requestApart(shrink int) (req *Request, err error) {
+	err = guard.Call(func() (err error) {
+		req, err = t.request(shrink)
+		return err
+	})
+	return req, err
 }
 
 // request returns the call for the lane; shrink is the number of times that the provider

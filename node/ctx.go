@@ -62,8 +62,8 @@ type Host interface {
 // Effects runs and records effects.
 type Effects interface {
 	// Do runs e, or returns its recorded result: for a failed effect the error, and the
-	// value that came with it.
-	Do(e Effect) (engine.Value, error)
+	// value that came with it. It keeps e, and may change it.
+	Do(e *Effect) (engine.Value, error)
 	// Record records a step of the node, together with the effects before it. A recorded
 	// step is not recorded again.
 	Record(s engine.Step) error
@@ -200,6 +200,10 @@ type Effect struct {
 	// Interruptible: a person may end the effect early. Its context then ends with the cause
 	// llm.ErrInterrupted, and what Do returns is its result.
 	Interruptible bool
+	// Guarded: Do calls foreign code on goroutines of its own only, and waits for them. It is
+	// then called on the node's goroutine and not on one of its own, which a run that waits
+	// would keep. A function that ends the goroutine ends the node with node_panic.
+	Guarded bool
 	// Reserve is the maximum spending of a model call, nil for effects that spend nothing.
 	// If a budget leaves less for its answer, the runner lowers Output before Do.
 	Reserve *Reserve
@@ -242,6 +246,9 @@ func NewCtx(ctx context.Context, info Info, inputs engine.Values, state State, h
 
 // Bind sets the context.Context of the entry, before it runs.
 func (c *Ctx) Bind(ctx context.Context) { c.goContext = ctx }
+
+// Bound returns the context.Context of the entry. An effect that outlives its node keeps it, and not the Ctx.
+func (c *Ctx) Bound() context.Context { return c.goContext }
 
 // Info identifies the attempt.
 func (c *Ctx) Info() Info { return c.info }
@@ -301,7 +308,7 @@ func (c *Ctx) ContextOf(h engine.Handle) (*convo.Manager, error) { return c.host
 func (c *Ctx) NewContext(init convo.Change) (engine.Handle, error) { return c.host.New(init) }
 
 // Do runs an effect, or returns its recorded result.
-func (c *Ctx) Do(e Effect) (engine.Value, error) { return c.host.Do(e) }
+func (c *Ctx) Do(e Effect) (engine.Value, error) { return c.host.Do(&e) }
 
 // Record records a step of the node; see Effects.
 func (c *Ctx) Record(s engine.Step) error { return c.host.Record(s) }

@@ -51,10 +51,25 @@ func (h llmHost) ModelCall(
 			return nil, fmt.Errorf("manifest of a model call: %w", err)
 		}
 	}
+	v, err := h.c.host.Do(h.modelEffect(req, digest[:], manifest, do))
+	if v == nil {
+		return nil, err
+	}
+	resp, unread := readResponse(v)
+	if unread != nil {
+		return nil, unread
+	}
+	return resp, err
+}
+
+// modelEffect returns the effect of a model call.
+func (h llmHost) modelEffect(
+	req *llm.Request, digest []byte, manifest engine.Value, do func(ctx context.Context, key string) (*llm.Response, error),
+) *Effect {
 	reserve := ReserveOf(req)
-	v, err := h.c.Do(Effect{
-		Name: h.prefix + cmp.Or(req.Purpose, "model"), Reserve: reserve, Text: req.Canonical, Digest: digest[:], Unknown: UnknownRetry, ReadOnly: true, Try: req.Failed + 1,
-		Uses: Use{UseProvider, req.Provider}, Interruptible: req.Purpose == llm.PurposeTurn,
+	return &Effect{
+		Name: h.prefix + cmp.Or(req.Purpose, "model"), Reserve: reserve, Text: req.Canonical, Digest: digest, Unknown: UnknownRetry, ReadOnly: true, Try: req.Failed + 1,
+		Uses: Use{UseProvider, req.Provider}, Interruptible: req.Purpose == llm.PurposeTurn, Guarded: true,
 		Do: func(ctx context.Context, key string) (Outcome, error) {
 			req.User = h.c.info.User
 			if reserve.HasBudget {
@@ -64,27 +79,26 @@ func (h llmHost) ModelCall(
 				req.AllowRetry = func(u llm.Usage) error { return reserve.ReserveRetry(*EngineUsage(u)) }
 			}
 			resp, err := do(ctx, key)
-			switch {
-			case resp == nil:
-				return Outcome{}, ModelError(err)
-			case !resp.HasAnswer():
-				return Outcome{Usage: TotalUsage(resp)}, ModelError(err)
-			}
-			v, unkept := recordedResponse(resp)
-			if err == nil {
-				err = unkept
-			}
-			return Outcome{Value: v, Usage: TotalUsage(resp), Manifest: manifest}, ModelError(err)
+			return modelOutcome(resp, manifest, err)
 		},
-	})
-	if v == nil {
-		return nil, err
 	}
-	resp, unread := readResponse(v)
-	if unread != nil {
-		return nil, unread
+}
+
+// modelOutcome returns the outcome of a model call. It is not inlined, so that nothing of it is on the stack of a call that waits.
+//
+//go:noinline
+func modelOutcome(resp *llm.Response, manifest engine.Value, err error) (Outcome, error) {
+	switch {
+	case resp == nil:
+		return Outcome{}, ModelError(err)
+	case !resp.HasAnswer():
+		return Outcome{Usage: TotalUsage(resp)}, ModelError(err)
 	}
-	return resp, err
+	v, unkept := recordedResponse(resp)
+	if err == nil {
+		err = unkept
+	}
+	return Outcome{Value: v, Usage: TotalUsage(resp), Manifest: manifest}, ModelError(err)
 }
 
 // nativeField is the field of an effect's result with the blocks that only their provider

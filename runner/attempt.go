@@ -51,7 +51,7 @@ type attempt struct {
 	contexts       []convo.Context   // snapshots, as Entry.Contexts
 	accounts       []string          // the budgets that bind it
 	usage          engine.Usage      // of the run at the start of the entry
-	mainSettings   convo.Settings    // of the main context, for a node that may run a flow
+	mainSettings   *convo.Settings   // of the main context, for a node that may run a flow
 	inspection     *promptInspection // set for an attempt that is only inspected
 	effects        map[string]*engine.EffectCompleted
 	startedEffects map[string]*engine.EffectStarted
@@ -110,7 +110,8 @@ func (m *machine) initAttempt(a *attempt, e engine.Entry, h *preparedNode) {
 		a.accounts = m.ledger.register(bound)
 	}
 	if e.Plan.Def.Uses != nil || len(e.Plan.Def.Runs) > 0 || m.services.toolFlow != nil {
-		a.mainSettings = m.contexts[engine.MainContext].Settings
+		main := m.contexts[engine.MainContext].Settings
+		a.mainSettings = &main
 	}
 	for _, id := range e.Contexts {
 		c, ok := m.snapshots[e.Path][id]
@@ -223,7 +224,7 @@ func (m *machine) boundInputs(e *engine.Entry, h *preparedNode) (engine.Values, 
 func (m *machine) templateVars(e *engine.Entry) *scopeVars {
 	scope, _ := m.run.ScopeOf(e.Path)
 	return &scopeVars{
-		scope: scope, state: e.State, run: m.vars,
+		scope: scope, state: e.State, run: m.vars.get(),
 		now: time.UnixMilli(e.Started), seed: node.UUIDSeed(m.run.ID, e.Path, e.Attempt) + "/in",
 	}
 }
@@ -572,7 +573,7 @@ func (a *attempt) HTTP() node.HTTPDoer {
 }
 
 // RunVars is `run` in expressions.
-func (a *attempt) RunVars() map[string]any { return a.m.vars }
+func (a *attempt) RunVars() map[string]any { return a.m.vars.get() }
 
 // Secret resolves a secret.
 func (a *attempt) Secret(name string) (string, bool) {

@@ -93,7 +93,7 @@ func (a *attempt) cacheKey() (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("cache key: %w", err)
 		}
-		given["key"], given["flow"] = text, a.m.vars["flow"] // no flow writes what another reads
+		given["key"], given["flow"] = text, a.RunVars()["flow"] // no flow writes what another reads
 	} else if err := a.addAllInputs(given); err != nil {
 		return "", err
 	}
@@ -108,13 +108,13 @@ func (a *attempt) cacheKey() (string, error) {
 
 func (a *attempt) addAllInputs(given map[string]any) error {
 	given["inputs"], given["state"] = a.ctx.Inputs(), a.ctx.State().All()
-	given["run"] = []any{a.m.vars["inputs"], a.m.vars["user"], a.m.vars["flow"]}
+	given["run"] = []any{a.RunVars()["inputs"], a.RunVars()["user"], a.RunVars()["flow"]}
 	if a.Plan.Def.Cache.Shared { // users must not share a key because of their names
-		given["run"] = []any{a.m.vars["inputs"], a.m.vars["flow"]}
+		given["run"] = []any{a.RunVars()["inputs"], a.RunVars()["flow"]}
 	}
 	reads := &a.host.cache.reads
 	for name := range reads.run {
-		given["run."+name] = a.m.vars[name]
+		given["run."+name] = a.RunVars()[name]
 	}
 	if reads.now { // differs in every attempt
 		given["attempt"] = node.UUIDSeed(a.m.run.ID, a.Path, a.Attempt)

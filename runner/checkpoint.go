@@ -119,7 +119,7 @@ func restoreMachine(id string, p *Program, s *Services, cp store.Checkpoint, src
 	m := newMachine(id, p, s)
 	m.run, m.seq, m.first = run, cp.Seq, c.First
 	m.checkpointEvents, m.checkpointSize = run.Events(), int64(len(cp.Body))
-	m.setRunVars(run.Start)
+	m.vars = &runVars{run: run.ID, start: run.Start}
 	m.contexts = decodeContexts(c.Contexts, src)
 	for path, list := range c.Bases {
 		if m.snapshots == nil {

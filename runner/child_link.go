@@ -23,8 +23,9 @@ type parentLink struct {
 	parent *Execution
 	asked  chan struct{}
 
-	mu    sync.Mutex
-	ready chan struct{} // closed once attached, and when the execution ends; guarded by mu
+	mu      sync.Mutex
+	isReady bool          // attached, or the execution has ended; guarded by mu
+	ready   chan struct{} // closed once isReady; nil if nobody has waited; guarded by mu
 }
 
 // whenReady returns a channel that is closed once the execution is attached to its parent
@@ -32,6 +33,12 @@ type parentLink struct {
 func (b *parentLink) whenReady() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.ready == nil {
+		b.ready = make(chan struct{})
+		if b.isReady {
+			close(b.ready)
+		}
+	}
 	return b.ready
 }
 
@@ -39,7 +46,13 @@ func (b *parentLink) whenReady() <-chan struct{} {
 func (b *parentLink) markReady() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	close(b.ready)
+	if b.isReady {
+		return
+	}
+	b.isReady = true
+	if b.ready != nil {
+		close(b.ready)
+	}
 }
 
 // reattachToParent attaches to the parent again after a person has increased budgets of ancestor runs, before
@@ -51,7 +64,7 @@ func (x *Execution) reattachToParent() {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ready = make(chan struct{})
+	b.isReady, b.ready = false, nil
 }
 
 // originOf returns the event that started a run.

@@ -186,7 +186,9 @@ func (a *attempt) childMain(f *flow.Flow, isolation, model string) (engine.Conte
 				Message: fmt.Sprintf("isolation: %s needs a context to begin with, and node type %s uses none", isolation, a.Plan.Def.Type),
 			}
 		}
-		inheritModelSettings(&s, a.mainSettings)
+		if a.mainSettings != nil {
+			inheritModelSettings(&s, *a.mainSettings)
+		}
 		return main, nil
 	}
 	own := a.contexts[0]

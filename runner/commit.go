@@ -15,12 +15,27 @@ type committer struct {
 
 	mu      sync.Mutex
 	queue   []store.Append
+	buffers sync.Pool // of *[1]store.Append
 	acks    []chan error
 	writing bool
 }
 
 func newCommitter(s store.Store) *committer {
 	return &committer{journal: s, direct: s.Capabilities().Instant}
+}
+
+// buffer returns space for a commit of one run, which a run that waits does not keep.
+func (c *committer) buffer() *[1]store.Append {
+	if one, ok := c.buffers.Get().(*[1]store.Append); ok {
+		return one
+	}
+	return new([1]store.Append)
+}
+
+// free takes the space back.
+func (c *committer) free(one *[1]store.Append) {
+	one[0] = store.Append{}
+	c.buffers.Put(one)
 }
 
 // commit returns when the given commit is durable, or refused; the caller may then reuse the list. If no other

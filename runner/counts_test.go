@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/internal/weirkit"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/store/sqlite"
 )
 
 // TestNodeOfAChainTakesFewAllocations counts the allocations of chains of 200 and of 2,000 nodes
@@ -63,25 +65,40 @@ func (h *heldModel) Generate(_ context.Context, _ *llm.Request, _ func(llm.Chunk
 	return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: "yes"}}, nil
 }
 
-// stacksInUse returns how many bytes the stacks of all goroutines have, once collections have
-// halved those of which a quarter or less is used.
-func stacksInUse() int64 {
+// memoryInUse returns how many bytes the stacks of all goroutines and the heap have, once
+// collections have halved the stacks of which a quarter or less is used.
+func memoryInUse() (stacks, heap int64) {
 	for range 4 {
 		runtime.GC()
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.StackInuse)
+	return int64(m.StackInuse), int64(m.HeapAlloc)
 }
 
-// TestWaitingModelCallTakesThreeGoroutines counts the goroutines of runs that wait for a model,
-// and their stacks.
-func TestWaitingModelCallTakesThreeGoroutines(t *testing.T) {
-	const runs, most, margin, maxStack = 500, 3, 20, 24 << 10
+// TestWaitingModelCallTakesTwoGoroutines counts the goroutines of runs that wait for a model,
+// and the memory that they keep, in both kinds of stores. The heap includes the rows of the
+// runs in the memory store.
+func TestWaitingModelCallTakesTwoGoroutines(t *testing.T) {
+	t.Run("memory", func(t *testing.T) { checkWaitingModelCalls(t, weir.Options{}) })
+	t.Run("sqlite", func(t *testing.T) {
+		s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "weir.db"), sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkWaitingModelCalls(t, weir.Options{Store: s})
+	})
+}
+
+func checkWaitingModelCalls(t *testing.T, o weir.Options) {
+	t.Helper()
+	const runs, most, margin, maxStack, maxHeap = 500, 2, 60, 16 << 10, 23 << 10
 	m := &heldModel{all: make(chan struct{}), expect: runs, release: make(chan struct{})}
-	w := weirkit.Open(t, weir.Options{Providers: map[string]weir.Provider{"p": m}})
+	o.Providers = map[string]weir.Provider{"p": m}
+	w := weirkit.Open(t, o)
 	f := weirkit.Parse(t, w, "weir: 1\nname: asks\ncontext: {model: p/m}\nnodes: {a: {type: llmRequest, in: {message: hello}}}\n")
-	before, stacks := runtime.NumGoroutine(), stacksInUse()
+	before := runtime.NumGoroutine()
+	stacks, heap := memoryInUse()
 	var all []*weir.Run
 	for range runs {
 		run, err := w.Start(t.Context(), f, weir.Start{})
@@ -94,10 +111,14 @@ func TestWaitingModelCallTakesThreeGoroutines(t *testing.T) {
 	if n := runtime.NumGoroutine() - before; n > most*runs+margin {
 		t.Errorf("%d runs that wait for a model take %d goroutines; at most %d each are allowed", runs, n, most)
 	}
-	perRun := (stacksInUse() - stacks) / runs
-	t.Logf("stacks of %d B for each run that waits", perRun)
+	stacksThen, heapThen := memoryInUse()
+	perRun, kept := (stacksThen-stacks)/runs, (heapThen-heap)/runs
+	t.Logf("stacks of %d B and %d B of the heap for each run that waits", perRun, kept)
 	if perRun > maxStack && !testing.Short() { // the race detector needs more
 		t.Errorf("the stacks of a run that waits take %d B; at most %d are allowed", perRun, maxStack)
+	}
+	if kept > maxHeap && !testing.Short() {
+		t.Errorf("a run that waits keeps %d B of the heap; at most %d are allowed", kept, maxHeap)
 	}
 	close(m.release)
 	for _, run := range all {

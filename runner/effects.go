@@ -21,9 +21,7 @@ import (
 // made durable first, because the new effect may depend on them and has consequences outside.
 //
 // Effects are passed on by reference, which keeps the stack of a node that waits for one small.
-func (a *attempt) Do(e node.Effect) (engine.Value, error) { return a.doEffect(&e) }
-
-func (a *attempt) doEffect(e *node.Effect) (engine.Value, error) {
+func (a *attempt) Do(e *node.Effect) (engine.Value, error) {
 	key := a.effectKey(e)
 	digest, err := requestDigest(e)
 	if err != nil {
@@ -213,26 +211,45 @@ func (a *attempt) chargeReserved(key string, took engine.Usage) {
 // callEffect calls the effect's function and normalizes what it returns.
 func (a *attempt) callEffect(e *node.Effect, key string) (*node.Outcome, error) {
 	out := new(node.Outcome)
-	ctx := context.Context(a.ctx)
-	if g := a.grants(); e.Uses.Kind == node.UseHost && g != nil {
-		ctx = node.WithHosts(ctx, func(host string) bool { return g.Allows(node.Use{Kind: node.UseHost, Name: host}) })
-	}
+	ctx := a.effectContext(e)
 	if e.Interruptible {
 		var release func()
 		ctx, release = a.allowInterrupt(ctx)
 		defer release()
 	}
-	err := guard.Call(func() (err error) {
-		*out, err = e.Do(ctx, a.ctx.Info().Run+"/"+key)
-		if err == nil {
-			out.Value, err = engine.Normalize(out.Value)
-		}
-		if err == nil {
-			out.Manifest, err = engine.Normalize(out.Manifest)
-		}
-		return plainErrorOf(err)
-	})
-	return out, err
+	key = a.ctx.Info().Run + "/" + key
+	if e.Guarded {
+		return out, guard.Catch(func() error { return performEffect(ctx, e, key, out) })
+	}
+	return out, guard.Call(func() error { return performEffect(ctx, e, key, out) })
+}
+
+// effectContext returns the context of an effect.
+func (a *attempt) effectContext(e *node.Effect) context.Context {
+	ctx := a.ctx.Bound()
+	if g := a.grants(); e.Uses.Kind == node.UseHost && g != nil {
+		ctx = node.WithHosts(ctx, func(host string) bool { return g.Allows(node.Use{Kind: node.UseHost, Name: host}) })
+	}
+	return ctx
+}
+
+func performEffect(ctx context.Context, e *node.Effect, key string, out *node.Outcome) (err error) {
+	*out, err = e.Do(ctx, key)
+	return normalizeOutcome(out, err)
+}
+
+// normalizeOutcome converts what an effect returned to values that can be stored. It is not inlined, so that a node that waits for
+// an effect has nothing of it on its stack.
+//
+//go:noinline
+func normalizeOutcome(out *node.Outcome, err error) error {
+	if err == nil {
+		out.Value, err = engine.Normalize(out.Value)
+	}
+	if err == nil {
+		out.Manifest, err = engine.Normalize(out.Manifest)
+	}
+	return plainErrorOf(err)
 }
 
 // effectKey returns the key of an effect. The ordinals of answers that ended an earlier attempt are skipped.

@@ -26,12 +26,12 @@ type Execution struct {
 	m                *machine
 	lease            store.Lease  // written by the driver, with local.mu locked
 	leaseState       leaseState   // written by the driver, with local.mu locked
+	trajectoryLost   bool         // recording the trajectory has failed
 	creation         *creation    // what the next commit makes of the run; nil once it is made
 	messages         *driverQueue // any goroutine
 	hub              hub          // any goroutine
 	ack              chan error
-	appendBuf        [1]store.Append // what is being committed
-	done             chan struct{}   // any goroutine; closed when the execution has ended
+	done             chan struct{} // any goroutine; closed when the execution has ended
 	startedAt        time.Time
 	restedAfter      int64     // constant; see Options.Rested
 	state            stateCell // any goroutine reads it
@@ -40,27 +40,26 @@ type Execution struct {
 	checkpointAfter  int64       // no checkpoint before this many events
 	nextAttempt      *attempt    // what the driver runs itself when it has no messages
 
-	parentLink     parentLink
-	publishesTo    atomic.Pointer[Execution]              // any goroutine; the parent, whose readers see this run too
-	children       childrun.Children                      // open children
-	joins          map[*childrun.Child]context.CancelFunc // joins of children in progress
-	pendingAcks    []chan error                           // commands applied, not yet durable
-	takenMessages  []string                               // messages to the session that the next commit consumes
-	takenPosts     []int64                                // inbox messages that the next commit consumes
-	cancelAcks     []chan error                           // cancellations, not yet durable in all children
-	settled        map[string]bool                        // questions of children about increased budgets
-	settling       int                                    // those that are being settled
-	toolRuns       toolRuns                               // flows that tools run
-	follower       *follow.Follower
-	trajectoryLost bool // recording the trajectory has failed
-	describer      describer
-	resting        atomic.Pointer[resting] // any goroutine: the tree only waits, and its executions end
-	batch          []driverMessage
-	result         Result
-	sessionLength  int
-	err            error
-	askingRuns     map[string]string // the child runs that ask something, by what the ids of their questions begin with
-	stopped        *Stopped          // the Local closed before the run ended or paused
+	parentLink    parentLink
+	publishesTo   atomic.Pointer[Execution]              // any goroutine; the parent, whose readers see this run too
+	children      childrun.Children                      // open children
+	joins         map[*childrun.Child]context.CancelFunc // joins of children in progress
+	pendingAcks   []chan error                           // commands applied, not yet durable
+	takenMessages []string                               // messages to the session that the next commit consumes
+	takenPosts    []int64                                // inbox messages that the next commit consumes
+	cancelAcks    []chan error                           // cancellations, not yet durable in all children
+	settled       map[string]bool                        // questions of children about increased budgets
+	settling      int                                    // those that are being settled
+	toolRuns      toolRuns                               // flows that tools run
+	follower      *follow.Follower
+	describer     describer
+	resting       atomic.Pointer[resting] // any goroutine: the tree only waits, and its executions end
+	batch         []driverMessage
+	result        *Result // nil until the execution has ended
+	sessionLength int
+	err           error
+	askingRuns    map[string]string // the child runs that ask something, by what the ids of their questions begin with
+	stopped       *Stopped          // the Local closed before the run ended or paused
 }
 
 // Result describes how far a run has come.
@@ -106,12 +105,20 @@ func (x *Execution) Wait(ctx context.Context) (Result, error) {
 	select {
 	case <-x.done:
 		if x.err == nil && x.stopped != nil {
-			return x.result, x.stopped
+			return x.lastResult(), x.stopped
 		}
-		return x.result, x.err
+		return x.lastResult(), x.err
 	case <-ctx.Done():
 		return Result{}, ctx.Err()
 	}
+}
+
+// lastResult returns the result, which is empty if the run could not be loaded.
+func (x *Execution) lastResult() Result {
+	if x.result == nil {
+		return Result{}
+	}
+	return *x.result
 }
 
 // send adds a message to the queue of the driver.
@@ -282,7 +289,9 @@ func (x *Execution) spawn(a *attempt) {
 	a.ctx.Bind(actx)
 	a.enteredAt = time.Now()
 	x.startTimeouts(a)
-	if x.nextAttempt == nil && len(x.m.active) == 1 {
+	// A goroutine that has written to a disk has a large stack, which it must not keep while a node waits for a model.
+	waits := len(a.Contexts) > 0 && !x.local.committer.direct
+	if x.nextAttempt == nil && len(x.m.active) == 1 && !waits {
 		x.nextAttempt = a
 		return
 	}
@@ -404,21 +413,23 @@ func (x *Execution) commit() error {
 		x.acknowledge(nil)
 		return nil
 	}
-	x.appendBuf[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run), Release: x.releasesLease(), Carryover: x.m.carryoverChange(), ConsumedMessages: x.takenMessages, ConsumedPosts: x.takenPosts, AnnouncesOnly: onlyEffectStarts(c.Events)}
+	one := x.local.committer.buffer()
+	defer x.local.committer.free(one)
+	one[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run), Release: x.releasesLease(), Carryover: x.m.carryoverChange(), ConsumedMessages: x.takenMessages, ConsumedPosts: x.takenPosts, AnnouncesOnly: onlyEffectStarts(c.Events)}
 	x.takenMessages, x.takenPosts = nil, nil
 	if x.leaseState == leaseReleased { // by the previous commit, and events were staged since
 		x.reacquireWithCommit()
-		x.appendBuf[0].Fence = x.lease.Fence
+		one[0].Fence = x.lease.Fence
 	}
 	if x.leaseState == leasePending {
-		x.appendBuf[0].Acquire = &x.lease
+		one[0].Acquire = &x.lease
 	}
 	if x.creation != nil {
-		x.appendBuf[0].Start = x.creation.start
+		one[0].Start = x.creation.start
 	}
-	err := x.local.committer.commit(x.appendBuf[:], x.ack)
+	err := x.local.committer.commit(one[:], x.ack)
 	if errors.Is(err, store.ErrStateConflict) {
-		err = x.commitFailure(&c, err)
+		err = x.commitFailure(one, &c, err)
 	}
 	if err == nil {
 		x.recordTrajectory(c)
@@ -427,7 +438,7 @@ func (x *Execution) commit() error {
 	if err != nil {
 		return fmt.Errorf("run %s: %w", x.ID, err)
 	}
-	if x.appendBuf[0].Release {
+	if one[0].Release {
 		x.setLeaseState(leaseReleased)
 	} else {
 		x.setLeaseState(leaseHeld)
@@ -517,7 +528,8 @@ func (x *Execution) finish(end childrun.End) {
 		x.cancelAcknowledged(cmp.Or(x.err, ErrEnded))
 	}
 	x.cancelAcknowledged(x.err)
-	x.result = resultOf(r)
+	result := resultOf(r)
+	x.result = &result
 	x.askingRuns = askingRunsOf(r)
 	if x.err == nil {
 		if end == childrun.Closing && x.wasStopped() {

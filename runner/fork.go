@@ -297,7 +297,7 @@ func detachedStart(s *engine.RunStarted, run string) *engine.RunStarted {
 // applyFork updates the contexts for a fork: restarted attempts see the current contexts, and the run is no longer a
 // round of a session.
 func (m *machine) applyFork(e *engine.RunForked) error {
-	m.setRunVars(m.run.Start)
+	m.vars = &runVars{run: m.run.ID, start: m.run.Start}
 	m.sessionPast = nil
 	for path := range m.snapshots {
 		if len(m.run.Effects(path)) == 0 {

@@ -208,7 +208,7 @@ func (l *Local) Resume(ctx context.Context, p *Program, id string) (*Execution, 
 
 // newExecution returns an execution, which the caller drives.
 func (l *Local) newExecution(id string, m *machine, lease store.Lease, is leaseState) *Execution {
-	x := &Execution{ID: id, local: l, m: m, lease: lease, leaseState: is, messages: newDriverQueue(), startedAt: time.Now(), ack: make(chan error, 1), done: make(chan struct{}), parentLink: parentLink{ready: make(chan struct{})}}
+	x := &Execution{ID: id, local: l, m: m, lease: lease, leaseState: is, messages: newDriverQueue(), startedAt: time.Now(), ack: make(chan error, 1), done: make(chan struct{})}
 	if is != leasePending {
 		x.state.become(running)
 	}

@@ -13,7 +13,7 @@ func (x *Execution) logEnd() {
 	if !log.Enabled(ctx, slog.LevelInfo) || s == nil {
 		return
 	}
-	r := &x.result
+	r := x.result
 	attrs := []slog.Attr{
 		slog.String("run", x.ID), slog.String("flow", s.Flow), slog.String("status", r.Status.String()),
 		slog.Int64("events", x.m.run.Events()), slog.Duration("took", time.Since(x.startedAt)),

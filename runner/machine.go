@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weir-run/weir/convo"
@@ -46,7 +47,7 @@ type machine struct {
 	program     *Program
 	services    *Services
 	contexts    map[string]convo.Context
-	vars        map[string]any         // `run` in expressions
+	vars        *runVars               // `run` in expressions
 	laneOrigins map[string]*laneOrigin // by path of the expanding composite
 
 	pendingFork    *ForkPlan   // to become a fork of this one, which is not staged yet
@@ -126,7 +127,7 @@ func (m *machine) collectOutputs() engine.Event {
 	}
 	scope, _ := m.run.ScopeAt(path)
 	out, absent, err := evalOutputs(&scopeVars{
-		scope: scope, state: m.run.ScopeState(scope), run: m.vars,
+		scope: scope, state: m.run.ScopeState(scope), run: m.vars.get(),
 		now: time.UnixMilli(m.run.Now()), seed: node.UUIDSeed(m.run.ID, path, 0),
 	})
 	switch {
@@ -234,7 +235,7 @@ func (m *machine) afterApply(e engine.Event) error {
 			m.openLanes(e.Path)
 		}
 	case *engine.RunStarted:
-		m.setRunVars(e)
+		m.vars = &runVars{run: m.run.ID, start: e}
 		return m.applyContextChanges(e.Contexts)
 	case *engine.RunForked:
 		return m.applyFork(e)
@@ -242,14 +243,29 @@ func (m *machine) afterApply(e engine.Event) error {
 	return nil
 }
 
-// setRunVars sets the values of the run's first event for expressions.
-func (m *machine) setRunVars(e *engine.RunStarted) {
-	m.vars = map[string]any{
-		"id": m.run.ID, "flow": e.Flow, "user": e.User, "inputs": e.Inputs.Map(), "session": nil, "round": nil,
+// runVars are the values of a run's first event for expressions. Most runs read none of them.
+type runVars struct {
+	once  sync.Once
+	run   string
+	start *engine.RunStarted
+	all   map[string]any
+}
+
+// get returns the values. It may be called by any goroutine.
+func (v *runVars) get() map[string]any {
+	if v == nil {
+		return nil
 	}
-	if session := cmp.Or(e.Session, e.TreeSession); session != "" {
-		m.vars["session"], m.vars["round"] = session, int64(cmp.Or(e.Round, e.TreeRound))
-	}
+	v.once.Do(func() {
+		e := v.start
+		v.all = map[string]any{
+			"id": v.run, "flow": e.Flow, "user": e.User, "inputs": e.Inputs.Map(), "session": nil, "round": nil,
+		}
+		if session := cmp.Or(e.Session, e.TreeSession); session != "" {
+			v.all["session"], v.all["round"] = session, int64(cmp.Or(e.Round, e.TreeRound))
+		}
+	})
+	return v.all
 }
 
 // applyContextChanges applies changes to the contexts.

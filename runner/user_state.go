@@ -172,7 +172,7 @@ func (m *machine) lostRace(w *engine.UserStateWrite, why string, repeat bool) *e
 
 // commitFailure makes the failure of a run durable in place of its completion, which the store has
 // refused because of the state of the user. The other events of the commit stay.
-func (x *Execution) commitFailure(c *engine.Commit, refused error) error {
+func (x *Execution) commitFailure(one *[1]store.Append, c *engine.Commit, refused error) error {
 	i := slices.IndexFunc(c.Events, func(e engine.Event) bool { _, ok := e.(*engine.RunCompleted); return ok })
 	if i < 0 {
 		return refused
@@ -180,7 +180,7 @@ func (x *Execution) commitFailure(c *engine.Commit, refused error) error {
 	w := c.Events[i].(*engine.RunCompleted).UserState
 	failed := x.m.checkUserChanges(w)
 	for tries := 0; failed == nil && tries < maxRepeats; tries++ { // the value is what it was, or was not read
-		if err := x.local.committer.commit(x.appendBuf[:], x.ack); !errors.Is(err, store.ErrStateConflict) {
+		if err := x.local.committer.commit(one[:], x.ack); !errors.Is(err, store.ErrStateConflict) {
 			return err
 		}
 		failed = x.m.checkUserChanges(w)
@@ -192,9 +192,9 @@ func (x *Execution) commitFailure(c *engine.Commit, refused error) error {
 		return err
 	}
 	c.Events[i] = failed
-	a := &x.appendBuf[0]
+	a := &one[0]
 	a.Commit, a.Head, a.Release = *c, head(x.m.run), x.releasesLease()
-	return x.local.committer.commit(x.appendBuf[:], x.ack)
+	return x.local.committer.commit(one[:], x.ack)
 }
 
 // CheckUserEdit checks a value that is set by hand against the declaration of its key. The

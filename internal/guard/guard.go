@@ -35,6 +35,17 @@ func Call(f func() error) error {
 	return <-done
 }
 
+// Catch calls f on the caller's goroutine. The error is f's or a *Panic. A function that calls
+// runtime.Goexit ends the caller: Catch is for functions that call foreign code with Call or Start only.
+func Catch(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = Recovered(p)
+		}
+	}()
+	return f()
+}
+
 // Start calls f on a goroutine of its own, and then report on the same goroutine with the
 // error of Call. The caller need not wait.
 func Start(f func() error, report func(error)) {

@@ -118,6 +118,17 @@ func faultyFunction(f functionFault, with func(ctx *node.Ctx, v any) error) *wei
 	})
 }
 
+// faultyEffect returns a node type with an effect that ends in the fault's way.
+func faultyEffect(f functionFault, guarded bool) *weir.Function {
+	return weir.Func("bad", func(ctx weir.Ctx, _ struct{}) (badOutput, error) {
+		_, err := ctx.Do(node.Effect{Name: "e", Guarded: guarded, Do: func(context.Context, string) (node.Outcome, error) {
+			v, err := f.do()
+			return node.Outcome{Value: v}, err
+		}})
+		return badOutput{}, err
+	})
+}
+
 // faultyCallSites returns where the function of others is called.
 func faultyCallSites() map[string]func(f functionFault) weirtest.Case {
 	types := func(t weir.Type) weirtest.Case { return weirtest.Case{Types: []weir.Type{t}} }
@@ -135,15 +146,8 @@ func faultyCallSites() map[string]func(f functionFault) weirtest.Case {
 				return err
 			}))
 		},
-		"an effect": func(f functionFault) weirtest.Case {
-			return types(weir.Func("bad", func(ctx weir.Ctx, _ struct{}) (badOutput, error) {
-				_, err := ctx.Do(node.Effect{Name: "e", Do: func(context.Context, string) (node.Outcome, error) {
-					v, err := f.do()
-					return node.Outcome{Value: v}, err
-				}})
-				return badOutput{}, err
-			}))
-		},
+		"an effect":                              func(f functionFault) weirtest.Case { return types(faultyEffect(f, false)) },
+		"an effect on the goroutine of its node": func(f functionFault) weirtest.Case { return types(faultyEffect(f, true)) },
 		"a provider": func(f functionFault) weirtest.Case {
 			return weirtest.Case{
 				Model: badModel{f},

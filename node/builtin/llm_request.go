@@ -254,14 +254,13 @@ func keepSteered(m *convo.Manager, steered []convo.Message, err error) error {
 // prepareTurn is a function of its own so that no turn is on the stack of a node that waits
 // for a model.
 func (n *llmRequestNode) prepareTurn(ctx *node.Ctx, m *convo.Manager, steered func(convo.Message) error) (llm.PreparedTurn, error) {
-	t, err := n.turn(ctx, m)
-	if err != nil {
-		return llm.PreparedTurn{}, err
-	}
-	if !n.SkipHistory {
-		steerTurn(ctx, &t, steered)
-	}
-	p, err := ctx.LLM().PrepareTurn(ctx.LLMHost(), t)
+	p, err := ctx.LLM().PrepareTurn(ctx.LLMHost(), func() (llm.Turn, error) {
+		t, err := n.turn(ctx, m)
+		if err == nil && !n.SkipHistory {
+			steerTurn(ctx, &t, steered)
+		}
+		return t, err
+	})
 	return p, node.ModelError(err)
 }
 
