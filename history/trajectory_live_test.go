@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
+	"github.com/weir-run/weir/tool"
 	"github.com/weir-run/weir/trajectory"
 	"github.com/weir-run/weir/trajectory/follow"
 )
@@ -246,19 +249,85 @@ func TestDescriptionDelaysStreamButNotRun(t *testing.T) {
 		}
 	}
 	res, err := r.Wait(t.Context())
-	if err != nil || res.Status != engine.Completed || res.Usage.Calls != 4 || res.Usage.Input != 220 {
-		t.Errorf("%v %v: used %+v, with two answers and two portraits", res.Status, err, res.Usage)
+	if err != nil || res.Status != engine.Completed || res.Usage.Calls != 8 || res.Usage.Input != 620 {
+		t.Errorf("%v %v: used %+v, with two answers and the descriptions of two tables and four columns", res.Status, err, res.Usage)
 	}
 	if n := table(t, w); n.Description != "A table of orders." || n.Version != 2 || n.History[1].By.Agent != follow.NoteDescription {
 		t.Errorf("the table is %+v", n)
 	}
-	subject := <-seen
-	for _, part := range []string{"Table \"", "tool: look", "text: look"} {
-		if !strings.Contains(subject, part) {
-			t.Errorf("the model did not receive %q but\n%s", part, subject)
+	close(seen)
+	checkSubjects(t, seen)
+	checkColumnsAreDescribed(t, w)
+	checkStored(t, w, s, "", "r1")
+}
+
+// checkSubjects wants two tables and four columns, each with what led to it.
+func checkSubjects(t *testing.T, seen <-chan string) {
+	t.Helper()
+	var subjects []string
+	for s := range seen {
+		subjects = append(subjects, s)
+	}
+	slices.Sort(subjects)
+	if len(subjects) != 6 {
+		t.Fatalf("%d descriptions were made", len(subjects))
+	}
+	for _, subject := range []string{subjects[2], subjects[5]} { // a column and a table
+		for _, part := range []string{"Table", "orders", "tool: look", "text: look"} {
+			if !strings.Contains(subject, part) {
+				t.Errorf("the model did not receive %q but\n%s", part, subject)
+			}
 		}
 	}
-	checkStored(t, w, s, "", "r1")
+}
+
+// checkColumnsAreDescribed wants a description of each column that was declared with a table.
+func checkColumnsAreDescribed(t *testing.T, w *weir.Weir) {
+	t.Helper()
+	g, err := w.Trajectory(t.Context(), "r1", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns := 0
+	for _, n := range g.Nodes {
+		if n.Type != trajectory.Column {
+			continue
+		}
+		columns++
+		if n.Description != "A table of orders." || n.Version != 2 {
+			t.Errorf("the column is %+v", n)
+		}
+	}
+	if columns != 4 {
+		t.Errorf("there are %d columns", columns)
+	}
+}
+
+func TestOnlySomeColumnsOfAWideTableAreDescribed(t *testing.T) {
+	var calls atomic.Int64
+	wide := &weir.Tool{
+		Name: "look", Description: "Looks at a table.", Parameters: map[string]any{"type": "object"},
+		Call: func(_ context.Context, c tool.Call) (string, error) {
+			a := trajectory.Artifact{Type: trajectory.Table, Name: "wide", Description: "It is wide."}
+			for i := range 100 {
+				a.Columns = append(a.Columns, fmt.Sprint("c", i))
+			}
+			return "12 rows", c.Declare(a)
+		},
+	}
+	w := weirkit.Open(t, weir.Options{
+		Providers: map[string]weir.Provider{"clerk": lookingUpModel{}}, Tools: []*weir.Tool{wide},
+		Trajectories: &weir.TrajectoryOptions{Storage: memoryTables(), Describer: &runner.DescriptionOptions{
+			Describe: func(context.Context, string, string) (string, error) { calls.Add(1); return "a column", nil },
+		}},
+	})
+	run := weirkit.StartText(t, w, strings.ReplaceAll(fmt.Sprintf(describingFlow, ""), "{type: text, required: true}", "{type: text, default: look}"))
+	if r := weirkit.Wait(t, run); r.Status != engine.Completed {
+		t.Fatal(r.Status, r.Error)
+	}
+	if n := calls.Load(); n != 32 { // none for the table, which has a description
+		t.Errorf("%d descriptions were made", n)
+	}
 }
 
 func TestFailedDescriptionIsReported(t *testing.T) {
@@ -374,12 +443,12 @@ func TestDescriptionIsChargedToSessionAndVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if st := weirkit.SendAndWait(t, talk, "look", weir.SendOptions{}); st.Status != engine.Completed || st.Usage.Calls != 4 {
-			t.Errorf("%v: used %+v, with two answers and two portraits", st.Status, st.Usage)
+		if st := weirkit.SendAndWait(t, talk, "look", weir.SendOptions{}); st.Status != engine.Completed || st.Usage.Calls != 8 {
+			t.Errorf("%v: used %+v, with two answers and six descriptions", st.Status, st.Usage)
 		}
 	}
 	row, err := w.Sessions(t.Context(), store.SessionFilter{})
-	if err != nil || len(row) != 1 || row[0].Usage.Calls != 8 {
+	if err != nil || len(row) != 1 || row[0].Usage.Calls != 16 {
 		t.Errorf("the session has used %+v, %v", row, err)
 	}
 	checkStored(t, w, s, "ann", talk.ID)

@@ -285,7 +285,11 @@ nodes:
 		subjects = append(subjects, s[:strings.IndexByte(s, '\n')])
 	}
 	slices.Sort(subjects)
-	if want := []string{`The data: Table "notes".`, `The data: Table "orders".`}; !slices.Equal(subjects, want) {
+	want := []string{
+		`The data: Column "notes.id".`, `The data: Column "notes.price".`, `The data: Column "orders.id".`, `The data: Column "orders.price".`,
+		`The data: Table "notes".`, `The data: Table "orders".`,
+	}
+	if !slices.Equal(subjects, want) {
 		t.Errorf("asked was %q", subjects)
 	}
 }

@@ -71,11 +71,22 @@ func (r *Recorder) Declare(by Attribution, at time.Time, from ID, a Artifact, re
 		return "", fmt.Errorf("declare: %w", err)
 	}
 	for _, name := range a.Columns {
-		if _, err := r.declare(by, at, id, Artifact{Type: Column, Name: a.Name + "." + name, Relation: HasColumn}); err != nil {
+		if _, err := r.declare(by, at, id, Artifact{Type: Column, Name: columnName(a.Name, name), Relation: HasColumn}); err != nil {
 			return id, fmt.Errorf("declare column %s: %w", name, err)
 		}
 	}
 	return id, nil
+}
+
+func columnName(table, column string) string { return table + "." + column }
+
+// Column returns the id of a column of a table that was declared in the round; ok is false if
+// there is none.
+func (r *Recorder) Column(table, column string) (id ID, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id, ok = r.recordIndex.data[dataKey{Column, columnName(table, column)}]
+	return id, ok
 }
 
 // declare finds or creates the node of an artifact and links it; mu is held.

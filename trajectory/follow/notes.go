@@ -143,10 +143,23 @@ type DataRef struct {
 	ID  trajectory.ID
 }
 
-// addUndescribed adds a piece of data without description to the list.
+// maxDescribedColumns limits how many columns of one table are described: each is a call of the describer.
+const maxDescribedColumns = 32
+
+// addUndescribed adds a piece of data without description, and the columns of a table, to the list.
 func (f *Follower) addUndescribed(s *agentRecorder, id trajectory.ID, a trajectory.Artifact) {
-	if d := (DataRef{s.recorder.Key().Sub, id}); a.Description == "" && !f.returned[d] {
-		f.undescribed[d] = true
+	add := func(id trajectory.ID) {
+		if d := (DataRef{s.recorder.Key().Sub, id}); !f.returned[d] {
+			f.undescribed[d] = true
+		}
+	}
+	if a.Description == "" {
+		add(id)
+	}
+	for _, name := range a.Columns[:min(len(a.Columns), maxDescribedColumns)] {
+		if column, ok := s.recorder.Column(a.Name, name); ok {
+			add(column)
+		}
 	}
 }
 
