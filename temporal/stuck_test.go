@@ -37,6 +37,12 @@ func (w *world) stuckAs(x *weir.Weir, run, reason, detail string) {
 // workerOf starts a worker for another Weir than that of world.worker.
 func (w *world) workerOf(o weir.Options) (stop func()) {
 	w.t.Helper()
+	return w.versionedWorker(o, temporal.WorkerOptions{Sweep: time.Hour})
+}
+
+// versionedWorker is workerOf with options of the worker.
+func (w *world) versionedWorker(o weir.Options, wo temporal.WorkerOptions) (stop func()) {
+	w.t.Helper()
 	var err error
 	if o.Store, err = openStore(w.t.Context(), w.database); err != nil {
 		w.t.Fatal(err)
@@ -49,7 +55,7 @@ func (w *world) workerOf(o weir.Options) (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	k := temporal.NewWorker(x, c, temporal.WorkerOptions{Sweep: time.Hour})
+	k := temporal.NewWorker(x, c, wo)
 	if err := k.Start(); err != nil {
 		w.t.Fatal(err)
 	}

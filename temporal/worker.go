@@ -26,6 +26,9 @@ type WorkerOptions struct {
 	Runs int
 	// Drain is how long effects in flight may take to end once the worker stops; 0 cancels them at once.
 	Drain time.Duration
+	// Deployment and BuildID make the worker a version of a deployment, to which Temporal gives runs only while the version is the
+	// current one, or a ramping one, of the deployment. Runs move to the version that becomes current. Set both or neither.
+	Deployment, BuildID string
 	// Sweep is the interval at which runs without a workflow are looked for; 0 is 30 seconds.
 	Sweep time.Duration
 }
@@ -58,7 +61,8 @@ func NewWorker(w Executor, c *Client, o WorkerOptions) *Worker {
 	o.Sweep = cmp.Or(o.Sweep, 30*time.Second)
 	k := &Worker{w: w, c: c, o: o}
 	k.sdk = worker.New(c.c, o.TaskQueue, worker.Options{
-		Identity: workerIdentity(o.TaskQueue), MaxConcurrentActivityExecutionSize: o.Runs, WorkerStopTimeout: o.Drain + stopTime,
+		DeploymentOptions: o.deployment(),
+		Identity:          workerIdentity(o.TaskQueue), MaxConcurrentActivityExecutionSize: o.Runs, WorkerStopTimeout: o.Drain + stopTime,
 		MaxHeartbeatThrottleInterval: c.o.Heartbeat / 2, DefaultHeartbeatThrottleInterval: c.o.Heartbeat / 2,
 	})
 	k.sdk.RegisterWorkflowWithOptions(workflowOf, workflow.RegisterOptions{Name: workflowType})
@@ -66,6 +70,18 @@ func NewWorker(w Executor, c *Client, o WorkerOptions) *Worker {
 	k.sdk.RegisterActivityWithOptions(k.outcome, activity.RegisterOptions{Name: outcomeActivity})
 	k.sdk.RegisterActivityWithOptions(k.cancel, activity.RegisterOptions{Name: cancelActivity})
 	return k
+}
+
+// deployment returns the options of a versioned worker. Its workflows upgrade by themselves: they decide nothing, and the
+// recorded histories of all versions replay.
+func (o *WorkerOptions) deployment() worker.DeploymentOptions {
+	if o.Deployment == "" {
+		return worker.DeploymentOptions{}
+	}
+	return worker.DeploymentOptions{
+		UseVersioning: true, Version: worker.WorkerDeploymentVersion{DeploymentName: o.Deployment, BuildID: o.BuildID},
+		DefaultVersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+	}
 }
 
 // workerIdentity names a worker process, as the SDK does.
@@ -85,6 +101,9 @@ const stopTime = 10 * time.Second
 
 // Start polls the task queue until Stop.
 func (k *Worker) Start() error {
+	if (k.o.Deployment == "") != (k.o.BuildID == "") {
+		return fmt.Errorf("poll the task queue %s: a version has the name of a deployment and a build id: %q, %q", k.o.TaskQueue, k.o.Deployment, k.o.BuildID)
+	}
 	if err := k.sdk.Start(); err != nil {
 		return fmt.Errorf("poll the task queue %s: %w", k.o.TaskQueue, err)
 	}

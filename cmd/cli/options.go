@@ -25,7 +25,10 @@ type WorkerOptions struct {
 	// TaskQueue replaces that of the configuration; "" does not.
 	TaskQueue string
 	// Runs is the largest number of runs that are executed at once; 0 is the default of the runner.
-	Runs   int
+	Runs int
+	// Deployment and BuildID name the version of the worker; both are "" for a worker without a version.
+	Deployment, BuildID string
+
 	Notify func(note string)
 	Logger *slog.Logger
 }

@@ -54,7 +54,7 @@ func work(ctx context.Context, w cli.WorkerOptions) error {
 		return err
 	}
 	defer c.Close() //nolint:errcheck // it never fails
-	k := temporal.NewWorker(w.App.Weir, c, temporal.WorkerOptions{TaskQueue: w.TaskQueue, Runs: w.Runs, Drain: w.App.Drain})
+	k := temporal.NewWorker(w.App.Weir, c, temporal.WorkerOptions{TaskQueue: w.TaskQueue, Runs: w.Runs, Drain: w.App.Drain, Deployment: w.Deployment, BuildID: w.BuildID})
 	if err := k.Start(); err != nil {
 		return err
 	}
