@@ -290,6 +290,10 @@ func TestLongSummaryInputIsSplitBeforeAnyCall(t *testing.T) {
 	if u, _ := r.Outputs["usage"].(map[string]any); u["calls"] != int64(7) {
 		t.Errorf("the usage is %v", u)
 	}
+	// 40 messages of 400 characters, each after "user: ", in four parts.
+	if got, want := r.Outputs["reduction"], (map[string]any{"from": int64(40 * 406), "to": int64(9), "parts": int64(4), "cut": int64(0)}); !reflect.DeepEqual(got, want) {
+		t.Errorf("the reduction is %v, want %v", got, want)
+	}
 	one := weirtest.Node(t, builtin.Catalogue().Type("summarize"), weirtest.Case{
 		With:   map[string]any{"maxTokens": 50, "budget": map[string]any{"window": 1000, "reserve": 500}},
 		In:     map[string]any{"text": strings.Repeat("weir ", 800)},

@@ -53,11 +53,13 @@ part is summarised, and then the summaries.
 | output | what |
 |---|---|
 | ` + "`text`" + ` | the summary |
+| ` + "`reduction`" + ` | what the summary was made of: ` + "`from`" + ` and ` + "`to`" + `, the characters of the material and of the summary; ` + "`parts`" + `, how many parts were summarised by themselves; ` + "`cut`" + `, how many summaries the limit of output cut off |
 ` + singleCallOutputs + `
 
 The model is asked for as many words as fit in ` + "`maxTokens`" + ` and held to it by its limit of output,
 unless ` + "`maxOutput`" + ` sets another: a model that reasons needs more room than its answer. One that
-writes nothing fails the node with ` + "`model_answer_invalid`" + `.`,
+writes nothing fails the node with ` + "`model_answer_invalid`" + `. A summary that the limit cuts off is used as it is:
+` + "`reduction.cut`" + ` counts it.`,
 		Ports:      summarizePorts(),
 		AsksModels: always,
 		Check:      checkFallbackSettings,
@@ -113,7 +115,8 @@ func summarizePorts() flow.Ports {
 		flow.Port{Name: "text", Type: flow.TypeText, Description: "What to summarise."},
 		flow.Port{Name: "messages", Type: flow.TypeMessages, Description: "Messages to summarise."},
 	)
-	p.Out = append(p.Out, flow.Port{Name: "text", Type: flow.TypeText, Description: "The summary."})
+	p.Out = append(p.Out, flow.Port{Name: "text", Type: flow.TypeText, Description: "The summary."},
+		flow.Port{Name: "reduction", Type: flow.TypeObject, Description: "Characters of the material and of the summary, parts that were summarised by themselves, and summaries that were cut off."})
 	return p
 }
 
@@ -138,6 +141,15 @@ func (n *summarizeNode) Run(ctx *node.Ctx) error {
 	}
 	outputUsage(ctx, s.usage, s.calls)
 	ctx.Output("text", text)
+	from := 0
+	for _, p := range pieces {
+		from += utf8.RuneCountInString(p)
+	}
+	reduction := map[string]any{
+		"from": int64(from), "to": int64(utf8.RuneCountInString(text)), "parts": int64(s.parts), "cut": int64(s.cut),
+	}
+	ctx.Output("reduction", reduction)
+	ctx.Meta("reduction", reduction)
 	return nil
 }
 
@@ -198,12 +210,17 @@ type summaryWriter struct {
 	m     *convo.Manager
 	usage llm.Usage
 	calls int
+	parts int // summaries of material, not of summaries
+	cut   int // summaries that the limit of output cut off
 }
 
 // summarize returns the summary of all pieces. It halves pieces that are too long for one
 // call, at most depth times.
 func (s *summaryWriter) summarize(pieces []string, depth int) (string, error) {
 	text, err := s.write(pieces)
+	if err == nil {
+		s.parts++
+	}
 	e, ok := errors.AsType[*engine.Error](err)
 	if !ok || e.Code != engine.CodeModelContextLength || depth == 0 {
 		return text, err
@@ -263,6 +280,9 @@ func (s *summaryWriter) write(pieces []string) (string, error) {
 		return "", err
 	}
 	s.usage, s.calls = s.usage.Add(r.Usage), s.calls+r.Steps
+	if r.Stop == llm.StopLength {
+		s.cut++
+	}
 	text, _ := r.Value.(string)
 	return text, nil
 }
