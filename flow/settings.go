@@ -228,6 +228,9 @@ func (r *settingsReader) read(v *value, schema map[string]any, outer settingRole
 
 func (r *settingsReader) scalar(v *value, schema map[string]any, as settingRole) any {
 	text, ok := v.asText()
+	if choices, _ := schema["enum"].([]any); v.kind == kindNull && v.text == "null" && slices.Contains(choices, any("null")) {
+		return "null" // as `true` is a text where one is expected
+	}
 	if !ok || (v.kind != kindText && schema["type"] != "string") {
 		return v.any()
 	}

@@ -2,6 +2,7 @@ package builtin_test
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -100,6 +101,42 @@ func TestForEachTakesListsOnly(t *testing.T) {
 	r := play(t, weir.Options{}, eachFlow, map[string]any{"items": "abc"}, nil)
 	if e := mustFail(t, r); e.Node != "each" || !strings.Contains(e.Message, "list") {
 		t.Errorf("the error is %+v", e)
+	}
+}
+
+// TestNullIsTheNameOfAChoice reads the choice null of onItemError as YAML files write it: without quotes it is a
+// text, as true is elsewhere. No value is none, and JSON tells both apart.
+func TestNullIsTheNameOfAChoice(t *testing.T) {
+	w, err := weir.Open(weir.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Close(t.Context()) })
+	const yaml = "weir: 1\nname: f\nnodes:\n  e: {type: forEach, in: {items: [1]}, with: {onItemError: %s, body: {nodes: {x: {type: template, with: {text: a}}}}}}\n"
+	const json = `{"weir": 1, "name": "f", "nodes": {"e": {"type": "forEach", "in": {"items": [1]}, "with": {"onItemError": %s, "body": {"nodes": {"x": {"type": "template", "with": {"text": "a"}}}}}}}}`
+	prints := map[string]bool{}
+	for _, c := range []struct {
+		file, text, value string
+		ok                bool
+	}{
+		{"f.yaml", yaml, "null", true},
+		{"f.yaml", yaml, `"null"`, true},
+		{"f.json", json, `"null"`, true},
+		{"f.json", json, "null", false},
+		{"f.yaml", yaml, "", false},
+		{"f.yaml", yaml, "~", false},
+		{"f.yaml", yaml, "true", false},
+	} {
+		f, err := w.Parse(c.file, fmt.Appendf(nil, c.text, c.value))
+		if (err == nil) != c.ok {
+			t.Errorf("%s %q: %v", c.file, c.value, err)
+		}
+		if err == nil {
+			prints[f.Fingerprint()] = true
+		}
+	}
+	if len(prints) != 1 {
+		t.Error("the forms are different flows")
 	}
 }
 

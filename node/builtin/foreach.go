@@ -142,7 +142,7 @@ nodes:
     type: forEach
     in: {items: [2, 0, 5]}
     with:
-      onItemError: "null"
+      onItemError: null
       concurrency: 3
       body:
         nodes:
