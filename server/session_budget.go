@@ -53,8 +53,11 @@ func increaseSessionBudget(c *call, in *sessionBudgetInput) (*body[sessionBudget
 	if more == (session.BudgetIncrease{}) {
 		return nil, invalidRequest("body", "the request adds nothing: give calls, tokens or cost")
 	}
-	_, err = c.once("budget "+in.Session, in.Key, in.Body, func(string) (string, error) {
-		_, err := x.IncreaseBudget(context.WithoutCancel(c), more, c.by())
+	_, err = c.once("budget "+in.Session, in.Key, in.Body, func(id string) (string, error) {
+		if in.Key == "" {
+			id = ""
+		}
+		_, err := x.IncreaseBudgetOnce(context.WithoutCancel(c), id, more, c.by())
 		return in.Session, err
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
@@ -43,6 +44,12 @@ func (s *Session) Budget(ctx context.Context) (Budget, error) {
 // increase is answered separately. The error has the code usage if the flow does not limit what
 // is added, or something is negative. By is who did.
 func (s *Session) IncreaseBudget(ctx context.Context, more BudgetIncrease, by string) (Budget, error) {
+	return s.IncreaseBudgetOnce(ctx, "", more, by)
+}
+
+// IncreaseBudgetOnce is IncreaseBudget for a request that may be repeated: one with an id that was among the last 100 of the session
+// adds nothing. The id is kept in the same write as the increase; "" is no id.
+func (s *Session) IncreaseBudgetOnce(ctx context.Context, id string, more BudgetIncrease, by string) (Budget, error) {
 	row, err := s.m.store.Session(ctx, s.ID)
 	if err != nil {
 		return Budget{}, err
@@ -61,6 +68,12 @@ func (s *Session) IncreaseBudget(ctx context.Context, more BudgetIncrease, by st
 				return nil, err
 			}
 		}
+		if id != "" && slices.Contains(b.Requests, id) {
+			return b, nil
+		}
+		if id != "" {
+			b.Requests = append(b.Requests[max(0, len(b.Requests)-maxIncreaseRequests+1):], id)
+		}
 		b.By = by
 		b.Tokens, b.Calls, b.Cost = b.Tokens+more.Tokens, b.Calls+more.Calls, b.Cost+more.Cost
 		if b.Tokens > maxIncrease || b.Calls > maxIncrease || b.Cost > maxIncrease {
@@ -77,10 +90,15 @@ func (s *Session) IncreaseBudget(ctx context.Context, more BudgetIncrease, by st
 // maxIncrease bounds a sum of increases, so that no sum overflows.
 const maxIncrease = 1_000_000_000_000
 
+// maxIncreaseRequests is how many ids of requests are kept.
+const maxIncreaseRequests = 100
+
 // increaseBody is the body of an increase.
 type increaseBody struct {
 	BudgetIncrease
 	By string `json:"by"`
+	// Requests are the ids of the newest requests, oldest first.
+	Requests []string `json:"requests,omitempty"`
 }
 
 // budgetIncrease returns what was added to the budget of a session.

@@ -120,6 +120,38 @@ func wantUsage(t *testing.T, err error) {
 	}
 }
 
+// TestARepeatedIncreaseAddsOnce repeats requests, also at the same time, and one that is no longer among the newest.
+func TestARepeatedIncreaseAddsOnce(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, path string) {
+		t.Helper()
+		w, f := weirkit.OpenTalk(t, path, &weirkit.RepeatingModel{}, strings.Replace(weirkit.TalkFlow, "inputs:", "session: {budget: {maxCalls: 1}}\ninputs:", 1))
+		s := weirkit.OpenSession(t, w, f)
+		add := func(id string, want int) {
+			t.Helper()
+			b, err := s.IncreaseBudgetOnce(context.WithoutCancel(t.Context()), id, session.BudgetIncrease{Calls: 1}, "ada")
+			if err != nil || want > 0 && b.Increase.Calls != want {
+				t.Errorf("%s: %+v, %v; expected %d", id, b, err, want)
+			}
+		}
+		var added sync.WaitGroup
+		for range 3 {
+			added.Go(func() { add("a", 0) })
+		}
+		added.Wait()
+		add("a", 1)
+		add("b", 2)
+		add("", 3)
+		add("", 4)
+		add("a", 4)
+		for i := range 99 {
+			add(fmt.Sprint(i), 5+i)
+		}
+		add("b", 103)
+		add("a", 104) // 100 others came after it
+	})
+}
+
 func TestBudgetOfASessionIsIncreased(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {

@@ -42,7 +42,7 @@ type callerKey struct{}
 // its own, with the tools that its caller may use.
 func Register(s *server.Server, o Options) {
 	cache := sdk.NewSchemaCache()
-	h := sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
+	serverOf := func(r *http.Request) *sdk.Server {
 		c, ok := r.Context().Value(callerKey{}).(*server.Caller)
 		if !ok {
 			return nil
@@ -52,13 +52,22 @@ func Register(s *server.Server, o Options) {
 			return nil
 		}
 		return m
-	}, &sdk.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true,
+	}
+	options := sdk.StreamableHTTPOptions{
+		Stateless:                  true,
 		DisableLocalhostProtection: true, // the server checks the host of every request
 		MaxRequestBodyBytes:        -1,   // and bounds its body
-	})
+	}
+	streaming := sdk.NewStreamableHTTPHandler(serverOf, &options)
+	whole := options
+	whole.JSONResponse = true
+	single := sdk.NewStreamableHTTPHandler(serverOf, &whole)
 	s.Handle("POST /mcp", server.Read, server.Face{}, func(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 		c.Wait(w)
+		h := single
+		if wantsProgress(r) {
+			h = streaming
+		}
 		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
 	})
 }
@@ -151,8 +160,9 @@ type flowTool struct {
 func (t *flowTool) call(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	var run string
 	var err error
+	var before int64 // events of the run
 	if r.Params.RequestState != "" {
-		run, err = t.answer(r)
+		run, before, err = t.answer(r)
 	} else {
 		run, err = t.start(r.Params.Arguments)
 	}
@@ -162,6 +172,7 @@ func (t *flowTool) call(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallT
 	if err != nil {
 		return failed(t.c, "", err), nil
 	}
+	t.progress(ctx, r, run, before)
 	result, err := t.wait(ctx, run)
 	if err != nil {
 		return failed(t.c, run, err), nil

@@ -161,18 +161,18 @@ func (t *flowTool) verify(r *sdk.CallToolRequest) (*state, error) {
 }
 
 // answer gives the answers of a client to the run that asked for them, once. The same answers
-// again change nothing, and others are refused.
-func (t *flowTool) answer(r *sdk.CallToolRequest) (run string, err error) {
+// again change nothing, and others are refused. It returns the run and how many events that had before.
+func (t *flowTool) answer(r *sdk.CallToolRequest) (run string, events int64, err error) {
 	s, err := t.verify(r)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	if err := t.c.Require(server.Answer); err != nil {
-		return "", err
+		return "", 0, err
 	}
 	row, err := t.c.Run(s.Run)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	answers, byID := answersTo(s.Questions, r.Params.InputResponses)
 	key := r.Params.RequestState[strings.LastIndex(r.Params.RequestState, ".")+1:]
@@ -198,7 +198,7 @@ func (t *flowTool) answer(r *sdk.CallToolRequest) (run string, err error) {
 		}
 		return s.Run, nil
 	})
-	return s.Run, err
+	return s.Run, row.Events, err
 }
 
 // answersTo returns the answers to questions, by the names of the questions and by their ids.
