@@ -41,8 +41,11 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	do := resumeMain
-	if os.Getenv(roundVar) != "" {
+	switch {
+	case os.Getenv(roundVar) != "":
 		do = roundMain
+	case os.Getenv(holdVar) != "":
+		do = holdMain
 	}
 	if err := do(task); err != nil {
 		fmt.Fprintln(os.Stderr, err)

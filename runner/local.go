@@ -133,7 +133,6 @@ func NewLocal(o Options) *Local {
 		l.loops.Add(1)
 		go l.recover()
 	}
-	l.loops.Go(warmUp)
 	return l
 }
 

@@ -177,12 +177,6 @@ func (p *Program) prepareNode(n *engine.NodePlan, c *node.Catalogue) error {
 	return nil
 }
 
-// warmUp compiles an expression, so that CEL is initialised before the first flow, which takes milliseconds once in a
-// process.
-func warmUp() {
-	_, _ = expr.ParseTemplate("{{ 1 + 1 }}") // the expression is valid
-}
-
 func prepareBindings(in []flow.Binding) ([]binding, error) {
 	var out []binding
 	for _, b := range in {
