@@ -90,6 +90,15 @@ func Steer(s Steering, node *string) Command {
 	}
 }
 
+// SteerableNodes lists the paths of the nodes that a message can be sent to, in flow order, and the
+// child runs that may have such nodes, as "PATH>". It is empty for a run that takes no messages.
+func SteerableNodes(r *engine.Run) []string {
+	if r.Status().Ended() || r.CancelRequested() || r.Cancelling() {
+		return nil
+	}
+	return r.Steerable(acceptsSteering)
+}
+
 // steeredNode returns the path of the node that takes a message, or "PATH>REST" for one of a
 // child run.
 func steeredNode(r *engine.Run, path string) (string, error) {

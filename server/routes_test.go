@@ -128,6 +128,7 @@ func attacksOnRounds(victim objects) map[string]attack {
 		"GET /v1/files/{file}":         {paths: []string{"/v1/files/" + victim.file}},
 		"GET /v1/files/{file}/content": {paths: []string{"/v1/files/" + victim.file + "/content"}},
 		"DELETE /v1/files/{file}":      {paths: []string{"/v1/files/" + victim.file}},
+		"GET /v1/runs/{run}/steer":     {paths: []string{"/v1/runs/" + victim.run + "/steer"}},
 		"POST /v1/runs/{run}/steer":    {paths: []string{"/v1/runs/" + victim.run + "/steer"}, body: `{"message":"x"}`},
 	}
 }

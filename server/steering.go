@@ -2,12 +2,15 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/session"
+	"github.com/weir-run/weir/store"
 )
 
 // steerBody is a message of a person to a node that works.
@@ -38,6 +41,10 @@ type steered struct {
 
 func (s *Server) registerSteering() {
 	register(s, operation{
+		id: "listSteerable", method: http.MethodGet, path: "/v1/runs/{run}/steer", scope: Read,
+		summary: "List the nodes that a message can be sent to", tags: []string{"runs"},
+	}, listSteerable)
+	register(s, operation{
 		id: "steerRun", method: http.MethodPost, path: "/v1/runs/{run}/steer", scope: Start,
 		summary: "Send a message to a node that works, or interrupt its model", tags: []string{"runs"},
 	}, steerRun)
@@ -45,6 +52,42 @@ func (s *Server) registerSteering() {
 		id: "steerSession", method: http.MethodPost, path: "/v1/sessions/{session}/steer", scope: Start,
 		summary: "Send a message to the round that runs, or interrupt its model", tags: []string{"sessions"},
 	}, steerSession)
+}
+
+// steerableList names the nodes that a message can be sent to.
+type steerableList struct {
+	Nodes []string `json:"nodes" doc:"Paths of nodes that work and take messages, PATH>NODE in child runs"`
+}
+
+func listSteerable(c *call, in *RunPath) (*body[steerableList], error) {
+	v, err := c.inspect(in.Run, 0)
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.appendSteerable([]string{}, "", v.Run)
+	return bodyOf(steerableList{list}), err
+}
+
+// appendSteerable appends the nodes of a run and of its child runs, whose paths begin with prefix.
+func (c *call) appendSteerable(out []string, prefix string, r *engine.Run) ([]string, error) {
+	for _, path := range runner.SteerableNodes(r) {
+		child, _, isChild := r.ChildBelow(path)
+		if !isChild {
+			out = append(out, prefix+path)
+			continue
+		}
+		v, err := c.app.Inspect(c, child.Start.Run, 0)
+		if errors.Is(err, store.ErrNotFound) || err == nil && v.Run.Start == nil {
+			continue // it has not begun
+		}
+		if err == nil {
+			out, err = c.appendSteerable(out, prefix+path, v.Run)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 func (b *steerBody) check() error {

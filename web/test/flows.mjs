@@ -146,6 +146,17 @@ nodes:
   parts: {type: transform, with: {expr: "run.inputs.message.split(',')"}}
   each: {type: forEach, in: {items: "{{ parts.value }}"}, with: {body: {nodes: {note: {type: remember, in: {part: "{{ inputs.item }}"}, with: {text: "{{ inputs.part }}"}}}}}}
 `,
+    'crew.yaml': `weir: 1
+name: crew
+description: Two members of a crew answer at once.
+context: {model: local/harbour-1, system: You help sailors.}
+inputs: {message: {type: text, required: true}}
+nodes:
+  bridge: {type: newContext}
+  mate: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}
+  pilot: {type: llmRequest, in: {context: "{{ bridge.context }}", message: "{{ run.inputs.message }}"}}
+outputs: {mate: "{{ mate.text }}", pilot: "{{ pilot.text }}"}
+`,
     'thrifty.yaml': `weir: 1
 name: thrifty
 description: Answers one question in a conversation.
@@ -167,7 +178,7 @@ outputs: {answer: "{{ say.text }}"}
     'large.yaml': large(2000),
   }
   for (const [name, text] of Object.entries(files)) writeFileSync(`${dir}/${name}`, text)
-  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'seen', 'frugal', 'fleet', 'changed', 'pair', 'said', 'log', 'ledger', 'thrifty', 'large'].map((x) => `${dir}/${x}.yaml`)
+  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'seen', 'frugal', 'fleet', 'changed', 'pair', 'said', 'log', 'ledger', 'crew', 'thrifty', 'large'].map((x) => `${dir}/${x}.yaml`)
 }
 
 /** A flow of n nodes in a lattice of 50 columns. */

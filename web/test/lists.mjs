@@ -118,4 +118,26 @@ export function listTests({ test, check, open, inspect, server }) {
     check((await moved.count()) === 0, 'nothing moved between these versions')
     await page.context().close()
   })
+
+  test('a round in which several nodes work is steered at the node that is chosen', async () => {
+    const { body } = await server.api('POST', 'v1/sessions', { flow: 'crew' })
+    const { body: sent } = await server.api('POST', `v1/sessions/${body.session}/messages?wait=0`, { message: 'Describe the quay.' })
+    const page = await open(`#/chat/${body.session}`)
+    const choice = page.getByLabel('Node that takes the message')
+    await choice.waitFor()
+    check((await choice.locator('option').allInnerTexts()).sort().join() === 'mate,pilot', await choice.innerText())
+    await choice.selectOption('mate')
+    await page.getByRole('textbox', { name: 'Message' }).fill('How long?')
+    await inspect(page, 'steer-node')
+    await page.getByRole('button', { name: 'Interrupt' }).click()
+    await page.getByText('Taken by mate').waitFor()
+    await choice.waitFor({ state: 'detached' }) // the pilot alone works
+    await page.getByRole('button', { name: 'Interrupt' }).click()
+    const run = sent.run || (await server.api('GET', `v1/sessions/${body.session}`)).body.run
+    await page.getByRole('button', { name: 'Interrupt' }).waitFor({ state: 'detached' })
+    const { body: mate } = await server.api('GET', `v1/runs/${run}/node?node=mate`)
+    const { body: pilot } = await server.api('GET', `v1/runs/${run}/node?node=pilot`)
+    check(JSON.stringify(mate).includes('Until noon.') && !JSON.stringify(pilot).includes('Until noon.'), 'the mate alone took the message')
+    await page.context().close()
+  })
 }

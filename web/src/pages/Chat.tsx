@@ -98,9 +98,13 @@ function Conversation({ id }: { id: string }) {
   const [pending, setPending] = useState<string[]>([])
   const [error, setError] = useState<ApiError>()
   const [run, setRun] = useState('')
-  const [works, setWorks] = useState(false)
+  const [works, setWorks] = useState('')
   const [steered, setSteered] = useState('')
   const round = session.data?.run || run || kept.at(-1)?.run || ''
+  const nodes = useLoad(async (signal) => (works ? ((await take(api.GET('/v1/runs/{run}/steer', { params: { path: { run: round } }, signal }))).nodes ?? []) : []), [round, works])
+  const [to, setTo] = useState('')
+  const several = (nodes.data ?? []).length > 1 ? nodes.data! : []
+  const node = several.includes(to) ? to : several[0]
   const beside = query.get('beside') ?? ''
   const end = useRef<HTMLDivElement>(null)
   useEffect(() => {
@@ -130,13 +134,14 @@ function Conversation({ id }: { id: string }) {
     setText('')
     setError(undefined)
     try {
-      const r = await take(api.POST('/v1/sessions/{session}/steer', { params: { path: { session: id }, header: { 'Idempotency-Key': requestKey() } }, body: { message: message || undefined, interrupt: interrupt || undefined } }))
+      const r = await take(api.POST('/v1/sessions/{session}/steer', { params: { path: { session: id }, header: { 'Idempotency-Key': requestKey() } }, body: { message: message || undefined, interrupt: interrupt || undefined, node } }))
       setSteered(r.outcome === 'steered' ? `${t.chat.steered} ${r.node}` : t.chat.notSteered)
       session.reload()
       list.reload()
     } catch (e) {
       setError(e as ApiError)
       setText(message)
+      nodes.reload()
     }
   }
   /** Has a message, as it is or edited, answered again in a fork of the conversation. */
@@ -180,6 +185,7 @@ function Conversation({ id }: { id: string }) {
             <form className="bar composer" onSubmit={(e) => { e.preventDefault(); void send() }}>
               <Textarea className="grow" aria-label={t.chat.message} placeholder={t.chat.hint} autosize minRows={1} maxRows={8} value={text} onChange={(e) => setText(e.currentTarget.value)}
                 onKeyDown={(e) => { if (e.key === 'Enter' && !e.shiftKey) { e.preventDefault(); void send() } }} />
+              {works && several.length > 0 && <select className="select auto" aria-label={t.chat.steerNode} title={t.chat.steerNode} value={node} onChange={(e) => setTo(e.currentTarget.value)}>{several.map((x) => <option key={x}>{x}</option>)}</select>}
               {works && <Tooltip label={t.chat.steerHint}><Button variant="default" disabled={!text.trim()} onClick={() => steer(false)}>{t.chat.steer}</Button></Tooltip>}
               {works && <Tooltip label={t.chat.interruptHint}><Button variant="default" onClick={() => steer(true)}>{t.chat.interrupt}</Button></Tooltip>}
               <Button type="submit" disabled={!text.trim()}>{t.chat.send}</Button>
@@ -223,8 +229,8 @@ function Bubble({ m, cut, again }: { m: Schemas['MessageRow']; cut: Cut[]; again
   )
 }
 
-/** The round that is running: its text while it comes, and its questions. */
-function Round({ id, works, changed }: { id: string; works: (running: boolean) => void; changed: () => void }) {
+/** The round that is running: its text while it comes, and its questions. `works` gets the nodes that run, "" if none does. */
+function Round({ id, works, changed }: { id: string; works: (nodes: string) => void; changed: () => void }) {
   const run = useRun(id, 0)
   const status = run.data?.status ?? ''
   const over = ended(status)
@@ -232,10 +238,11 @@ function Round({ id, works, changed }: { id: string; works: (running: boolean) =
   useEffect(() => {
     if (status) changed()
   }, [events])
+  const running = useMemo(() => (status === 'running' ? ['', ...(run.data?.nodes ?? []).filter((n) => n.status === 'running' || n.status === 'waiting').map((n) => n.node), ...(run.data?.children ?? []).map((c) => `${c.node}>${c.status}`)].join('\n') || ' ' : ''), [status, run.data])
   useEffect(() => {
-    works(status === 'running')
-    return () => works(false)
-  }, [status])
+    works(running)
+    return () => works('')
+  }, [running])
   const text = [...run.live.values()].map((v) => v.text).filter(Boolean).join('\n')
   const waits = [...run.live.values()].find((v) => v.waits)?.waits
   if (!run.data) return null
