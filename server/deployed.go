@@ -186,7 +186,7 @@ func deployedRow(d *app.DeployedFlow, f *weir.Flow) FlowRow {
 
 // flowOutput returns the answer of a request about a flow that was put.
 func (c *call) flowOutput(d *app.DeployedFlow) (*flowOutput, error) {
-	out := &flowOutput{ETag: etagOf(d), Body: flowDetails{FlowRow: FlowRow{Name: d.Name, Source: "api", Paused: d.Paused}, Deployed: d}}
+	out := &flowOutput{ETag: etagOf(d), Body: flowDetails{FlowRow: FlowRow{Name: d.Name, InputTypes: map[string]string{}, Source: "api", Paused: d.Paused}, Deployed: d}}
 	if d.Promoted == "" {
 		return out, nil
 	}

@@ -20,8 +20,10 @@ type FlowRow struct {
 	Fingerprint string         `json:"fingerprint"`
 	Model       string         `json:"model"`
 	Inputs      map[string]any `json:"inputs" doc:"The JSON Schema of the inputs"`
-	Source      string         `json:"source" enum:"file,api" doc:"Where it comes from: a file that the server read when it started, or the API"`
-	Paused      bool           `json:"paused" doc:"Nothing new starts"`
+	// InputTypes tells files and messages from other objects, which a schema does not.
+	InputTypes map[string]string `json:"inputTypes" doc:"The declared type of each input: text, number, bool, object, list, message, messages, context, tools, file or any"`
+	Source     string            `json:"source" enum:"file,api" doc:"Where it comes from: a file that the server read when it started, or the API"`
+	Paused     bool              `json:"paused" doc:"Nothing new starts"`
 }
 
 // flowDetails adds the definition.
@@ -75,8 +77,16 @@ func (s *Server) registerFlows() {
 func flowRowOf(f *app.ServedFlow) FlowRow {
 	return FlowRow{
 		Name: f.Name, Description: f.Description, Fingerprint: f.Fingerprint(), Model: f.Context.Model, Inputs: weir.FlowParameters(f.Flow),
-		Source: "file",
+		InputTypes: inputTypesOf(f.Flow), Source: "file",
 	}
+}
+
+func inputTypesOf(f *weir.Flow) map[string]string {
+	out := make(map[string]string, len(f.Inputs))
+	for i := range f.Inputs {
+		out[f.Inputs[i].Name] = string(f.Inputs[i].Type)
+	}
+	return out
 }
 
 func listFlows(c *call, _ *struct{}) (*body[flowList], error) {

@@ -23,7 +23,7 @@ type memoryPage struct {
 func TestMemoryIsListedInPages(t *testing.T) {
 	t.Parallel()
 	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true})
-	const items = 1100 // more than a page of the store
+	const items = 530 // more than a page of the store
 	rememberShips(t, p, items)
 	ada, bob, root := p.anyone("ada").Token, p.anyone("bob").Token, p.client("root", server.Admin).Token
 	for _, c := range []struct {
@@ -34,15 +34,12 @@ func TestMemoryIsListedInPages(t *testing.T) {
 		{"of another user", bob, "", func(i int) bool { return i%3 == 2 }},
 		{"of all users", root, "", func(int) bool { return true }},
 		{"of one user, read by an administrator", root, "user=bob", func(i int) bool { return i%3 == 2 }},
-		{"with a text of the tags, in another case", root, "text=quay-2", func(i int) bool { return i/500 == 2 }},
+		{"with a text of the tags, in another case", root, "text=quay-1", func(i int) bool { return i/500 == 1 }},
 		{"with a text that the oldest item has", ada, "text=" + url.QueryEscape("SHIP 0"), func(i int) bool { return i == 0 }},
 		{"with a text that items of others have", ada, "text=" + url.QueryEscape("bob's"), func(int) bool { return false }},
 		{"of a kind that nothing has", root, "kind=episode", func(int) bool { return false }},
 	} {
-		for _, limit := range []int{1, 7, 200} {
-			if limit == 1 && c.query == "" {
-				continue // a request for each item
-			}
+		for _, limit := range []int{23, 200} {
 			var want []string
 			for i := items - 1; i >= 0; i-- {
 				if c.want(i) {

@@ -146,6 +146,22 @@ nodes:
   parts: {type: transform, with: {expr: "run.inputs.message.split(',')"}}
   each: {type: forEach, in: {items: "{{ parts.value }}"}, with: {body: {nodes: {note: {type: remember, in: {part: "{{ inputs.item }}"}, with: {text: "{{ inputs.part }}"}}}}}}
 `,
+    'plan.yaml': `weir: 1
+name: plan
+description: Says what an uploaded plan is.
+inputs: {plan: {type: file, required: true, description: The plan of the quay}, about: {type: message}}
+nodes:
+  name: {type: transform, in: {plan: "{{ run.inputs.plan }}"}, with: {expr: "inputs.plan.name + ' has ' + string(inputs.plan.size) + ' bytes of ' + inputs.plan.mime"}}
+outputs: {name: "{{ name.value }}"}
+`,
+    'pictured.yaml': `weir: 1
+name: pictured
+description: Looks at pictures in a conversation.
+context: {model: local/harbour-1, system: You help sailors.}
+inputs: {message: {type: message, required: true}}
+nodes: {answer: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}}
+outputs: {answer: "{{ answer.text }}"}
+`,
     'crew.yaml': `weir: 1
 name: crew
 description: Two members of a crew answer at once.
@@ -178,7 +194,7 @@ outputs: {answer: "{{ say.text }}"}
     'large.yaml': large(2000),
   }
   for (const [name, text] of Object.entries(files)) writeFileSync(`${dir}/${name}`, text)
-  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'seen', 'frugal', 'fleet', 'changed', 'pair', 'said', 'log', 'ledger', 'crew', 'thrifty', 'large'].map((x) => `${dir}/${x}.yaml`)
+  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'seen', 'frugal', 'fleet', 'changed', 'pair', 'said', 'log', 'ledger', 'plan', 'pictured', 'crew', 'thrifty', 'large'].map((x) => `${dir}/${x}.yaml`)
 }
 
 /** A flow of n nodes in a lattice of 50 columns. */

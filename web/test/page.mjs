@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { chromium } from 'playwright-core'
 import { canary, writeConfig, writeFlows } from './flows.mjs'
 import { conversations, hasData, replies, writeDataFlows } from './data.mjs'
+import { fileTests } from './files.mjs'
 import { listTests } from './lists.mjs'
 import { moreTests } from './more.mjs'
 import { tourTests } from './tour.mjs'
@@ -207,6 +208,7 @@ test('a run has labels, and it and its answers are rated', async () => {
 
 moreTests({ test, check, open, inspect, start, ended, server })
 listTests({ test, check, open, inspect, server })
+fileTests({ test, check, open, inspect, server, model })
 shownTests({ test, check, open, inspect, start, ended, server, binary, dir })
 if (data) tourTests({ test, check, open, inspect, start, ended, server })
 else console.log('the data of others is not beside the checkout: no page is tested with it')

@@ -8,6 +8,7 @@ import { Empty, Failure, Loading, RunError, Section, Status } from '../parts/com
 import { Icon } from '../parts/icons'
 import { cutOf, MessageView, type Cut, type Message } from '../parts/MessageView'
 import { QuestionForm } from '../parts/QuestionForm'
+import { partsOf, Uploads, type StoredFile } from '../parts/FileField'
 import { go, href, useQuery, useRoute } from '../route'
 import { ended, useRun } from '../run/useRun'
 import { t } from '../strings'
@@ -80,7 +81,7 @@ function takesMessage(f: Schemas['FlowRow']): boolean {
   return !!schema.properties?.message && (schema.required ?? []).every((x) => x === 'message')
 }
 
-const post = (session: string, message: string) =>
+const post = (session: string, message: unknown) =>
   take(api.POST('/v1/sessions/{session}/messages', { params: { path: { session }, query: { wait: 1 }, header: { 'Idempotency-Key': requestKey() } }, body: { message: message as never } }))
 
 function Conversation({ id }: { id: string }) {
@@ -95,6 +96,10 @@ function Conversation({ id }: { id: string }) {
     if (list.data) setKept(list.data.messages ?? [])
   }, [list.data])
   const [text, setText] = useState('')
+  const [files, setFiles] = useState<StoredFile[]>([])
+  const [uploading, setUploading] = useState(false)
+  const flow = useLoad(async (signal) => (session.data?.flow ? take(api.GET('/v1/flows/{flow}', { params: { path: { flow: session.data.flow } }, signal })) : undefined), [session.data?.flow])
+  const takesFiles = flow.data?.inputTypes.message === 'message'
   const [pending, setPending] = useState<string[]>([])
   const [error, setError] = useState<ApiError>()
   const [run, setRun] = useState('')
@@ -112,18 +117,20 @@ function Conversation({ id }: { id: string }) {
   }, [kept.length, pending.length])
   const send = async () => {
     const message = text.trim()
-    if (!message) return
+    if (uploading || (!message && files.length === 0)) return
     setText('')
+    setFiles([])
     setError(undefined)
     setPending((p) => [...p, message])
     try {
-      const r = await post(id, message)
+      const r = await post(id, files.length ? { role: 'user', text: message, parts: partsOf(files) } : message)
       if (r!.run) setRun(r!.run)
       session.reload()
       list.reload()
     } catch (e) {
       setError(e as ApiError)
       setText(message)
+      setFiles(files)
     } finally {
       setPending((p) => p.filter((x) => x !== message))
     }
@@ -188,7 +195,8 @@ function Conversation({ id }: { id: string }) {
               {works && several.length > 0 && <select className="select auto" aria-label={t.chat.steerNode} title={t.chat.steerNode} value={node} onChange={(e) => setTo(e.currentTarget.value)}>{several.map((x) => <option key={x}>{x}</option>)}</select>}
               {works && <Tooltip label={t.chat.steerHint}><Button variant="default" disabled={!text.trim()} onClick={() => steer(false)}>{t.chat.steer}</Button></Tooltip>}
               {works && <Tooltip label={t.chat.interruptHint}><Button variant="default" onClick={() => steer(true)}>{t.chat.interrupt}</Button></Tooltip>}
-              <Button type="submit" disabled={!text.trim()}>{t.chat.send}</Button>
+              {takesFiles && <Uploads compact several label={t.files.ofMessage} files={files} change={setFiles} uploading={setUploading} />}
+              <Button type="submit" disabled={uploading || (!text.trim() && files.length === 0)}>{t.chat.send}</Button>
             </form>
           )}
         </div>
@@ -243,12 +251,12 @@ function Round({ id, works, changed }: { id: string; works: (nodes: string) => v
     works(running)
     return () => works('')
   }, [running])
-  const text = [...run.live.values()].map((v) => v.text).filter(Boolean).join('\n')
+  const texts = [...run.live].filter(([, v]) => v.text)
   const waits = [...run.live.values()].find((v) => v.waits)?.waits
   if (!run.data) return null
   return (
     <>
-      {text && !over && <div className="bubble" data-role="assistant" aria-live="polite"><MessageView message={{ role: 'assistant', text }} note={t.state.live} /></div>}
+      {!over && texts.map(([effect, v]) => <div key={effect} className="bubble" data-role="assistant" aria-live="polite"><MessageView message={{ role: 'assistant', text: v.text }} note={texts.length > 1 ? effect.split('/model')[0] : t.state.live} /></div>)}
       {(run.data.interrupts ?? []).filter((i) => !['timer', 'child'].includes(i.kind)).map((i) => <div className="ask" key={i.id}><QuestionForm run={id} interrupt={i} done={changed} /></div>)}
       {!over && status === 'running' && <div className="small"><Status of={waits ? 'waiting' : 'running'} label={waits || t.chat.thinking} /></div>}
       {status === 'failed' && run.data.error && <RunError error={run.data.error} />}

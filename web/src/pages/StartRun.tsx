@@ -40,7 +40,7 @@ export function StartRun({ flow, close }: { flow?: string; close: () => void }) 
           </select>
           {chosen?.description && <div className="small dim" style={{ marginTop: 4 }}>{chosen.description}</div>}
         </div>
-        {chosen && <SchemaFields key={chosen.name} schema={chosen.inputs as never} value={inputs} change={setInputs} />}
+        {chosen && <SchemaFields key={chosen.name} schema={chosen.inputs as never} types={chosen.inputTypes} value={inputs} change={setInputs} />}
         <TextInput label={t.start.model} description={t.start.modelHint} value={model} onChange={(e) => setModel(e.currentTarget.value)} />
         {error && <Failure error={error} />}
         <div className="row"><span className="grow" /><Button type="submit" loading={busy} disabled={!chosen}>{t.start.submit}</Button></div>

@@ -1,8 +1,10 @@
 import { Button, Checkbox, NumberInput, Textarea, TextInput } from '@mantine/core'
-import { useId, useState, type ReactNode } from 'react'
+import { lazy, Suspense, useId, useState, type ReactNode } from 'react'
 import { api, ApiError, requestKey, type Schemas } from '../api/client'
 import { useMay } from '../caller'
 import { t } from '../strings'
+
+const FileField = lazy(() => import('./FileField').then((m) => ({ default: m.FileField })))
 
 type Schema = { type?: string | string[]; enum?: unknown[]; properties?: Record<string, Schema>; required?: string[]; title?: string; description?: string; default?: unknown; minimum?: number; maximum?: number; oneOf?: Schema[]; anyOf?: Schema[] }
 
@@ -111,19 +113,22 @@ function ObjectForm({ schema, busy, send }: { schema: Schema; busy: boolean; sen
   )
 }
 
-/** The fields of an object's properties. What has no field of its own is entered as JSON. */
-export function SchemaFields({ schema, value, change }: { schema: Schema; value: Record<string, unknown>; change: (v: Record<string, unknown>) => void }) {
+/** The fields of an object's properties. Files are uploaded; what has no field of its own is entered as JSON. */
+export function SchemaFields({ schema, types, value, change }: { schema: Schema; types?: Record<string, string>; value: Record<string, unknown>; change: (v: Record<string, unknown>) => void }) {
   return (
     <>
-      {Object.entries(schema.properties ?? {}).map(([name, s]) => (
-        <SchemaField key={name} name={name} schema={s} required={schema.required?.includes(name) ?? false} value={value[name]}
-          change={(v) => {
-            const next = { ...value }
-            if (v === undefined || v === '') delete next[name]
-            else next[name] = v
-            change(next)
-          }} />
-      ))}
+      {Object.entries(schema.properties ?? {}).map(([name, s]) => {
+        const required = schema.required?.includes(name) ?? false
+        const set = (v: unknown) => {
+          const next = { ...value }
+          if (v === undefined || v === '') delete next[name]
+          else next[name] = v
+          change(next)
+        }
+        const type = types?.[name]
+        if (type === 'file' || type === 'message') return <Suspense key={name} fallback={null}><FileField label={s.title ?? name} description={s.description} required={required} message={type === 'message'} change={set} /></Suspense>
+        return <SchemaField key={name} name={name} schema={s} required={required} value={value[name]} change={set} />
+      })}
     </>
   )
 }
