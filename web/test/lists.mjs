@@ -140,4 +140,38 @@ export function listTests({ test, check, open, inspect, server }) {
     check(JSON.stringify(mate).includes('Until noon.') && !JSON.stringify(pilot).includes('Until noon.'), 'the mate alone took the message')
     await page.context().close()
   })
+
+  test('the summary of a run is read once where nothing happens, and its tree mounts what is in view', async () => {
+    const count = async (run, act) => {
+      const page = await open('#/runs')
+      await page.getByRole('link', { name: 'Memory' }).waitFor()
+      const read = []
+      page.on('request', (r) => r.url().includes(`/v1/runs/${run}/timeline`) && read.push(r.url()))
+      await page.evaluate((id) => (location.hash = `#/runs/${id}`), run)
+      await act(page)
+      await page.context().close()
+      return read.length
+    }
+    const done = (await server.api('POST', 'v1/runs?wait=60', { flow: 'lattice', inputs: {} })).body
+    check(done.status === 'completed', JSON.stringify(done).slice(0, 300))
+    check((await count(done.run, async (page) => {
+      await page.getByRole('treeitem', { name: /n0 / }).waitFor()
+      await page.getByRole('tab', { name: 'Journal' }).click()
+      await page.getByRole('row', { name: /run.started/ }).waitFor()
+      await page.getByRole('tab', { name: 'Timeline' }).click()
+      const mounted = await page.getByRole('treeitem').count()
+      check(mounted > 0 && mounted <= 80, `${mounted} of 2,000 nodes are mounted`)
+    })) === 1, 'a run that has ended is read again')
+    const waits = (await server.api('POST', 'v1/runs?wait=30', { flow: 'invoice-review', inputs: { invoice: '2000 EUR, ACME' } })).body
+    check((await count(waits.run, async (page) => {
+      await page.getByText('Approve 2000 EUR?').waitFor()
+      await page.getByText('Live', { exact: true }).waitFor()
+    })) === 1, 'a run that waits is read again')
+    check((await count(waits.run, async (page) => {
+      await page.getByText('Approve 2000 EUR?').waitFor()
+      await page.getByText('Live', { exact: true }).waitFor()
+      await server.api('POST', `v1/runs/${waits.run}/answer`, { interrupt: 'ask:ask#1', value: 'reject' })
+      await page.getByText('We cannot approve the invoice').first().waitFor() // an output
+    })) >= 2, 'a run that continues is not read again')
+  })
 }

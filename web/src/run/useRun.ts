@@ -107,10 +107,13 @@ export function useRun(id: string, at: number): RunState {
         timer = window.setTimeout(() => { timer = 0; void begin() }, 2000)
         return
       }
-      if (at) return setConnection('ended')
+      // The summary of a run that has ended is whole: reading it again, and drawing it, would be work for nothing.
+      if (at || ended(first.status)) return setConnection('ended')
+      let known = true // what comes behind the cursor of the summary is in the stream
       unfollow = follow(id, first.cursor, onItem, (c) => {
         setConnection(c)
-        if (c === 'ended' || c === 'live') schedule()
+        if (c === 'ended' || (c === 'live' && !known)) schedule()
+        known = known && c !== 'live'
       })
     }
     void begin()
