@@ -107,9 +107,10 @@ export function useRun(id: string, at: number): RunState {
         timer = window.setTimeout(() => { timer = 0; void begin() }, 2000)
         return
       }
-      // The summary of a run that has ended is whole: reading it again, and drawing it, would be work for nothing.
-      if (at || ended(first.status)) return setConnection('ended')
-      let known = true // what comes behind the cursor of the summary is in the stream
+      // The summary of a run that has ended is whole: reading it again, and drawing it, would be work for nothing. After a
+      // reload it is followed, because what was asked for may continue it.
+      if (at || (turn === 0 && ended(first.status))) return setConnection('ended')
+      let known = turn === 0 // what comes behind the cursor of the first summary is in the stream
       unfollow = follow(id, first.cursor, onItem, (c) => {
         setConnection(c)
         if (c === 'ended' || (c === 'live' && !known)) schedule()
