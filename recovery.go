@@ -2,7 +2,6 @@ package weir
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/history"
@@ -78,7 +76,10 @@ func (w *Weir) programIfRunnable(ctx context.Context, id string) (*runner.Progra
 	if err != nil {
 		return nil, err
 	}
-	start, err := w.startOf(ctx, id)
+	start, err := w.local.EffectiveStart(ctx, id)
+	if e, ok := errors.AsType[*engine.Error](err); ok && e.Code == engine.CodeFork { // it has no commit
+		start, err = nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -97,33 +98,21 @@ func (w *Weir) programIfRunnable(ctx context.Context, id string) (*runner.Progra
 	return p, nil
 }
 
-// startOf returns the first event of a run, nil if it has none.
-func (w *Weir) startOf(ctx context.Context, id string) (*engine.RunStarted, error) {
-	for c, err := range w.store.Commits(ctx, id, 0) {
-		if err != nil {
-			return nil, fmt.Errorf("read run %s: %w", id, err)
-		}
-		for _, e := range c.Events {
-			if s, ok := e.(*engine.RunStarted); ok {
-				return s, nil
-			}
-		}
-		break
-	}
-	return nil, nil
-}
-
 // startWithAcceptedChanges returns the first event of a run with the changes that were accepted
 // since.
 func (w *Weir) startWithAcceptedChanges(ctx context.Context, id string, start *engine.RunStarted) (*engine.RunStarted, error) {
 	now := *start
+	// The past that a fork shares may have changes that were accepted for the other run.
 	for c, err := range w.store.Commits(ctx, id, 0) {
 		if err != nil {
 			return nil, fmt.Errorf("read run %s: %w", id, err)
 		}
 		for _, e := range c.Events {
-			if a, ok := e.(*engine.ChangesAccepted); ok {
-				now.Pinned, now.Specs = a.Pinned, a.Specs
+			switch e := e.(type) {
+			case *engine.RunForked:
+				now.Pinned, now.Specs = e.Pinned, e.Specs
+			case *engine.ChangesAccepted:
+				now.Pinned, now.Specs = e.Pinned, e.Specs
 			}
 		}
 	}
@@ -158,6 +147,7 @@ func (w *Weir) missing(p *runner.Program, start *engine.RunStarted, out []string
 		if start == nil || f != p.Flow {
 			n.addContext(f)
 		}
+		w.addTools(n, f)
 	}
 	if start != nil {
 		for _, m := range modelsOfStart(start) {
@@ -179,36 +169,64 @@ func (w *Weir) missing(p *runner.Program, start *engine.RunStarted, out []string
 			out = append(out, fmt.Sprintf("the secret %s is not set", name))
 		}
 	}
+	out = append(out, w.missingSecretsOfTools(n.tools)...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
+// missingSecretsOfTools lists the secrets that tools need and this process lacks.
+func (w *Weir) missingSecretsOfTools(names map[string]bool) (out []string) {
+	for name := range names { // order: the caller sorts the list
+		if t := w.tools.Get(name); t != nil && t.MissingSecrets != nil {
+			for _, secret := range t.MissingSecrets() {
+				out = append(out, fmt.Sprintf("the secret %s of the tool %s is not set", secret, name))
+			}
+		}
+	}
+	return out
+}
+
 // modelsOfStart returns the models of the main context at the start of a run.
 func modelsOfStart(s *engine.RunStarted) []string {
-	if len(s.Contexts) == 0 {
+	settings, ok := runner.MainSettings(s)
+	if !ok || settings.Provider == "" {
 		return nil
 	}
-	b, err := json.Marshal(s.Contexts[0].Body)
-	var change convo.Change
-	if err != nil || json.Unmarshal(b, &change) != nil || change.Settings == nil || change.Settings.Provider == "" {
-		return nil
-	}
-	out := []string{change.Settings.Provider + "/" + change.Settings.Model}
-	if f := change.Settings.Fallback; f != nil {
+	out := []string{settings.Provider + "/" + settings.Model}
+	if f := settings.Fallback; f != nil {
 		out = append(out, f.Models...)
 	}
 	return out
 }
 
-// requirements lists the providers, secrets and executors that the nodes of flows name. Those that a value
+// addTools adds the tools that a flow names, with what the flows that they run need. Those of a node that takes all tools
+// are not among them: a model may use others.
+func (w *Weir) addTools(n *requirements, f *flow.Flow) {
+	names, _ := runner.ToolNames(&f.Graph)
+	for _, name := range names {
+		if n.tools[name] {
+			continue
+		}
+		n.tools[name] = true
+		if ft := w.toolFlows[name].Flow; ft != nil {
+			for _, used := range ft.Dependencies() {
+				n.addGraph(&used.Graph)
+				n.addContext(used)
+				w.addTools(n, used)
+			}
+		}
+	}
+}
+
+// requirements lists the providers, secrets, tools and executors that the nodes of flows name. Those that a value
 // names during a run are not included.
 type requirements struct {
-	providers, secrets map[string]bool
-	executors          map[wantedExecutor]bool
+	providers, secrets, tools map[string]bool
+	executors                 map[wantedExecutor]bool
 }
 
 func newRequirements() *requirements {
-	return &requirements{providers: map[string]bool{}, secrets: map[string]bool{}, executors: map[wantedExecutor]bool{}}
+	return &requirements{providers: map[string]bool{}, secrets: map[string]bool{}, tools: map[string]bool{}, executors: map[wantedExecutor]bool{}}
 }
 
 // wantedExecutor is the executor that a code node needs; each text may be empty.

@@ -62,7 +62,9 @@ type attempt struct {
 	origins        map[string]string
 	declared       *engine.NoteRecorded // declared by the node's key `artifacts`
 
-	steered bool // people may send messages to it
+	steered     bool // people may send messages to it
+	interrupted bool // it was executing when the process that executed it stopped
+	recorded    int  // the effects that it had completed or announced then
 
 	mu         sync.Mutex // guards what parallel effects share
 	steering   steering
@@ -71,6 +73,8 @@ type attempt struct {
 	partialKey string                  // the effect that it belongs to
 	pending    []engine.Event          // effects that are not durable yet
 	toolUsage  map[string]engine.Usage // usage of flows that tools ran, by effect key
+	replayed   int                     // recorded effects that this entry has requested
+	executed   bool                    // this entry has executed an effect
 	unreserved []unreservedEffect      // effects in flight that no budget binds
 	interrupts []engine.Interrupt
 	tooSmall   map[string]engine.Usage // limits of the run's budgets that questions are about, by interrupt
@@ -142,6 +146,16 @@ func (m *machine) initAttempt(a *attempt, e engine.Entry, h *preparedNode) {
 		a.startedEffects = maps.Clone(m.run.StartedEffects(e.Path))
 		a.answers = maps.Clone(m.run.Answers(e.Path))
 		a.steps = slices.Clone(m.run.Steps(e.Path))
+	}
+}
+
+// markInterrupted notes that the attempt was executing when the process that executed it stopped.
+func (a *attempt) markInterrupted() {
+	a.interrupted, a.recorded = true, len(a.effects)
+	for key := range a.startedEffects {
+		if a.effects[key] == nil {
+			a.recorded++
+		}
 	}
 }
 

@@ -288,7 +288,7 @@ func (x *Execution) notifyParent() {
 // endOf describes how the execution ends, if it does.
 func (x *Execution) endOf() childrun.End {
 	switch {
-	case x.draining():
+	case x.draining() && x.missing == nil:
 		return childrun.Closing
 	case x.err == nil:
 		return childrun.Rests

@@ -31,6 +31,7 @@ func (a *attempt) Do(e *node.Effect) (engine.Value, error) {
 		return a.inspectEffect(e, key, digest)
 	}
 	if known := a.completedEffect(key); known != nil {
+		a.countReplay()
 		return a.replayEffect(known, digest)
 	}
 	if a.onlyReads && !e.ReadOnly {
@@ -46,6 +47,7 @@ func (a *attempt) Do(e *node.Effect) (engine.Value, error) {
 		return nil, refused
 	}
 	if a.startedEffect(key) != nil {
+		a.countReplay()
 		if v, done, err := a.resolveUnknown(e.Unknown, key); done || err != nil {
 			return v, err
 		}
@@ -100,6 +102,9 @@ func (a *attempt) reserveEffect(e *node.Effect, key, digest string) error {
 func (a *attempt) runEffect(e *node.Effect, key, digest string) (engine.Value, error) {
 	a.effectsInFlight.Add(1)
 	defer a.effectsInFlight.Add(-1)
+	a.mu.Lock()
+	a.executed = true
+	a.mu.Unlock()
 	defer a.chargeAfter(e, key)
 	if err := a.checkMayStart(); err != nil {
 		a.untrackUnreserved(key)
@@ -278,6 +283,13 @@ func (a *attempt) completedEffect(key string) *engine.EffectCompleted {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.effects[key]
+}
+
+// countReplay counts a recorded effect that the attempt requests again.
+func (a *attempt) countReplay() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.replayed++
 }
 
 // replayEffect returns a recorded result, if it answers the same request.

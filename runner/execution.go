@@ -60,6 +60,7 @@ type Execution struct {
 	err           error
 	askingRuns    map[string]string // the child runs that ask something, by what the ids of their questions begin with
 	stopped       *Stopped          // the Local closed before the run ended or paused
+	missing       *Missing          // what this process lacks to continue; it becomes err when nothing is in flight
 }
 
 // Result describes how far a run has come.
@@ -155,6 +156,9 @@ func (x *Execution) drive() *attempt {
 
 // changeState changes the state as far as the run has come, and ends the execution if it is over.
 func (x *Execution) changeState() executionState {
+	if x.missing != nil && x.err == nil && len(x.m.active) == 0 {
+		x.err = x.missing
+	}
 	p := x.progress()
 	end := x.endOf()
 	state := x.state.become(p.next())
@@ -397,6 +401,10 @@ func (x *Execution) handleAttemptEnd(m *driverMessage) error {
 				return err
 			}
 		}
+		return nil
+	}
+	if missing := a.missingHere(m.err); missing != nil {
+		x.stopForMissing(a, missing)
 		return nil
 	}
 	if err := x.m.applyOutcome(x.local.clock.now(), a, m.err, m.micros); err != nil {

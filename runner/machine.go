@@ -409,6 +409,9 @@ func (m *machine) relaunch(at int64) error {
 			err = m.step(at, m.cancelledEvent(path, m.hasUnknownEffect(path)))
 		} else {
 			err = m.newAttempt(path, nil)
+			if a := m.active[path]; a != nil {
+				a.markInterrupted()
+			}
 		}
 		if err != nil {
 			return err

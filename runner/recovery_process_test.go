@@ -19,6 +19,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 	"github.com/weir-run/weir/tool"
@@ -30,7 +31,7 @@ import (
 type recoveryWorld struct {
 	dir          string
 	firstProcess bool   // whether this is the first process
-	lacks        string // "node type", "tool", "provider" or "secret"
+	lacks        string // "node type", "tool", "provider", "other provider", "secret" or "secret of a tool"
 	reached      func()
 	once         sync.Once
 	drain        time.Duration
@@ -94,7 +95,13 @@ func (w *recoveryWorld) Generate(ctx context.Context, r *llm.Request, emit func(
 }
 
 func (w *recoveryWorld) tool(name string, readOnly bool) *weir.Tool {
-	return &weir.Tool{Name: name, Description: "Looks.", ReadOnly: readOnly, Call: func(ctx context.Context, _ tool.Call) (string, error) {
+	missing := func() []string {
+		if w.lacks == "secret of a tool" {
+			return []string{"LOOK"}
+		}
+		return nil
+	}
+	return &weir.Tool{Name: name, Description: "Looks.", ReadOnly: readOnly, MissingSecrets: missing, Call: func(ctx context.Context, _ tool.Call) (string, error) {
 		w.effect("called " + name)
 		return "seen", w.hold(ctx)
 	}}
@@ -109,11 +116,60 @@ nodes: {inner: {type: llmRequest, in: {message: inner hold}}}
 outputs: {text: "{{ inner.text }}"}
 `
 
-func (w *recoveryWorld) options() (weir.Options, error) {
+// types returns the node types of the process.
+func (w *recoveryWorld) types() []weir.Type {
 	type one struct {
 		Text string `json:"text"`
 	}
 	type none struct{}
+	return []weir.Type{
+		weir.Func("work", func(ctx weir.Ctx, _ none) (one, error) {
+			w.effect("worked")
+			return one{"worked"}, w.hold(ctx)
+		}),
+		weir.Func("deadly", func(ctx weir.Ctx, _ none) (one, error) {
+			if w.deadly {
+				panic(fatalMessage("deadly node"))
+			}
+			return one{"alive"}, w.hold(ctx)
+		}),
+		weir.Func("first", func(weir.Ctx, none) (one, error) {
+			w.effect("first")
+			return one{"first"}, nil
+		}),
+		weir.Func("choose", func(ctx weir.Ctx, _ none) (one, error) {
+			m, err := ctx.Context()
+			if err != nil {
+				return one{}, err
+			}
+			return one{"chosen"}, m.SetModel("other", "m")
+		}).WritesContext(),
+		weir.Func("seek", func(ctx weir.Ctx, _ none) (one, error) {
+			_, err := ctx.Do(node.Effect{Name: "seek", Do: func(context.Context, string) (node.Outcome, error) {
+				w.effect("sought")
+				return node.Outcome{Value: "nothing"}, nil
+			}})
+			if err == nil && w.firstProcess { // the effect before it is durable then
+				_, err = ctx.Do(node.Effect{Name: "hold", ReadOnly: true, Do: func(c context.Context, _ string) (node.Outcome, error) {
+					return node.Outcome{}, w.hold(c)
+				}})
+			}
+			if err == nil { // no process has what a model may have written
+				err = &engine.Error{Code: engine.CodeToolUnknown, Message: "there is no tool nothing", Permanent: true}
+			}
+			return one{}, err
+		}),
+		weir.Func("flaky", func(weir.Ctx, none) (one, error) {
+			w.effect("tried")
+			if w.firstProcess {
+				return one{}, errors.New("not yet")
+			}
+			return one{"at last"}, nil
+		}),
+	}
+}
+
+func (w *recoveryWorld) options() (weir.Options, error) {
 	o := weir.Options{
 		Providers: map[string]weir.Provider{"p": w, "other": w}, Drain: w.drain, Recover: w.recover,
 		Secrets: func(name string) (string, bool) { return "s3cret-value", w.lacks != "secret" },
@@ -122,33 +178,14 @@ func (w *recoveryWorld) options() (weir.Options, error) {
 	if w.lacks == "tool" {
 		o.Tools = o.Tools[1:]
 	}
-	if w.lacks == "provider" {
+	switch w.lacks {
+	case "provider":
 		delete(o.Providers, "p")
+	case "other provider":
+		delete(o.Providers, "other")
 	}
 	if w.lacks != "node type" {
-		o.Types = []weir.Type{
-			weir.Func("work", func(ctx weir.Ctx, _ none) (one, error) {
-				w.effect("worked")
-				return one{"worked"}, w.hold(ctx)
-			}),
-			weir.Func("deadly", func(ctx weir.Ctx, _ none) (one, error) {
-				if w.deadly {
-					panic(fatalMessage("deadly node"))
-				}
-				return one{"alive"}, w.hold(ctx)
-			}),
-			weir.Func("first", func(weir.Ctx, none) (one, error) {
-				w.effect("first")
-				return one{"first"}, nil
-			}),
-			weir.Func("flaky", func(weir.Ctx, none) (one, error) {
-				w.effect("tried")
-				if w.firstProcess {
-					return one{}, errors.New("not yet")
-				}
-				return one{"at last"}, nil
-			}),
-		}
+		o.Types = w.types()
 	}
 	file := filepath.Join(w.dir, "called.yaml")
 	if _, err := os.Stat(file); err != nil {
@@ -193,6 +230,8 @@ type recoveryCase struct {
 	until string
 	// messages are messages to a session of the flow, in place of a run.
 	messages []string
+	// fork, where set, is the flow of a fork of the run, from its node `from`; forkModel is its model.
+	fork, forkModel string
 	// stopped is set where the process stops before the commit that makes a round.
 	stopped bool
 	// want is the result, "" a run that still waits.
@@ -313,6 +352,9 @@ func (l *recoveryCase) start(ctx context.Context, w *recoveryWorld) (*weir.Weir,
 	if l.messages != nil {
 		return eng, l.talk(ctx, eng, f)
 	}
+	if l.fork != "" {
+		return eng, l.startFork(ctx, eng, f)
+	}
 	run, err := eng.Start(ctx, f, weir.Start{ID: "therun"})
 	if err != nil {
 		return nil, err
@@ -321,6 +363,22 @@ func (l *recoveryCase) start(ctx context.Context, w *recoveryWorld) (*weir.Weir,
 		go w.watch(ctx, run, l.until)
 	}
 	return eng, nil
+}
+
+// startFork runs the flow to its end and starts the fork of the run.
+func (l *recoveryCase) startFork(ctx context.Context, eng *weir.Weir, f *weir.Flow) error {
+	run, err := eng.Start(ctx, f, weir.Start{ID: "first"})
+	if err != nil {
+		return err
+	}
+	if _, err := run.Wait(ctx); err != nil {
+		return err
+	}
+	if f, err = eng.Parse("fork.yaml", []byte(l.fork)); err != nil {
+		return err
+	}
+	_, _, err = eng.Fork(ctx, "first", weir.ForkOptions{ID: "therun", From: "from", Flow: f, Model: l.forkModel})
+	return err
 }
 
 // watch reports when an event of a kind has happened.
@@ -379,7 +437,7 @@ func TestProcessOfRecovery(t *testing.T) {
 	case flow != "":
 		eng, err = (&recoveryCase{flow: flow}).start(t.Context(), w)
 	default:
-		for _, l := range recoveryCases() {
+		for _, l := range append(recoveryCases(), lackingCases()...) {
 			if l.name == name {
 				eng, err = l.start(t.Context(), w)
 			}

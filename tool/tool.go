@@ -61,6 +61,9 @@ type Tool struct {
 	// Flow is the fingerprint of the flow that a call runs, "" for others. A node that calls
 	// the tool without a model runs the flow as its child run instead of calling Call.
 	Flow string
+	// MissingSecrets returns the names of the secrets that calls need and that do not exist in this process; nil if
+	// the tool needs none. A run that names the tool is not recovered by a process that lacks one.
+	MissingSecrets func() []string
 	// Call runs the tool. Arguments is the JSON text the model wrote; Key is
 	// the call's idempotency key. The text returned is data for the model and
 	// nothing else; the model gets an error as a failed result.

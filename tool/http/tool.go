@@ -107,6 +107,9 @@ func New(s Spec, o Options) (*tool.Tool, error) {
 	if t.Timeout == 0 {
 		t.Timeout = DefaultTimeout
 	}
+	if names := r.secretNames(); len(names) > 0 {
+		t.MissingSecrets = func() []string { return c.missing(names) }
+	}
 	t.Origin, err = origin(s, r.method)
 	return t, err
 }
@@ -149,6 +152,26 @@ type compiledSpec struct {
 	unusedArguments []string // the arguments that no template names
 	// open: the parameters name no properties and accept any.
 	open bool
+}
+
+// secretNames returns the names of the secrets that requests contain, in alphabetical order.
+func (r *compiledSpec) secretNames() []string {
+	var names []string
+	add := func(t template.Template) {
+		for _, p := range t {
+			if p.Kind == template.Secret {
+				names = append(names, p.Path[0])
+			}
+		}
+	}
+	for _, set := range []map[string]template.Template{r.query, r.headers} {
+		for _, t := range set { // order: the names are sorted below
+			add(t)
+		}
+	}
+	eachText(r.body, add)
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // others returns the arguments of a call that no template names, in order.
@@ -273,6 +296,17 @@ type requestTool struct {
 	http    Doer
 	secrets func(name string) (string, bool)
 	maxBody int
+}
+
+// missing returns those of the secrets that do not exist.
+func (c *requestTool) missing(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		if c.secrets == nil {
+			return false
+		}
+		_, ok := c.secrets(name)
+		return ok
+	})
 }
 
 // call makes one request.

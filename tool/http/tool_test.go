@@ -280,6 +280,36 @@ func TestMissingSecretIsReportedByName(t *testing.T) {
 	}
 }
 
+func TestSecretsThatAToolLacksAreKnownBeforeACall(t *testing.T) {
+	t.Parallel()
+	_, options := serve(t, func(http.ResponseWriter, *http.Request) {})
+	const other, known = "{{ secrets.OTHER }}", "{{ secrets.API }}"
+	for name, c := range map[string]struct {
+		spec httptool.Spec
+		want []string
+	}{
+		"a header":      {httptool.Spec{Headers: map[string]string{"A": known, "X": "Bearer " + other}}, []string{"OTHER"}},
+		"the query":     {httptool.Spec{Query: map[string]string{"q": other, "r": "{{ secrets.MORE }}"}}, []string{"MORE", "OTHER"}},
+		"a body":        {httptool.Spec{Method: "POST", Body: other}, []string{"OTHER"}},
+		"deep in it":    {httptool.Spec{Method: "POST", Body: map[string]any{"a": []any{1, map[string]any{"b": other}, other}}}, []string{"OTHER"}},
+		"nothing lacks": {httptool.Spec{Headers: map[string]string{"A": known}}, nil},
+		"no secrets":    {httptool.Spec{}, nil},
+	} {
+		c.spec.Name, c.spec.URL = "ask", "https://example.com/"
+		tl, err := httptool.New(c.spec, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		if tl.MissingSecrets != nil {
+			got = tl.MissingSecrets()
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: lacks %q, expected %q", name, got, c.want)
+		}
+	}
+}
+
 func TestMissingResponseLeavesOutcomeOfAWriteUnknown(t *testing.T) {
 	t.Parallel()
 	url, options := serve(t, func(_ http.ResponseWriter, r *http.Request) {
