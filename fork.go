@@ -62,8 +62,8 @@ func (w *Weir) Fork(ctx context.Context, run string, o ForkOptions) (*Run, *Fork
 	return r, p, err
 }
 
-// Start creates the run and executes it. It writes one row and one commit, whatever the length
-// of the shared history.
+// Start creates the run and executes it. One commit creates the run, whatever the length of the
+// shared history; if Start fails, there is no run.
 func (p *ForkPlan) Start(ctx context.Context) (*Run, error) {
 	x, err := p.w.local.Fork(ctx, p.ForkPlan)
 	return p.w.handOver(ctx, p.id, x, err)

@@ -181,30 +181,51 @@ func commitAfter(ctx context.Context, j store.Journal, id string, seq int64) ([]
 	return nil, nil
 }
 
-// Fork starts the run of a plan and drives it. It writes the run and one commit, however long the past is. An
+// Fork starts the run of a plan and drives it. It writes one commit, which makes the run, however long the past is. An
 // existing run with the id is continued if it is a fork of the same past.
 func (l *Local) Fork(ctx context.Context, p *ForkPlan) (*Execution, error) {
 	f := &p.fork
-	err := l.store.Create(ctx, store.NewRun{
-		ID: f.ID, Flow: p.program.Flow.Name, Fingerprint: p.program.Fingerprint,
-		User: p.user, Origin: f.Origin, At: time.Now(), Base: &p.base,
-	})
-	if errors.Is(err, store.ErrExists) {
-		var begun bool
-		if begun, err = l.sameFork(ctx, p); begun {
-			return l.Resume(ctx, p.program, f.ID)
-		}
+	x, fresh, err := l.makeRun(ctx, &newRun{
+		machine: func() (*machine, error) { return l.unmadeFork(ctx, p) },
+		RunStart: store.RunStart{NewRun: store.NewRun{
+			ID: f.ID, Flow: p.program.Flow.Name, Fingerprint: p.program.Fingerprint,
+			User: p.user, Origin: f.Origin, At: time.Now(), Base: &p.base,
+		}},
+	}, func(x *Execution) error { return x.m.stageFork(l.clock.now()) })
+	switch {
+	case err == nil && fresh:
+		return x, nil
+	case err != nil && !errors.Is(err, store.ErrExists):
+		return nil, fmt.Errorf("fork run %s: %w", p.Run, err)
 	}
+	begun, err := l.sameFork(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("fork run %s: %w", p.Run, err)
 	}
+	if begun {
+		return l.Resume(ctx, p.program, f.ID)
+	}
+	return l.startStoredFork(ctx, p)
+}
+
+// unmadeFork is forkMachine for a fork that its first commit makes.
+func (l *Local) unmadeFork(ctx context.Context, p *ForkPlan) (*machine, error) {
+	m, err := l.forkMachine(ctx, p)
+	if err == nil {
+		m.pendingFork, m.unmade = p, true
+	}
+	return m, err
+}
+
+// startStoredFork starts a fork that an earlier version stored without a commit.
+func (l *Local) startStoredFork(ctx context.Context, p *ForkPlan) (*Execution, error) {
 	m, err := l.forkMachine(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	m.pendingFork = p
 	l.paused.addIdle(m)
-	x, _, err := l.getOrLoad(ctx, p.program, f.ID, loadAny, func(x *Execution) error { return x.m.stageFork(l.clock.now()) })
+	x, _, err := l.getOrLoad(ctx, p.program, p.fork.ID, loadAny, func(x *Execution) error { return x.m.stageFork(l.clock.now()) })
 	return x, err
 }
 

@@ -82,7 +82,7 @@ func resumeInOther(t *testing.T, ws [2]*weir.Weir, run *weir.Run) weir.Result {
 	return weir.Result{}
 }
 
-func TestForkWritesOneCommitAndCountsOnlyItsOwnUsage(t *testing.T) {
+func TestForkWritesTwoCommitsAndCountsOnlyItsOwnUsage(t *testing.T) {
 	t.Parallel()
 	ws, s := openTwo(t)
 	w := ws[0]
@@ -106,7 +106,7 @@ func TestForkWritesOneCommitAndCountsOnlyItsOwnUsage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if row.Base == nil || row.Base.Run != "original" || row.Commits != row.Base.Seq+1 {
+	if row.Base == nil || row.Base.Run != "original" || row.Commits != row.Base.Seq+2 {
 		t.Errorf("the fork has %d commits over its base %+v", row.Commits, row.Base)
 	}
 	if r.Usage.Calls != 0 || plan.Shared.Calls != 2 {

@@ -72,7 +72,10 @@ type machine struct {
 	checkChildren, questionsChanged, unchangedSinceRelease bool
 	// mainUnread: the messages with which the main context starts can be read only after the first commit.
 	mainUnread bool
-	ledger     budgetLedger
+	// unmade: the first commit makes a run that shares another's past. Nodes with contexts wait for it, because these can
+	// be read only afterwards.
+	unmade bool
+	ledger budgetLedger
 	// snapshots are the contexts as attempts saw them, by path; see keepContextSnapshots.
 	snapshots map[string]map[string]convo.Context
 	// journal reads histories that started before the run; past is the history of the session of which the run is a
@@ -344,7 +347,7 @@ func (m *machine) newAttempt(path string, forks []engine.ContextChange) error {
 		a = &attempt{}
 	}
 	m.initAttempt(a, e, h)
-	if h.startsEarly && (!m.mainUnread || m.seq > 0) {
+	if h.startsEarly && (!m.unmade || len(e.Contexts) == 0) && (!m.mainUnread || m.seq > 0) {
 		m.direct = append(m.direct, a)
 	} else {
 		m.starts = append(m.starts, a)

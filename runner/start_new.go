@@ -30,44 +30,63 @@ type RoundStart struct {
 	Created func(*Execution)
 }
 
+// newRun describes a run that its first commit makes.
+type newRun struct {
+	store.RunStart
+	machine func() (*machine, error) // called once no other caller of this process can make the run
+	created func(*Execution)         // as RoundStart.Created
+}
+
 // startNew makes a run together with its first commit, and executes it. Nodes that need not
 // be durable first run before that commit, so that a run of such nodes alone is one commit.
 // First stages the start. The error is store.ErrExists if the run exists. A run that this process holds
 // is returned, unless it is to be a round; fresh is false then.
 func (l *Local) startNew(ctx context.Context, p *Program, b *StartOptions, start RoundStart, first func(*Execution) error) (x *Execution, fresh bool, err error) {
+	return l.makeRun(ctx, &newRun{
+		machine: func() (*machine, error) { return l.emptyMachine(p, b.ID), nil }, created: start.Created,
+		RunStart: store.RunStart{
+			Message: start.Message, SessionFence: start.SessionFence,
+			NewRun: store.NewRun{
+				ID: b.ID, Flow: p.Flow.Name, Fingerprint: p.Fingerprint,
+				User: b.User, Parent: b.Parent, Origin: b.Origin, At: time.Now(), StateChanges: start.StateChanges,
+			},
+		},
+	}, first)
+}
+
+// makeRun is startNew for a run that may share the past of another.
+func (l *Local) makeRun(ctx context.Context, n *newRun, first func(*Execution) error) (x *Execution, fresh bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	x, taken, err := l.claim(ctx, b.ID)
-	if x != nil && start.Message != "" {
-		err = fmt.Errorf("start run %s: %w", b.ID, store.ErrExists)
+	x, taken, err := l.claim(ctx, n.ID)
+	if x != nil && n.Message != "" {
+		err = fmt.Errorf("start run %s: %w", n.ID, store.ErrExists)
 	}
 	if err != nil || x != nil {
 		return x, false, err
 	}
 	defer l.loops.Done()
-	x = l.newExecution(b.ID, l.emptyMachine(p, b.ID), store.Lease{Run: b.ID, Owner: l.owner, Fence: 1, TTL: l.o.Lease}, leasePending)
-	x.creation = &creation{created: start.Created, done: make(chan error, 1), start: &store.RunStart{
-		Message: start.Message, SessionFence: start.SessionFence,
-		NewRun: store.NewRun{
-			ID: b.ID, Flow: p.Flow.Name, Fingerprint: p.Fingerprint,
-			User: b.User, Parent: b.Parent, Origin: b.Origin, At: time.Now(), StateChanges: start.StateChanges,
-		},
-	}}
-	if err = first(x); err == nil {
+	m, err := n.machine()
+	if err == nil {
+		x = l.newExecution(n.ID, m, store.Lease{Run: n.ID, Owner: l.owner, Fence: 1, TTL: l.o.Lease}, leasePending)
+		x.creation = &creation{created: n.created, done: make(chan error, 1), start: &n.RunStart}
+		err = first(x)
+	}
+	if err == nil {
 		created := x.creation.done
 		l.loops.Add(1)
 		l.workers.run(job{x, nil})
 		err = <-created // whatever becomes of ctx: the outcome is known then
 	}
 	defer l.clock.recheck()
-	defer l.recheckTree(b.ID)
+	defer l.recheckTree(n.ID)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.loading, b.ID)
+	delete(l.loading, n.ID)
 	close(taken)
 	if err != nil {
-		return nil, false, fmt.Errorf("start run %s: %w", b.ID, err)
+		return nil, false, fmt.Errorf("start run %s: %w", n.ID, err)
 	}
 	return x, true, nil
 }
@@ -79,7 +98,7 @@ func (x *Execution) markCreated() {
 	if c == nil {
 		return
 	}
-	x.creation = nil
+	x.creation, x.m.unmade = nil, false
 	x.local.mu.Lock()
 	x.local.held[x.ID] = x
 	if x.local.closed { // meanwhile

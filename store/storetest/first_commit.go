@@ -34,6 +34,7 @@ func firstCommitCases() []testCase {
 			w.append(t, &engine.NodeStarted{Path: "b"})
 			w.check(t, s)
 		}},
+		{"a run with a base is created with the commit that follows the base's", forkInFirstCommit},
 		{"a run that exists is not created again", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			for range 2 {
@@ -79,6 +80,37 @@ func firstCommitCases() []testCase {
 			equal(t, "commits", len(read(t, s, "r", 0)), 1)
 		}},
 	}
+}
+
+// forkInFirstCommit: a fork is never in the store without a commit of its own.
+func forkInFirstCommit(t *testing.T, s Store) {
+	w := newWriter(t, s, "r")
+	w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{messageChange("x", "1", "one")}})
+	w.append(t, &engine.NodeStarted{Path: "b"})
+	for seq := range 3 {
+		id := fmt.Sprint("f", seq)
+		a := firstCommit(id, &engine.RunForked{From: "r", At: int64(seq)}, &engine.NodeStarted{Path: "c"})
+		a.Start.Base, a.Commit.Seq, a.Commit.First = &store.Base{Run: "r", Seq: int64(seq)}, int64(seq)+1, int64(seq)+1
+		wrong := a
+		wrong.Commit.Seq++
+		checkError(t, s.Append(t.Context(), []store.Append{wrong})[0], store.ErrSequence)
+		_, err := s.Run(t.Context(), id)
+		checkError(t, err, store.ErrNotFound)
+		must(t, s.Append(t.Context(), []store.Append{a})[0])
+		r, err := s.Run(t.Context(), id)
+		must(t, err)
+		equal(t, "fork", []any{r.Base, r.Owner, r.Fence, r.Commits, r.Events}, []any{a.Start.Base, "me", int64(1), int64(seq) + 1, int64(seq) + 2})
+		f := writer{s: s, lease: *a.Acquire, first: 1}
+		for _, c := range w.wrote[:seq] {
+			c.Run = id
+			f.acknowledged(store.Append{Commit: c})
+		}
+		f.acknowledged(a)
+		f.append(t, &engine.NodeCompleted{Path: "c", Contexts: []engine.ContextChange{messageChange("y", "2", "two")}})
+		f.check(t, s)
+		checkContext(t, s, id, "y", 0, 9, "2")
+	}
+	w.check(t, s)
 }
 
 func checkOneStarted(t *testing.T, errs []error) {
