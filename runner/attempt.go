@@ -149,16 +149,6 @@ func (m *machine) initAttempt(a *attempt, e engine.Entry, h *preparedNode) {
 	}
 }
 
-// markInterrupted notes that the attempt was executing when the process that executed it stopped.
-func (a *attempt) markInterrupted() {
-	a.interrupted, a.recorded = true, len(a.effects)
-	for key := range a.startedEffects {
-		if a.effects[key] == nil {
-			a.recorded++
-		}
-	}
-}
-
 // inputs evaluates the values of the node's ports, and converts them to the ports' types.
 func (m *machine) inputs(e *engine.Entry, h *preparedNode) (engine.Values, *engine.Error) {
 	in, unfit := m.boundInputs(e, h)

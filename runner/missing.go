@@ -45,3 +45,13 @@ func (x *Execution) stopForMissing(a *attempt, missing *Missing) {
 	x.state.drain()
 	x.stopAttempts(true)
 }
+
+// markInterrupted notes that the attempt was executing when the process that executed it stopped.
+func (a *attempt) markInterrupted() {
+	a.interrupted, a.recorded = true, len(a.effects)
+	for key := range a.startedEffects {
+		if a.effects[key] == nil {
+			a.recorded++
+		}
+	}
+}
