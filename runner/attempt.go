@@ -64,22 +64,21 @@ type attempt struct {
 
 	steered     bool // people may send messages to it
 	interrupted bool // it was executing when the process that executed it stopped
-	recorded    int  // the effects that it had completed or announced then
 
-	mu         sync.Mutex // guards what parallel effects share
-	steering   steering
-	ordinals   ordinals
-	partial    []byte                  // the output of the current model call so far
-	partialKey string                  // the effect that it belongs to
-	pending    []engine.Event          // effects that are not durable yet
-	toolUsage  map[string]engine.Usage // usage of flows that tools ran, by effect key
-	replayed   int                     // recorded effects that this entry has requested
-	executed   bool                    // this entry has executed an effect
-	unreserved []unreservedEffect      // effects in flight that no budget binds
-	interrupts []engine.Interrupt
-	tooSmall   map[string]engine.Usage // limits of the run's budgets that questions are about, by interrupt
-	pullPort   string
-	expand     *engine.NodeExpanded
+	mu                 sync.Mutex // guards what parallel effects share
+	steering           steering
+	ordinals           ordinals
+	partial            []byte                  // the output of the current model call so far
+	partialKey         string                  // the effect that it belongs to
+	pending            []engine.Event          // effects that are not durable yet
+	toolUsage          map[string]engine.Usage // usage of flows that tools ran, by effect key
+	recorded, replayed int                     // the effects that an interrupted attempt had completed or announced, and how many of them this entry has requested
+	executed           bool                    // this entry has executed an effect
+	unreserved         []unreservedEffect      // effects in flight that no budget binds
+	interrupts         []engine.Interrupt
+	tooSmall           map[string]engine.Usage // limits of the run's budgets that questions are about, by interrupt
+	pullPort           string
+	expand             *engine.NodeExpanded
 
 	enteredAt       time.Time    // when its function was called
 	abandoned       bool         // its function has not returned and is not waited for; guarded by mu

@@ -65,7 +65,7 @@ func lackingTable() []lackingCase {
 			name: "tools by value, in a child run",
 			uses: fill(toolsByValue, "name: left", "name: called", "TYPE", "llmRequest", "MESSAGE", "hold"),
 			flow: recoveryNodes + "  c: {type: flow, with: {flow: called}}\n  e: {type: llmRequest, in: {message: aside}}\noutputs: {text: \"{{ c.outputs.text }}\"}\n",
-			want: "answer to hold", onceEffects: []string{"first", "asked aside"}, repeatedEffects: []string{"asked hold"},
+			want: "answer to hold", onceEffects: f, repeatedEffects: []string{"asked hold"},
 		}, "tool", "look"},
 		{recoveryCase{
 			name: "a model by value", flow: recoveryNodes + "  f: {type: choose}\n  say: {type: llmRequest, context: f, in: {message: hold}}\noutputs: {text: \"{{ say.text }}\"}\n",
