@@ -365,6 +365,7 @@ test('what is remembered is found and forgotten', async () => {
   await page.getByText('Ada sails a ketch.').waitFor()
   await inspect(page, 'memory')
   await page.getByLabel('Find in memory').fill('sails a ketch')
+  await page.getByRole('article').nth(1).waitFor({ state: 'detached' })
   page.once('dialog', (d) => d.accept())
   await page.getByRole('article').getByRole('button', { name: 'Forget' }).click()
   await page.getByText('Ada sails a ketch.').waitFor({ state: 'detached' })
