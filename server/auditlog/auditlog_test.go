@@ -284,7 +284,7 @@ func checkChanges(t *testing.T, s *store.Full) {
 		}
 	}
 	for name, value := range map[string]any{
-		"via": "x", "user": "x", "token": "x", "action": "x", "at": "2026-01-01T00:00:00Z", "number": 7, "chain": "x", "before": "x", "digest": "x",
+		"via": "x", "user": "x", "token": "x", "action": "x", "at": "2026-01-01T00:00:00Z", "number": 1000, "chain": "x", "before": "x", "digest": "x",
 		"begun": map[string]any{"run": "x"},
 	} {
 		change(name, value)
