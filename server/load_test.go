@@ -268,6 +268,17 @@ func (l *load) checkFlat() {
 	}
 }
 
+// logReads logs how long reads have taken so far.
+func (l *load) logReads() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slices.Sort(l.reads)
+	if n := len(l.reads); n > 0 {
+		l.t.Logf("%d runs and %d readers at once for %v: %d runs, %d events; reads: median %v, p99 %v",
+			*loadRuns, 2**loadRuns, *loadTime, l.ended.Load(), l.events, l.reads[n/2], l.reads[n*99/100])
+	}
+}
+
 // TestNothingIsLostUnderLoad has many runs at once with two live readers each. After a time without disturbance, in which memory and goroutines do
 // not grow, the server is killed and started again, under the same load, several times. Each run that was acknowledged completes, and each reader
 // has each event once.
@@ -304,11 +315,7 @@ func TestNothingIsLostUnderLoad(t *testing.T) { //nolint:paralleltest // its loa
 	}
 	l.until(int64(*loadRuns))
 	l.checkFlat()
-	slices.Sort(l.reads)
-	if n := len(l.reads); n > 0 {
-		t.Logf("%d runs and %d readers at once for %v: %d runs, %d events; reads: median %v, p99 %v",
-			*loadRuns, 2**loadRuns, *loadTime, l.ended.Load(), l.events, l.reads[n/2], l.reads[n*99/100])
-	}
+	l.logReads()
 	for range *loadKills {
 		l.until(int64(max(1, *loadRuns/5))) // some progress, so that no run is taken for one that ends its process
 		l.kill()
