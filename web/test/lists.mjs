@@ -131,9 +131,18 @@ export function listTests({ test, check, open, inspect, server }) {
     await inspect(page, 'steer-node')
     await page.getByRole('button', { name: 'Interrupt' }).click()
     await page.getByText('Taken by mate').waitFor()
+    const run = sent.run || (await server.api('GET', `v1/sessions/${body.session}`)).body.run
+    const until = async (path, holds) => {
+      for (;;) {
+        const { body } = await server.api('GET', path)
+        if (holds(body)) return body
+        await new Promise((done) => setTimeout(done, 50))
+      }
+    }
+    await until(`v1/runs/${run}/node?node=mate`, (x) => JSON.stringify(x).includes('Until noon. After that the tide is too low.'))
     await choice.waitFor({ state: 'detached' }) // the pilot alone works
     await page.getByRole('button', { name: 'Interrupt' }).click()
-    const run = sent.run || (await server.api('GET', `v1/sessions/${body.session}`)).body.run
+    await until(`v1/runs/${run}`, (x) => x.status === 'completed')
     await page.getByRole('button', { name: 'Interrupt' }).waitFor({ state: 'detached' })
     const { body: mate } = await server.api('GET', `v1/runs/${run}/node?node=mate`)
     const { body: pilot } = await server.api('GET', `v1/runs/${run}/node?node=pilot`)

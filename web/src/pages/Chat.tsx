@@ -106,9 +106,13 @@ function Conversation({ id }: { id: string }) {
   const [works, setWorks] = useState('')
   const [steered, setSteered] = useState('')
   const round = session.data?.run || run || kept.at(-1)?.run || ''
-  const nodes = useLoad(async (signal) => (works ? ((await take(api.GET('/v1/runs/{run}/steer', { params: { path: { run: round } }, signal }))).nodes ?? []) : []), [round, works])
+  const [takers, setTakers] = useState<string[]>([]) // the last ones that are known: while they are read again, a message still names its node
+  const nodes = useLoad(async (signal) => {
+    const list = works ? ((await take(api.GET('/v1/runs/{run}/steer', { params: { path: { run: round } }, signal }))).nodes ?? []) : []
+    if (!signal.aborted) setTakers(list)
+  }, [round, works])
   const [to, setTo] = useState('')
-  const several = (nodes.data ?? []).length > 1 ? nodes.data! : []
+  const several = takers.length > 1 ? takers : []
   const node = several.includes(to) ? to : several[0]
   const beside = query.get('beside') ?? ''
   const end = useRef<HTMLDivElement>(null)
