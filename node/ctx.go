@@ -202,7 +202,7 @@ type Effect struct {
 	Interruptible bool
 	// Guarded: Do calls foreign code on goroutines of its own only, and waits for them. It is
 	// then called on the node's goroutine and not on one of its own, which a run that waits
-	// would keep. A function that ends the goroutine ends the node with node_panic.
+	// would keep. A function that ends the goroutine ends the node with node_panicked.
 	Guarded bool
 	// Reserve is the maximum spending of a model call, nil for effects that spend nothing.
 	// If a budget leaves less for its answer, the runner lowers Output before Do.
