@@ -107,8 +107,8 @@ func TestADeliveryIsTriedAgainWithGrowingPausesAndThenFails(t *testing.T) {
 
 func TestAPausedHookSendsNothingAndLosesNothing(t *testing.T) {
 	t.Parallel()
-	tries := 0
-	r := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { tries++ }))
+	var tries atomic.Int64
+	r := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { tries.Add(1) }))
 	defer r.Close()
 	c := &clock{}
 	s := memory.NewWithClock(c.time)
@@ -120,8 +120,8 @@ func TestAPausedHookSendsNothingAndLosesNothing(t *testing.T) {
 	}
 	endRuns(t, s, 3)
 	step(t, w)
-	if tries != 0 {
-		t.Errorf("%d tries while the hook is paused", tries)
+	if n := tries.Load(); n != 0 {
+		t.Errorf("%d tries while the hook is paused", n)
 	}
 	h.Paused = false
 	if err := w.Put(t.Context(), h); err != nil {
@@ -129,8 +129,8 @@ func TestAPausedHookSendsNothingAndLosesNothing(t *testing.T) {
 	}
 	c.pass(2 * time.Minute)
 	step(t, w)
-	if tries != 3 {
-		t.Errorf("%d deliveries after the pause", tries)
+	if n := tries.Load(); n != 3 {
+		t.Errorf("%d deliveries after the pause", n)
 	}
 }
 
