@@ -18,7 +18,7 @@ import (
 	"github.com/weir-run/weir/llm/openai"
 )
 
-// holdVar makes the process that childVar makes serve a model that answers when it is told to.
+// holdVar makes the process that childVar makes serve a model that answers when it is signalled.
 const holdVar = "WEIR_BENCH_HOLD"
 
 // holdMain serves a model on a port that the kernel chooses, which it writes to the standard

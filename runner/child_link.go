@@ -25,7 +25,7 @@ type parentLink struct {
 
 	mu      sync.Mutex
 	isReady bool          // attached, or the execution has ended; guarded by mu
-	ready   chan struct{} // closed once isReady; nil if nobody has waited; guarded by mu
+	ready   chan struct{} // closed once isReady; nil before the first wait; guarded by mu
 }
 
 // whenReady returns a channel that is closed once the execution is attached to its parent

@@ -25,7 +25,7 @@ func (m *Manager) readQueued(ctx context.Context, q *store.QueuedMessage) (*queu
 	if !ok {
 		return said, nil
 	}
-	start, err := m.startOf(ctx, again.Run)
+	start, err := runner.JournaledStart(ctx, m.store, again.Run)
 	if err != nil {
 		return nil, fmt.Errorf("round %s, which is repeated: %w", again.Run, err)
 	}
@@ -44,21 +44,6 @@ func (m *Manager) readQueued(ctx context.Context, q *store.QueuedMessage) (*queu
 	said.origin, said.repeats = start.Origin, &repetition{RepeatedRound: again, options: b}
 	said.message, _ = start.Inputs.Get(name)
 	return said, nil
-}
-
-// startOf returns the first event of a run.
-func (m *Manager) startOf(ctx context.Context, run string) (*engine.RunStarted, error) {
-	for c, err := range m.store.Commits(ctx, run, 0) {
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range c.Events {
-			if start, ok := e.(*engine.RunStarted); ok {
-				return start, nil
-			}
-		}
-	}
-	return nil, store.ErrNotFound
 }
 
 // nextRound reads a message of the queue and returns the flow of the round that it starts: that of

@@ -198,7 +198,7 @@ func checkReaders(t *testing.T, background bool) {
 
 // TestAReaderContinuesAfterARestart restarts the server while a response in the background is being streamed. The call is made
 // again: where the text is the same, each reader continues with the next event; where it is not, a reader that has some of the void
-// text is told, and the others get all of the new one, under numbers that nobody has seen.
+// text gets an error, and the others get all of the new one, under numbers that no reader has seen.
 func TestAReaderContinuesAfterARestart(t *testing.T) {
 	t.Parallel()
 	for name, second := range map[string]string{
