@@ -137,11 +137,8 @@ func (w *Weir) findPost(ctx context.Context, p *store.Post) error {
 func (w *Weir) RecoverSessions(r runner.Scheduler) (stop func()) {
 	o := w.localOptions
 	o.Runner, o.RecordOnly, o.Program, o.Trajectories, o.Rested, o.Rest = r.Name(), true, nil, nil, nil, 0
-	recorder := &Weir{
-		store: w.store, catalogue: w.catalogue, tools: w.tools, logger: w.logger, models: w.models, customTypes: w.customTypes, toolFlows: w.toolFlows,
-		providers: w.providers, replays: w.replays, secret: w.secret, history: w.history, trajectories: w.trajectories, runner: r, current: w.current,
-		programs: make(map[string]*runner.Program), recordedPrograms: make(map[string]*runner.Program), localOptions: o, local: runner.NewLocal(o),
-	}
+	recorder := newWeir(w.resources)
+	recorder.runner, recorder.localOptions, recorder.local = r, o, runner.NewLocal(o)
 	recorder.sessions = recorder.newSessions(true)
 	return func() {
 		recorder.sessions.Close()
@@ -163,8 +160,8 @@ const (
 	lastLook  = 200 * time.Millisecond
 )
 
-// maxAnswered is how often a run is looked at that rests with the question of a child run that has been answered, and that
-// no worker continues.
+// maxAnswered is how often a run is looked at, or continued, that rests with a question that has been answered. A child run
+// tells its caller of an answer soon.
 const maxAnswered = 100
 
 // looks calls look at growing intervals until it reports true or fails.

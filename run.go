@@ -428,32 +428,28 @@ func (r *Run) Wait(ctx context.Context) (Result, error) {
 	if r.w.runner != nil {
 		return r.w.waitForWorker(ctx, r.ID)
 	}
-	pause := time.Millisecond
-	for tries := 0; ; {
+	var result Result
+	answered := 0
+	err := looks(ctx, func() (done bool, err error) {
 		x := r.execution()
-		result, err := x.Wait(ctx)
-		if err != nil || result.Status != engine.Paused || tries == maxStaleTries {
-			return result, err
+		if result, err = x.Wait(ctx); err != nil || result.Status != engine.Paused {
+			return true, err
 		}
 		if open, err := x.AllOpen(ctx); open || err != nil {
-			return result, nil //nolint:nilerr // the result is that of the execution in any case
+			return true, nil //nolint:nilerr // the result is that of the execution in any case
 		}
 		next, err := r.w.rejoin(ctx, r.ID)
 		switch {
 		case err == nil && next == x: // it has not ended yet
 		case err == nil:
 			_ = r.setExecution(&Run{exec: next}, nil)
-			tries++ // a child reports its answer soon
+			answered++ // a child reports its answer soon
 		case !errors.Is(err, store.ErrOwned):
-			return result, nil // for example a run whose flow this process lacks
+			return true, nil // for example a run whose flow this process lacks
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return Result{}, ctx.Err()
-		}
-		pause = min(2*pause, maxStalePause)
-	}
+		return answered > maxAnswered, nil
+	})
+	return result, err
 }
 
 // rejoin continues a run of which a question was answered elsewhere.
@@ -464,13 +460,6 @@ func (w *Weir) rejoin(ctx context.Context, id string) (*runner.Execution, error)
 	}
 	return w.local.Rejoin(ctx, p, id, "")
 }
-
-// A run is continued at most so often for answered questions that it still lists, with a pause
-// between that grows to maxStalePause.
-const (
-	maxStaleTries = 20
-	maxStalePause = 250 * time.Millisecond
-)
 
 // Steer sends a message to a node of a run that works, whichever process executes it, and
 // returns the path of the node. It is durable then; the next model call of the node takes it,
@@ -500,3 +489,11 @@ func (w *Weir) Steer(ctx context.Context, run string, s runner.Steering) (node s
 	}
 	return node, nil
 }
+
+// Waits returns what the runs that this process executes wait for; ok is false while one of them does anything else. It
+// is for tests of flows: without Options.Skip, ok is always false.
+func (w *Weir) Waits() (waits runner.Waits, ok bool) { return w.local.Waits() }
+
+// MoveClock moves the clock of the runs that this process executes forward to a time, and fires the timers that are due
+// then. A paused run fires its timer when it is resumed. It is for tests of flows: without Options.Skip it is an error.
+func (w *Weir) MoveClock(at time.Time) error { return w.local.MoveClock(at) }

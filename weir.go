@@ -157,15 +157,27 @@ type Options struct {
 
 // Weir runs flows in this process.
 type Weir struct {
+	resources
+	local        *runner.Local
+	localOptions runner.Options   // of local
+	runner       runner.Scheduler // nil if this process executes the runs
+	sessions     *session.Manager
+	traces       *otel.Exporter // nil without Options.Traces
+
+	mu               sync.Mutex
+	programs         map[string]*runner.Program // by fingerprint
+	recordedPrograms map[string]*runner.Program // for reading, by fingerprint and specs
+}
+
+// resources are what a Weir was opened with. They stay as they are while it is open.
+type resources struct {
 	store       *store.Full
 	catalogue   *node.Catalogue
-	local       *runner.Local
 	tools       *tool.Set
 	logger      *slog.Logger
 	models      *llm.Catalogue
 	customTypes map[string]bool     // node types besides the built-in ones
 	toolFlows   map[string]FlowTool // flows that are offered as tools, by the tool's name
-	sessions    *session.Manager
 	// providers has the names of the configured providers. replays reports that Options.Replay
 	// answers for all of them.
 	providers    map[string]bool
@@ -173,14 +185,12 @@ type Weir struct {
 	secret       func(name string) (string, bool)
 	history      *history.Reader
 	trajectories *history.Trajectories
-	runner       runner.Scheduler // nil if this process executes the runs
-	localOptions runner.Options   // of local
 	current      func(context.Context, *Flow) (*Flow, error)
-	traces       *otel.Exporter // nil without Options.Traces
+}
 
-	mu               sync.Mutex
-	programs         map[string]*runner.Program // by fingerprint
-	recordedPrograms map[string]*runner.Program // for reading, by fingerprint and specs
+// newWeir returns a Weir that executes nothing yet.
+func newWeir(r resources) *Weir {
+	return &Weir{resources: r, programs: make(map[string]*runner.Program), recordedPrograms: make(map[string]*runner.Program)}
 }
 
 // Open makes a Weir; Close it.
@@ -198,9 +208,10 @@ func Open(o Options) (*Weir, error) {
 	if err := o.complete(); err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
-	w := &Weir{store: store.Complete(o.Store), catalogue: c, logger: o.Logger, models: o.Models, customTypes: make(map[string]bool), programs: make(map[string]*runner.Program), recordedPrograms: make(map[string]*runner.Program)}
-	w.toolFlows = make(map[string]FlowTool, len(o.Flows))
-	w.secret, w.replays, w.providers = o.Secrets, o.Replay != nil, make(map[string]bool, len(o.Providers))
+	w := newWeir(resources{
+		store: store.Complete(o.Store), catalogue: c, logger: o.Logger, models: o.Models, secret: o.Secrets, replays: o.Replay != nil,
+		customTypes: make(map[string]bool), toolFlows: make(map[string]FlowTool, len(o.Flows)), providers: make(map[string]bool, len(o.Providers)),
+	})
 	for name := range o.Providers {
 		w.providers[name] = true
 	}

@@ -1,4 +1,4 @@
-package weir_test
+package flow_test
 
 import (
 	"encoding/json"
@@ -15,8 +15,6 @@ import (
 	"github.com/weir-run/weir/flow/graph"
 	"github.com/weir-run/weir/internal/weirkit"
 )
-
-type object = map[string]any
 
 // template returns the template that reads a member of a root name.
 func template(root string, path ...string) string { return "{{ " + expr.Join(root, path...) + " }}" }

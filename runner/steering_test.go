@@ -1,4 +1,4 @@
-package weir_test
+package runner_test
 
 import (
 	"context"
@@ -21,18 +21,18 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// heldModel answers each call with what the test gives it.
-type heldModel struct{ calls chan *heldCall }
+// turnModel answers each call with what the test gives it.
+type turnModel struct{ calls chan *modelTurn }
 
-type heldCall struct {
+type modelTurn struct {
 	req    *llm.Request
 	answer chan func(emit func(llm.Chunk)) (*llm.Response, error)
 }
 
-func newHeldModel() *heldModel { return &heldModel{make(chan *heldCall)} }
+func newTurnModel() *turnModel { return &turnModel{make(chan *modelTurn)} }
 
-func (m *heldModel) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
-	c := &heldCall{req, make(chan func(func(llm.Chunk)) (*llm.Response, error))}
+func (m *turnModel) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+	c := &modelTurn{req, make(chan func(func(llm.Chunk)) (*llm.Response, error))}
 	select {
 	case m.calls <- c:
 	case <-ctx.Done():
@@ -51,33 +51,33 @@ func (m *heldModel) Generate(ctx context.Context, req *llm.Request, emit func(ll
 }
 
 // say ends the call with a text, emit sends a piece of it, and look ends it with a call of a tool.
-func (c *heldCall) say(text string) {
+func (c *modelTurn) say(text string) {
 	c.answer <- func(func(llm.Chunk)) (*llm.Response, error) {
 		return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: text}}, nil
 	}
 }
 
-func (c *heldCall) emit(text string) {
+func (c *modelTurn) emit(text string) {
 	c.answer <- func(emit func(llm.Chunk)) (*llm.Response, error) {
 		emit(llm.Chunk{Text: text})
 		return nil, nil
 	}
 }
 
-func (c *heldCall) look() {
+func (c *modelTurn) look() {
 	c.answer <- func(func(llm.Chunk)) (*llm.Response, error) {
 		return &llm.Response{Message: convo.Message{Role: convo.Assistant, Calls: []convo.Call{{ID: "c1", Name: "look", Arguments: "{}"}}}}, nil
 	}
 }
 
-func (c *heldCall) fail() {
+func (c *modelTurn) fail() {
 	c.answer <- func(func(llm.Chunk)) (*llm.Response, error) {
 		return nil, &llm.Error{Code: engine.CodeModelUnavailable, Message: "down", Retry: true, Retried: true}
 	}
 }
 
 // shown is what a call was given, as "role: text" in one line.
-func (c *heldCall) shown() string { return shownMessages(c.req.Messages) }
+func (c *modelTurn) shown() string { return shownMessages(c.req.Messages) }
 
 func shownMessages(list []convo.Message) string {
 	var out []string
@@ -116,7 +116,7 @@ outputs: {text: "{{ work.text }}"}
 
 type steeringCase struct {
 	*testing.T
-	model *heldModel
+	model *turnModel
 	w     *weir.Weir
 	s     *weir.Session
 	kind  string
@@ -124,7 +124,7 @@ type steeringCase struct {
 
 func newSteeringCase(t *testing.T, kind, text string, o weir.Options) *steeringCase {
 	t.Helper()
-	model := newHeldModel()
+	model := newTurnModel()
 	o.Providers = map[string]weir.Provider{"held": model}
 	o.Tools = []*weir.Tool{look()}
 	w := weirkit.Open(t, o)
@@ -169,7 +169,7 @@ func (c *steeringCase) steerPatiently(m runner.Steering) (session.SteerReply, er
 	}
 }
 
-func (c *steeringCase) shows(want string) *heldCall {
+func (c *steeringCase) shows(want string) *modelTurn {
 	c.Helper()
 	call := <-c.model.calls
 	if got := call.shown(); got != want {
@@ -413,7 +413,7 @@ func TestTheSteeredNodeIsNamed(t *testing.T) {
 	t.Parallel()
 	c := newSteeringCase(t, "agent", twoAgents, weir.Options{})
 	r := c.send("right")
-	calls := map[string]*heldCall{}
+	calls := map[string]*modelTurn{}
 	for range 2 {
 		call := <-c.model.calls
 		calls[call.shown()] = call
@@ -441,7 +441,7 @@ func TestTheSteeredNodeIsNamed(t *testing.T) {
 // A message to a child run is journaled there, by its path, or without one if only the child works.
 func TestAChildRunIsSteered(t *testing.T) {
 	t.Parallel()
-	model := newHeldModel()
+	model := newTurnModel()
 	w := weirkit.Open(t, weir.Options{Providers: map[string]weir.Provider{"held": model}, Tools: []*weir.Tool{look()}})
 	folder := t.TempDir()
 	for name, text := range map[string]string{
@@ -558,7 +558,7 @@ func TestAnotherProcessSteersAChildRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	model := newHeldModel()
+	model := newTurnModel()
 	open := func() *steeringCase {
 		w := weirkit.Open(t, weir.Options{
 			Store: weirkit.OpenSQLite(t, filepath.Join(folder, "weir.db")), Providers: map[string]weir.Provider{"held": model}, Tools: []*weir.Tool{look()},

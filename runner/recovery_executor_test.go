@@ -1,4 +1,4 @@
-package weir_test
+package runner_test
 
 import (
 	"context"
