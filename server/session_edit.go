@@ -33,55 +33,24 @@ type regenerateInput struct {
 
 // editMessage sends a message in the place of another, in a fork.
 func editMessage(c *call, in *editInput) (*sentOutput, error) {
-	x, err := c.openOwn(in.Session)
+	m, err := c.sending(in.Session, in.Body.Inputs, in.Body.Model, in.Body.Message)
 	if err != nil {
 		return nil, err
 	}
-	message, err := valueOf("body.message", in.Body.Message)
-	if err != nil {
-		return nil, err
+	m.send = func(ctx context.Context, message any, o weir.SendOptions) (*weir.Reply, error) {
+		return m.session.Edit(ctx, in.Position, message, o)
 	}
-	o, served, err := c.sendOptions(x, in.Body.Inputs, in.Body.Model)
-	if err != nil {
-		return nil, err
-	}
-	return c.sentInFork(in.Key, "edit "+in.Session+" "+strconv.Itoa(in.Position), in.Body, in.Wait, func(id string) (*weir.Reply, error) {
-		o.ID = id
-		return c.sendFilesBy(x, served, message, o, func(ctx context.Context, message any, o weir.SendOptions) (*weir.Reply, error) {
-			return x.Edit(ctx, in.Position, message, o)
-		})
-	})
+	return c.sentOnce(m, "edit "+in.Session+" "+strconv.Itoa(in.Position), in.Key, in.Body, in.Wait)
 }
 
 // regenerateMessage sends a message again, in a fork.
 func regenerateMessage(c *call, in *regenerateInput) (*sentOutput, error) {
-	x, err := c.openOwn(in.Session)
+	m, err := c.sending(in.Session, in.Body.Inputs, in.Body.Model, nil)
 	if err != nil {
 		return nil, err
 	}
-	o, _, err := c.sendOptions(x, in.Body.Inputs, in.Body.Model)
-	if err != nil {
-		return nil, err
+	m.send = func(ctx context.Context, _ any, o weir.SendOptions) (*weir.Reply, error) {
+		return m.session.Regenerate(ctx, in.Position, o)
 	}
-	return c.sentInFork(in.Key, "regenerate "+in.Session+" "+strconv.Itoa(in.Position), in.Body, in.Wait, func(id string) (*weir.Reply, error) {
-		o.ID = id
-		return x.Regenerate(context.WithoutCancel(c), in.Position, o)
-	})
-}
-
-// sentInFork sends a message once, and reports it. send, with the same id, returns the same reply.
-func (c *call) sentInFork(key, route string, content any, wait int, send func(id string) (*weir.Reply, error)) (*sentOutput, error) {
-	var reply *weir.Reply
-	id, err := c.once(route, key, content, func(id string) (string, error) {
-		var err error
-		reply, err = send(id)
-		return id, err
-	})
-	if err == nil && reply == nil {
-		reply, err = send(id)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return c.sent(reply, wait)
+	return c.sentOnce(m, "regenerate "+in.Session+" "+strconv.Itoa(in.Position), in.Key, in.Body, in.Wait)
 }

@@ -197,76 +197,85 @@ func (c *call) openOwn(id string) (*weir.Session, error) {
 }
 
 func sendMessage(c *call, in *sendInput) (*sentOutput, error) {
-	x, err := c.openOwn(in.Session)
+	m, err := c.sending(in.Session, in.Body.Inputs, in.Body.Model, in.Body.Message)
 	if err != nil {
 		return nil, err
 	}
-	message, err := valueOf("body.message", in.Body.Message)
-	if err != nil {
-		return nil, err
-	}
-	o, served, err := c.sendOptions(x, in.Body.Inputs, in.Body.Model)
-	if err != nil {
-		return nil, err
-	}
-	o.Busy = in.Body.Busy
-	var reply *weir.Reply
-	o.ID, err = c.once("send "+in.Session, in.Key, in.Body, func(id string) (string, error) {
-		o.ID = id
-		reply, err = c.sendWithFiles(x, served, message, o)
-		return id, err
-	})
-	if err == nil && reply == nil { // sent before: the same message has the same reply
-		reply, err = x.Send(context.WithoutCancel(c), message, o)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return c.sent(reply, in.Wait)
+	m.options.Busy = in.Body.Busy
+	return c.sentOnce(m, "send "+in.Session, in.Key, in.Body, in.Wait)
 }
 
-// sendOptions returns the options of a message to a session of the caller, and the flow that the
-// server offers by the name of the session's, nil if it offers none.
-func (c *call) sendOptions(x *weir.Session, inputs json.RawMessage, model string) (o weir.SendOptions, served *app.ServedFlow, err error) {
-	o = weir.SendOptions{By: c.by(), Origin: c.origin("api")}
-	if o.Inputs, err = objectOf("body.inputs", inputs); err != nil {
-		return o, nil, err
-	}
-	if served, err = c.flowOf(x.Flow); err != nil {
-		return o, nil, err
-	}
-	flows := ""
-	if served != nil {
-		flows = served.Model
-	}
-	o.Model, err = c.modelOr(model, flows)
-	return o, served, err
+// A sending is a message of the caller to a session of theirs.
+type sending struct {
+	session *weir.Session
+	served  *app.ServedFlow // what the server offers by the name of the session's flow, nil without it
+	message any             // nil if send takes none
+	options weir.SendOptions
+	send    func(ctx context.Context, message any, o weir.SendOptions) (*weir.Reply, error)
 }
 
-// sendWithFiles sends a message with the content of the files that it and the inputs name.
-func (c *call) sendWithFiles(x *weir.Session, served *app.ServedFlow, message any, o weir.SendOptions) (*weir.Reply, error) {
-	return c.sendFilesBy(x, served, message, o, x.Send)
-}
-
-// sendFilesBy is sendWithFiles by another method than Send.
-func (c *call) sendFilesBy(
-	x *weir.Session, served *app.ServedFlow, message any, o weir.SendOptions,
-	send func(ctx context.Context, message any, o weir.SendOptions) (*weir.Reply, error),
-) (*weir.Reply, error) {
-	used := &usedFiles{call: c}
-	message, err := used.message("body.message", message)
+// sending reads a message that Session.Send sends.
+func (c *call) sending(session string, inputs json.RawMessage, model string, message json.RawMessage) (*sending, error) {
+	x, err := c.openOwn(session)
 	if err != nil {
 		return nil, err
 	}
-	if served != nil {
-		if in, _ := session.MessageInput(served.Flow); len(used.list) > 0 && in.Type == flow.TypeText {
-			return nil, invalidRequest("body.message", "the flow "+x.Flow+" takes text alone: its input "+in.Name+" has the type text, and message would take images and files")
-		}
-		if o.Inputs, err = used.inputs(served.Flow, o.Inputs); err != nil {
+	m := &sending{session: x, options: weir.SendOptions{By: c.by(), Origin: c.origin("api")}, send: x.Send}
+	if message != nil {
+		if m.message, err = valueOf("body.message", message); err != nil {
 			return nil, err
 		}
 	}
-	reply, err := send(context.WithoutCancel(c), message, o)
+	if m.options.Inputs, err = objectOf("body.inputs", inputs); err != nil {
+		return nil, err
+	}
+	if m.served, err = c.flowOf(x.Flow); err != nil {
+		return nil, err
+	}
+	ofFlow := ""
+	if m.served != nil {
+		ofFlow = m.served.Model
+	}
+	m.options.Model, err = c.modelOr(model, ofFlow)
+	return m, err
+}
+
+// sentOnce sends a message once, and reports it; see once.
+func (c *call) sentOnce(m *sending, route, key string, content any, wait int) (*sentOutput, error) {
+	var reply *weir.Reply
+	id, err := c.once(route, key, content, func(id string) (string, error) {
+		m.options.ID = id
+		var err error
+		reply, err = c.sendWithFiles(m)
+		return id, err
+	})
+	if err == nil && reply == nil { // sent before: the same message has the same reply
+		m.options.ID = id
+		reply, err = m.send(context.WithoutCancel(c), m.message, m.options)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.sent(reply, wait)
+}
+
+// sendWithFiles sends a message with the content of the files that it and the inputs name.
+func (c *call) sendWithFiles(m *sending) (*weir.Reply, error) {
+	used := &usedFiles{call: c}
+	message, err := used.message("body.message", m.message)
+	if err != nil {
+		return nil, err
+	}
+	o := m.options
+	if m.served != nil {
+		if in, _ := session.MessageInput(m.served.Flow); len(used.list) > 0 && in.Type == flow.TypeText {
+			return nil, invalidRequest("body.message", "the flow "+m.session.Flow+" takes text alone: its input "+in.Name+" has the type text, and message would take images and files")
+		}
+		if o.Inputs, err = used.inputs(m.served.Flow, o.Inputs); err != nil {
+			return nil, err
+		}
+	}
+	reply, err := m.send(context.WithoutCancel(c), message, o)
 	if err != nil {
 		return nil, err
 	}
