@@ -106,9 +106,12 @@ func (m colourMark) stripControls(s string) string {
 		}
 		b.WriteString(app.Printable(s[:i]))
 		s = s[i:]
-		own, n := m.colourSequence(s)
-		b.WriteString(own)
-		s = strings.TrimPrefix(s[n:], "\x1b")
+		if own, n := m.colourSequence(s); n > 0 {
+			b.WriteString(own)
+			s = s[n:]
+		} else {
+			s = strings.TrimPrefix(s, "\x1b")
+		}
 	}
 	return b.String()
 }

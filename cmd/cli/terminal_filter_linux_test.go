@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/app"
@@ -84,6 +85,35 @@ var controlSequence = regexp.MustCompile("[\x00-\x08\x0b-\x1f\x7f\u0080-\u009f\u
 
 // foreignSequence are sequences of the form of a colour that the program never sends.
 var foreignSequence = regexp.MustCompile("\x1b\\[([0-9;]*;)?(8|96|48)[;m]|\x1b\\[2J")
+
+// markRemnant is what a terminal shows of a colour sequence that lost its first byte.
+var markRemnant = regexp.MustCompile(`\[([0-9]+;)*48;2;`)
+
+func TestColoursOfTheProgramAreKeptBesideEachOtherAndAnyText(t *testing.T) {
+	t.Parallel()
+	mark := newColourMark()
+	own := mark.style().Bold(true).Foreground(lipgloss.Red)
+	red := strings.TrimSuffix(own.Render("x"), "x\x1b[m")
+	shown := mark.stripControls(red)
+	foreign := "\x1b[31m"
+	pieces := map[string]string{red: shown, "\x1b[m": "\x1b[m", "\x1b[0m": "\x1b[0m", foreign: "[31m", "\x1b": "", "text": "text", " ": " ", "": ""}
+	if !strings.HasPrefix(shown, "\x1b[1;31") || mark.stripControls(red+"x") != shown+"x" {
+		t.Fatalf("a colour of the program is shown as %q", shown)
+	}
+	for a, wantA := range pieces {
+		for b, wantB := range pieces {
+			for c, wantC := range pieces {
+				if got, want := mark.stripControls(a+b+c), wantA+wantB+wantC; got != want {
+					t.Errorf("%q is shown as %q, want %q", a+b+c, got, want)
+				}
+			}
+		}
+	}
+	block := mark.stripControls(mark.style().Faint(true).Render("two lines\nof text"))
+	if markRemnant.MatchString(block) {
+		t.Errorf("lines of different lengths are shown as %q", block)
+	}
+}
 
 const hostileFlow = `
 weir: 1
@@ -214,7 +244,7 @@ func printingCommands(session string) map[string][][]string {
 		"sessions delete":      {{session, "--dry-run"}},
 		"sessions prune":       {{"--keep", "1", "--dry-run"}},
 		"trajectory":           {{"done"}},
-		"verify":               {{}},
+		"verify":               {{"done"}, {"--all"}},
 		"export":               {{"done"}},
 		"retry":                {{"failed", "no"}},
 		"skip":                 {{"failed", "no"}},
@@ -291,6 +321,9 @@ func TestCommandsStripControlSequences(t *testing.T) {
 			seen := c.shown()
 			if rest := ownSequence.ReplaceAllString(seen, ""); controlSequence.MatchString(rest) || foreignSequence.MatchString(seen) {
 				t.Errorf("weir %s %q shows %q", name, args, rest)
+			}
+			if markRemnant.MatchString(seen) {
+				t.Errorf("weir %s %q shows a colour of its own as text: %q", name, args, seen)
 			}
 		}
 	}
