@@ -319,12 +319,20 @@ func TestCommandsStripControlSequences(t *testing.T) {
 			c := consoleWith(t, dir, append(strings.Fields(name), args...)...)
 			c.answer(nil)
 			seen := c.shown()
-			if rest := ownSequence.ReplaceAllString(seen, ""); controlSequence.MatchString(rest) || foreignSequence.MatchString(seen) {
-				t.Errorf("weir %s %q shows %q", name, args, rest)
-			}
-			if markRemnant.MatchString(seen) {
-				t.Errorf("weir %s %q shows a colour of its own as text: %q", name, args, seen)
+			if wrong := wrongOnTerminal(seen); wrong != "" {
+				t.Errorf("weir %s %q shows %s", name, args, wrong)
 			}
 		}
 	}
+}
+
+// wrongOnTerminal says what a terminal was sent that it should not be, or is empty.
+func wrongOnTerminal(seen string) string {
+	if rest := ownSequence.ReplaceAllString(seen, ""); controlSequence.MatchString(rest) || foreignSequence.MatchString(seen) {
+		return fmt.Sprintf("control sequences: %q", rest)
+	}
+	if markRemnant.MatchString(seen) {
+		return fmt.Sprintf("a colour of its own as text: %q", seen)
+	}
+	return ""
 }
