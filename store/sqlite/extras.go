@@ -47,14 +47,21 @@ func notNil(b []byte) []byte {
 
 // PutFlow stores the normal form of a flow under its fingerprint.
 func (s *Store) PutFlow(ctx context.Context, fingerprint string, normal []byte) error {
-	var there bool
-	err := s.reader.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM flow WHERE fingerprint = ?)", fingerprint).Scan(&there)
+	there, err := s.hasFlow(ctx, fingerprint)
 	if err != nil || there {
 		return s.wrap("put flow "+fingerprint, err)
 	}
 	_, err = s.exec(ctx, "put flow "+fingerprint,
 		"INSERT INTO flow (fingerprint, normal) VALUES (?, ?) ON CONFLICT DO NOTHING", fingerprint, notNil(normal))
 	return err
+}
+
+// hasFlow asks over the writer's connection, which a run needs in any case: a process that only starts one opens no other.
+func (s *Store) hasFlow(ctx context.Context, fingerprint string) (there bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err = s.prepared().QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM flow WHERE fingerprint = ?)", fingerprint).Scan(&there)
+	return there, err
 }
 
 const selectFlow = "SELECT normal FROM flow WHERE fingerprint = ?"

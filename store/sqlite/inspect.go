@@ -21,6 +21,7 @@ const (
 	magic         = "SQLite format 3\x00"
 	applicationID = 0x57454952 // "WEIR"
 	backupID      = 0x57454942 // "WEIB": of a file that Backup has made
+	walFormat     = 2          // the file format of a database with a write-ahead log
 )
 
 // maxFullCheck is the size up to which a file is checked page by page when it
@@ -31,14 +32,14 @@ const maxFullCheck = 4 << 20 // bytes
 // without writing anything. Errors are fs.ErrNotExist, store.ErrCorrupt and
 // store.ErrNewer.
 func inspect(ctx context.Context, path string, target int64, opts Options) (int64, error) {
-	size, says, err := readHeader(path)
-	if err != nil || size == 0 {
+	h, err := readHeader(path)
+	if err != nil || h.size == 0 {
 		return 0, err
 	}
 	mode := "mode=ro" // a process has it open, or crashed with it open
-	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
-		if size < says {
-			return 0, fmt.Errorf("%w: it is %d bytes long and its header says %d", store.ErrCorrupt, size, says)
+	if !hasLog(path) {
+		if h.size < h.says {
+			return 0, fmt.Errorf("%w: it is %d bytes long and its header says %d", store.ErrCorrupt, h.size, h.says)
 		}
 		mode = "mode=ro&immutable=1" // no lock files, no log
 	}
@@ -47,7 +48,7 @@ func inspect(ctx context.Context, path string, target int64, opts Options) (int6
 	if err != nil {
 		return 0, err
 	}
-	version, err := inspectOpen(ctx, db, size, opts)
+	version, err := inspectOpen(ctx, db, h.size, opts)
 	if err := errors.Join(err, db.Close()); err != nil {
 		return 0, err
 	}
@@ -62,36 +63,51 @@ func checkVersion(version, target int64) error {
 		store.ErrNewerVersion, version, target)
 }
 
-// readHeader checks what can be checked without SQLite and returns the size, and
-// the size that the header says, which holds if there is no log next to it.
-func readHeader(path string) (size, says int64, err error) {
+// hasLog reports whether there is a write-ahead log next to a file, which may hold a newer header.
+func hasLog(path string) bool {
+	_, err := os.Stat(path + "-wal")
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// fileHeader is what a file and its first bytes say. It holds if there is no log next to the file.
+type fileHeader struct {
+	size, says  int64 // of the file, and according to the header, in bytes
+	application uint32
+	log         bool // the database keeps a write-ahead log
+}
+
+// readHeader checks what can be checked without SQLite. The size of an empty file is 0.
+func readHeader(path string) (fileHeader, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return 0, 0, err
+		return fileHeader{}, err
 	}
 	defer func() { _ = f.Close() }() // opened for reading
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {
-		return 0, 0, err
+		return fileHeader{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return 0, 0, fmt.Errorf("%w: it is not a file", store.ErrCorrupt)
+		return fileHeader{}, fmt.Errorf("%w: it is not a file", store.ErrCorrupt)
 	}
 	var h [headerSize]byte
 	if _, err := io.ReadFull(f, h[:]); err != nil || string(h[:len(magic)]) != magic {
-		return 0, 0, errNotDB
+		return fileHeader{}, errNotDB
 	}
 	page := int64(binary.BigEndian.Uint16(h[16:]))
 	if page == 1 {
 		page = 1 << 16
 	}
 	if page < 512 || page&(page-1) != 0 {
-		return 0, 0, fmt.Errorf("%w: its header says that pages have %d bytes", store.ErrCorrupt, page)
+		return fileHeader{}, fmt.Errorf("%w: its header says that pages have %d bytes", store.ErrCorrupt, page)
 	}
-	return info.Size(), page * int64(binary.BigEndian.Uint32(h[28:])), nil
+	return fileHeader{
+		size: info.Size(), says: page * int64(binary.BigEndian.Uint32(h[28:])),
+		application: binary.BigEndian.Uint32(h[68:]), log: h[18] == walFormat && h[19] == walFormat,
+	}, nil
 }
 
-func inspectOpen(ctx context.Context, db *sql.DB, size int64, opts Options) (int64, error) {
+func inspectOpen(ctx context.Context, db querier, size int64, opts Options) (int64, error) {
 	var app, tables int64
 	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app); err != nil {
 		return 0, err

@@ -69,6 +69,9 @@ func openFile(ctx context.Context, path string, opts Options, migrations fs.FS) 
 	if err != nil {
 		return nil, err
 	}
+	if s := openCurrent(ctx, path, target, migrations, opts); s != nil {
+		return s, nil
+	}
 	version, err := inspect(ctx, path, target, opts)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -88,22 +91,45 @@ func openFile(ctx context.Context, path string, opts Options, migrations fs.FS) 
 			return nil, errors.Join(err, s.closeConnections())
 		}
 	}
-	if err := s.sealAndCheck(ctx, target, migrations, opts); err != nil {
-		return nil, errors.Join(err, s.closeConnections())
-	}
-	read := make(chan struct{})
-	go func() { // the schema is read and what every run asks prepared meanwhile
-		defer close(read)
-		for _, query := range []string{selectOne, selectNumber, selectFlow, selectCheckpoint, selectCommits} {
-			s.reader.stmt(ctx, query)
-		}
-	}()
-	err = errors.Join(s.stmts.prepare(ctx, s.conn), s.pollWhenBusy(ctx, busyTimeoutOf(opts)))
-	<-read
-	if err != nil {
+	if err := s.prepare(ctx, target, migrations, opts); err != nil {
 		return nil, errors.Join(err, s.closeConnections())
 	}
 	return s, nil
+}
+
+// openCurrent opens a database whose header says that it is Weir's and complete, that no process uses and that needs no upgrade.
+// This is the common case. What inspect checks over a connection of its own is then checked over that of the writer: each connection parses the
+// whole schema, which takes longer than all else that opening does. It returns nil for any other file, which inspect explains.
+// Until a transaction, the connection changes nothing in the file.
+func openCurrent(ctx context.Context, path string, target int64, migrations fs.FS, opts Options) *Store {
+	h, err := readHeader(path)
+	if err != nil || h.application != applicationID || !h.log || h.size < h.says || hasLog(path) {
+		return nil
+	}
+	s := &Store{path: path, now: opts.Clock, sync: opts.Sync}
+	err = s.connect(ctx, opts)
+	if err == nil {
+		var version int64
+		if version, err = inspectOpen(ctx, s.conn, h.size, opts); err == nil && version != target {
+			err = checkVersion(version, target)
+		}
+	}
+	if err == nil {
+		err = s.prepare(ctx, target, migrations, opts)
+	}
+	if err != nil {
+		_ = s.closeConnections() // the file is opened again
+		return nil
+	}
+	return s
+}
+
+// prepare makes the connections of a database of the newest version ready.
+func (s *Store) prepare(ctx context.Context, target int64, migrations fs.FS, opts Options) error {
+	if err := s.sealAndCheck(ctx, target, migrations, opts); err != nil {
+		return err
+	}
+	return errors.Join(s.stmts.prepare(ctx, s.conn), s.pollWhenBusy(ctx, busyTimeoutOf(opts)))
 }
 
 // sealAndCheck seals what an earlier version wrote, and checks that what Weir reads through
@@ -207,7 +233,7 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// connect opens the writer's connection and the readers' pool.
+// connect opens the writer's connection, and the readers' pool, whose connections are made when they are needed.
 func (s *Store) connect(ctx context.Context, opts Options) error {
 	busy := busyTimeoutOf(opts)
 	shared := []string{
@@ -298,7 +324,7 @@ func migrate(ctx context.Context, db *sql.DB, migrations fs.FS) error {
 }
 
 // schemaVersion reads the version that goose keeps, 0 if there is none.
-func schemaVersion(ctx context.Context, db *sql.DB) (int64, error) {
+func schemaVersion(ctx context.Context, db querier) (int64, error) {
 	var tables int64
 	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'").Scan(&tables)
 	if err != nil || tables == 0 {

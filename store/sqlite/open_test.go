@@ -180,6 +180,7 @@ func TestOpenRefusesForeignFilesUnchanged(t *testing.T) {
 		{"in the middle", smashed(data, page), store.ErrCorrupt, ""},
 		{"zeroed", slices.Concat(data[:4096], make([]byte, len(data)-4096)), store.ErrCorrupt, ""},
 		{"bad page size", slices.Concat(data[:16], []byte{0, 3}, data[18:]), store.ErrCorrupt, "pages have 3 bytes"},
+		{"a trigger", edited(t, data, "CREATE TRIGGER foreign_one AFTER INSERT ON flow BEGIN SELECT 1; END"), store.ErrForeignSchema, "foreign_one"},
 		{"goose's table is another", edited(t, data, "DROP TABLE goose_db_version; CREATE TABLE goose_db_version (a)"), nil, "version_id"},
 	}
 	for _, c := range cases {
@@ -205,6 +206,31 @@ func refused(t *testing.T, data []byte, is error, says string) {
 	}
 	if after := snapshot(t, dir); after != before {
 		t.Errorf("the folder changed from\n%sto\n%s", before, after)
+	}
+}
+
+// Each connection parses the whole schema, which is most of what opening takes.
+func TestAProcessThatOnlyStartsARunOpensOneConnection(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "weir.db")
+	closedSize(t, openAt(t, path, Options{}))
+	s := openCurrent(t.Context(), path, newest(t), migrations(), Options{})
+	if s == nil {
+		t.Fatal("a closed database of this version is inspected over a connection of its own")
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := s.PutFlow(t.Context(), "f", []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s, "r", 3)
+	if writer, readers := s.writer.Stats().OpenConnections, s.reader.Stats().OpenConnections; writer != 1 || readers != 0 {
+		t.Errorf("opening, keeping a flow and writing a run took %d connections of the writer and %d of readers, want 1 and 0", writer, readers)
+	}
+	if n := commits(t, s); n != 3 || s.reader.Stats().OpenConnections != 1 {
+		t.Errorf("reading %d commits took %d connections of readers, want 3 and 1", n, s.reader.Stats().OpenConnections)
 	}
 }
 

@@ -60,7 +60,7 @@ func viewsIn(migrations fs.FS) (map[string]string, error) {
 			}
 			query, after, _ := strings.Cut(rest, ";\n")
 			name := query[:max(strings.IndexAny(query, " (\n"), 0)]
-			views[name] = normalizeSQL("CREATE VIEW " + strings.TrimSuffix(query, ";"))
+			views[name] = "CREATE VIEW " + strings.TrimSuffix(query, ";")
 			text = "\n" + after
 		}
 	}
@@ -68,7 +68,7 @@ func viewsIn(migrations fs.FS) (map[string]string, error) {
 }
 
 // checkTriggers refuses a database with a trigger: Weir has none.
-func checkTriggers(ctx context.Context, db *sql.DB) error {
+func checkTriggers(ctx context.Context, db querier) error {
 	var name, table string
 	err := db.QueryRowContext(ctx, "SELECT coalesce(min(name), ''), coalesce(min(tbl_name), '') FROM sqlite_schema WHERE type = 'trigger'").Scan(&name, &table)
 	if err != nil || name == "" {
@@ -84,12 +84,12 @@ func (s *Store) checkViews(ctx context.Context, migrations fs.FS) error {
 	if err != nil {
 		return err
 	}
-	has, err := schemaObjects(ctx, s.reader)
+	has, err := schemaObjects(ctx, s.conn)
 	if err != nil {
 		return err
 	}
 	for name, query := range want {
-		if o := has[name]; o.kind != "view" || normalizeSQL(o.sql) != query {
+		if o := has[name]; o.kind != "view" || o.sql != query && normalizeSQL(o.sql) != normalizeSQL(query) {
 			return fmt.Errorf("%w: view %s is not Weir's; `weir verify --all` lists what else was changed. Restore a copy of the file", store.ErrForeignSchema, name)
 		}
 	}
