@@ -16,6 +16,7 @@ import (
 )
 
 //go:generate go test -count=1 -run ^TestPagesMatchTheCode . -update
+//go:generate go test -count=1 -run ^TestTheDescriptionOfTheAPIIsThatOfTheServer . -update
 
 // Page is one generated file.
 type Page struct {
