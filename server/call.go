@@ -29,9 +29,9 @@ type call struct {
 	who principal
 }
 
-// handlerOf adapts a handler to the router.
-func handlerOf[I, O any](s *Server, handler func(c *call, in *I) (*O, error)) func(context.Context, *I) (*O, error) {
-	return func(ctx context.Context, in *I) (*O, error) {
+// handlerOf adapts a handler, which gets and returns pointers to structs, to the router.
+func (s *Server) handlerOf(handler func(c *call, in any) (any, error)) func(context.Context, any) (any, error) {
+	return func(ctx context.Context, in any) (any, error) {
 		who, ok := ctx.Value(principalKey{}).(principal)
 		if !ok {
 			return nil, newProblem(http.StatusInternalServerError, engine.CodeFailed, "the request was not authenticated")

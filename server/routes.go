@@ -3,7 +3,7 @@ package server
 import (
 	"io"
 	"net/http"
-	"sync"
+	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -71,17 +71,8 @@ func (r *routes) ServeHTTP(w http.ResponseWriter, q *http.Request) { r.mux.Serve
 // Routes lists the patterns of all routes with their scopes, for tests.
 func (s *Server) Routes() map[string]Scope { return s.routes.scopes }
 
-// installErrors makes the router of the API write its own errors as problems too. The
-// library has one place for all routers of a process.
-var installErrors = sync.OnceFunc(func() { //nolint:gochecknoglobals // see above
-	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
-		return routerProblem(status, message, errs)
-	}
-})
-
 // newAPI returns the router of the API, whose description names the base path. It adds nothing to routes by itself.
 func newAPI(r *routes, base string) huma.API {
-	installErrors()
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	aliasSchemas(registry)
 	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: func(data []byte, v any) error {
@@ -122,19 +113,26 @@ type operation struct {
 	reads, audited bool
 }
 
-// register adds an operation to the API. Errors of the handler become problems.
+// register adds an operation to the API. Errors of the handler become problems. It is compiled for each handler: all
+// else is in add.
 func register[I, O any](s *Server, o operation, handler func(call *call, in *I) (*O, error)) {
-	op := huma.Operation{
+	s.add(o, reflect.TypeFor[I](), reflect.TypeFor[O](), func(c *call, in any) (any, error) {
+		return handler(c, in.(*I)) //nolint:forcetypeassert // add makes it
+	})
+}
+
+// add is register for a handler that gets a pointer to an in and returns one to an out.
+func (s *Server) add(o operation, in, out reflect.Type, handler func(c *call, in any) (any, error)) {
+	op := &huma.Operation{
 		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, Description: o.description, Tags: o.tags,
 		DefaultStatus: o.status, MaxBodyBytes: s.options.MaxBody, BodyReadTimeout: bodyTime,
-		RejectUnknownQueryParameters: true,
 	}
 	if o.scope != Public {
 		op.Security = []map[string][]string{{"token": {string(o.scope)}}}
 	}
 	pattern := o.method + " " + o.path
 	s.routes.scopes[pattern], s.routes.reads[pattern], s.routes.audited[pattern] = o.scope, o.reads, o.audited
-	huma.Register(s.api, op, handlerOf(s, handler))
+	s.api.Adapter().Handle(op, newEndpoint(s.api, op, in, out, s.handlerOf(handler)).serve)
 }
 
 // ReadJSON reads the body of a request of another protocol. A key that occurs twice in one object is an error, as in the
