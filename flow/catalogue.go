@@ -250,4 +250,6 @@ type Catalogue interface {
 	Lookup(name string) *TypeSpec
 	// Specs lists all specs by name.
 	Specs() []*TypeSpec
+	// Settings returns the schemas of their settings, which loads prepare and share.
+	Settings() *SettingsSchemas
 }

@@ -24,6 +24,9 @@ func (c catalogue) Lookup(name string) *flow.TypeSpec {
 // Specs implements flow.Catalogue.
 func (c catalogue) Specs() []*flow.TypeSpec { return c }
 
+// Settings implements flow.Catalogue.
+func (c catalogue) Settings() *flow.SettingsSchemas { return &flow.SettingsSchemas{} }
+
 type object = map[string]any
 
 func in(name string, t flow.PortType) flow.Port  { return flow.Port{Name: name, Type: t} }

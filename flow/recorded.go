@@ -101,6 +101,9 @@ func (emptyCatalogue) Lookup(string) *TypeSpec { return nil }
 // Specs implements Catalogue.
 func (emptyCatalogue) Specs() []*TypeSpec { return nil }
 
+// Settings implements Catalogue.
+func (emptyCatalogue) Settings() *SettingsSchemas { return &SettingsSchemas{} }
+
 func members(v *value) []member {
 	if v == nil || v.kind != kindObject {
 		return nil

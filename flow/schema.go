@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/weir-run/weir/flow/schema"
 )
 
 // Schema returns the JSON Schema (draft 2020-12) of flow files in both forms, with the
@@ -57,9 +55,10 @@ func Schema(c Catalogue) ([]byte, error) {
 type obj = map[string]any
 
 func schemaOf(sp *TypeSpec) (obj, error) {
-	s, err := newSettingsSchema(sp)
+	s := newSettingsSchema(sp)
+	err := s.invalid
 	if err == nil {
-		_, err = schema.Compile(s.raw)
+		_, err = s.compile()
 	}
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	fault "github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -13,38 +14,56 @@ import (
 	"github.com/weir-run/weir/flow/schema"
 )
 
-// settingsSchema is the schema of a type's settings, prepared once per load.
-type settingsSchema struct {
-	raw      map[string]any
-	compiled *schema.Schema // nil if settings are not checked
+// SettingsSchemas are the schemas of the settings of node types, prepared when a flow first has a
+// node of the type and compiled when one is first checked. All loads with one catalogue share
+// them. The zero value is empty; it may be used concurrently.
+type SettingsSchemas struct {
+	byName sync.Map // name of a type to *settingsSchema
 }
 
-// settingsOf returns the schema of a type's settings, nil if it has none.
-func (l *loader) settingsOf(sp *TypeSpec) *settingsSchema {
-	if s, ok := l.schemas[sp]; ok {
+// settingsSchema is the schema of a type's settings.
+type settingsSchema struct {
+	spec    *TypeSpec
+	raw     map[string]any
+	invalid error // what is wrong with the schema of the type
+	compile func() (*schema.Schema, error)
+}
+
+// of returns the schema of a type's settings.
+func (c *SettingsSchemas) of(sp *TypeSpec) *settingsSchema {
+	kept, _ := c.byName.Load(sp.Name)
+	if s, ok := kept.(*settingsSchema); ok && s.spec == sp {
 		return s
 	}
-	s, err := newSettingsSchema(sp)
-	if err == nil && !l.AlreadyValid {
-		s.compiled, err = schema.Compile(s.raw)
-	}
-	if err != nil { // an error of the catalogue, reported once per flow
-		l.report(1, 1, CodeInvalidSetting, fmt.Sprintf("the settings schema of node type %s is invalid: %v", sp.Name, err), "")
-	}
-	l.schemas[sp] = s
+	s := newSettingsSchema(sp)
+	c.byName.Store(sp.Name, s)
 	return s
 }
 
-func newSettingsSchema(sp *TypeSpec) (*settingsSchema, error) {
-	raw := map[string]any{"type": "object"}
-	b, err := json.Marshal(sp.Settings)
-	if err != nil {
-		return nil, err
+// settingsOf returns the schema of a type's settings; compiled is nil if they are not checked.
+func (l *loader) settingsOf(sp *TypeSpec) (s *settingsSchema, compiled *schema.Schema) {
+	s = l.cat.Settings().of(sp)
+	err := s.invalid
+	if err == nil && !l.AlreadyValid {
+		compiled, err = s.compile()
 	}
+	if err != nil && !l.invalidTypes[sp] { // an error of the catalogue, reported once per load
+		l.invalidTypes[sp] = true
+		l.report(1, 1, CodeInvalidSetting, fmt.Sprintf("the settings schema of node type %s is invalid: %v", sp.Name, err), "")
+	}
+	return s, compiled
+}
+
+func newSettingsSchema(sp *TypeSpec) *settingsSchema {
+	raw := map[string]any{"type": "object"}
 	if sp.Settings != nil {
+		b, err := json.Marshal(sp.Settings)
+		if err != nil {
+			return &settingsSchema{spec: sp, invalid: err}
+		}
 		v, err := schema.Parse(string(b))
 		if err != nil {
-			return nil, err
+			return &settingsSchema{spec: sp, invalid: err}
 		}
 		raw, _ = v.(map[string]any)
 	}
@@ -55,7 +74,7 @@ func newSettingsSchema(sp *TypeSpec) (*settingsSchema, error) {
 	if sp.Composite {
 		removeBody(raw, sp.bodyKey())
 	}
-	return &settingsSchema{raw: raw}, nil
+	return &settingsSchema{spec: sp, raw: raw, compile: sync.OnceValues(func() (*schema.Schema, error) { return schema.Compile(raw) })}
 }
 
 // removeBody removes the graph, or graphs, from a composite's settings.
@@ -88,8 +107,8 @@ func (s *scope) readSettings(it *nodeDraft) {
 		it.node.With, _ = v.any().(map[string]any)
 		return
 	}
-	schema := s.l.settingsOf(it.spec)
-	if schema == nil {
+	schema, compiled := s.l.settingsOf(it.spec)
+	if schema.invalid != nil {
 		return
 	}
 	r := settingsReader{s: s, it: it}
@@ -104,8 +123,8 @@ func (s *scope) readSettings(it *nodeDraft) {
 	if len(with) > 0 {
 		it.node.With = with
 	}
-	if schema.compiled != nil {
-		r.validate(schema, v, with)
+	if compiled != nil {
+		r.validate(compiled, v, with)
 	}
 	if it.spec.PortsFor != nil {
 		it.ports = it.spec.PortsFor(it.node.With)
@@ -303,8 +322,8 @@ func firstAlternative(schema map[string]any, of func(map[string]any) map[string]
 
 // validate checks the settings against the schema, except for values that a template will
 // set.
-func (r *settingsReader) validate(of *settingsSchema, at *value, with map[string]any) {
-	e, err := of.compiled.ValidationError(with)
+func (r *settingsReader) validate(of *schema.Schema, at *value, with map[string]any) {
+	e, err := of.ValidationError(with)
 	if err != nil {
 		r.s.l.reportAt(at, CodeInvalidSetting, err.Error(), "")
 	}
@@ -374,7 +393,7 @@ func (r *settingsReader) report(with *value, e *jsonschema.ValidationError) {
 
 // settingNames lists the existing settings at a path.
 func (r *settingsReader) settingNames(path []string) []string {
-	schema := r.s.l.settingsOf(r.it.spec).raw
+	schema := r.s.l.cat.Settings().of(r.it.spec).raw
 	for _, p := range path {
 		if next := propertySchema(schema, p); next != nil {
 			schema = next

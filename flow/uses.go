@@ -16,8 +16,9 @@ import (
 // sharedState is shared by the loaders of a flow and of the flows that it uses.
 type sharedState struct {
 	Source
-	cat     Catalogue
-	schemas map[*TypeSpec]*settingsSchema
+	cat Catalogue
+	// invalidTypes are those whose schema of settings was reported as invalid.
+	invalidTypes map[*TypeSpec]bool
 	// files are the files that were read, by path; nil for an invalid one, whose problems
 	// were reported. open are those being read, outermost first.
 	files map[string]*Flow
@@ -27,7 +28,7 @@ type sharedState struct {
 }
 
 func newSharedState(s Source, c Catalogue) *sharedState {
-	return &sharedState{Source: s, cat: c, schemas: map[*TypeSpec]*settingsSchema{}, files: map[string]*Flow{}, kept: map[string]*Flow{}}
+	return &sharedState{Source: s, cat: c, invalidTypes: map[*TypeSpec]bool{}, files: map[string]*Flow{}, kept: map[string]*Flow{}}
 }
 
 // pin is an entry of `uses`.

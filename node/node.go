@@ -44,8 +44,9 @@ var ErrSuspended = errors.New("node suspended")
 
 // Catalogue is an explicit list of node types. It implements flow.Catalogue.
 type Catalogue struct {
-	byName map[string]Type
-	specs  []*flow.TypeSpec
+	byName   map[string]Type
+	specs    []*flow.TypeSpec
+	settings flow.SettingsSchemas
 }
 
 // NewCatalogue returns a catalogue of the types. A duplicate name or alias is an error.
@@ -83,3 +84,6 @@ func (c *Catalogue) Lookup(name string) *flow.TypeSpec {
 
 // Specs lists the specs by name.
 func (c *Catalogue) Specs() []*flow.TypeSpec { return slices.Clone(c.specs) }
+
+// Settings returns the schemas of their settings, as far as flows have used the types.
+func (c *Catalogue) Settings() *flow.SettingsSchemas { return &c.settings }

@@ -29,14 +29,16 @@ func newCaseRunner(tb testing.TB, c Case) *caseRunner {
 		tb.Fatal(err)
 	}
 	p.w = w
-	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		if err := w.Close(ctx); err != nil {
-			tb.Error(err)
-		}
-	})
 	return p
+}
+
+// close ends the runs that still execute. A test may have thousands of cases, so they are not closed at its end.
+func (p *caseRunner) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := p.w.Close(ctx); err != nil {
+		p.tb.Error(err)
+	}
 }
 
 // seedHistory adds messages to the main context.

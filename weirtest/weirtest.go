@@ -142,6 +142,7 @@ func Node(tb testing.TB, typ weir.Type, c Case) Result {
 		d.Nodes[nodeID] = n
 	}
 	p := newCaseRunner(tb, c)
+	defer p.close()
 	f, err := p.w.Define(d)
 	if err != nil {
 		tb.Fatal(err)
@@ -153,6 +154,7 @@ func Node(tb testing.TB, typ weir.Type, c Case) Result {
 func Flow(tb testing.TB, text string, c Case) Result {
 	tb.Helper()
 	p := newCaseRunner(tb, c)
+	defer p.close()
 	f, err := p.w.ParseIn(flow.MemFiles(c.Files), "flow.yaml", []byte(text))
 	if err != nil {
 		tb.Fatal(err)
@@ -164,6 +166,7 @@ func Flow(tb testing.TB, text string, c Case) Result {
 func File(tb testing.TB, path string, c Case) Result {
 	tb.Helper()
 	p := newCaseRunner(tb, c)
+	defer p.close()
 	f, err := p.w.Load(path)
 	if err != nil {
 		tb.Fatal(err)

@@ -316,11 +316,6 @@ func (s *probeFlow) openWeir(t *testing.T, o *externalRecorder) *weir.Weir {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := w.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
 	return w
 }
 
@@ -335,6 +330,11 @@ func (s probeFlow) run(t *testing.T) ([]string, error) {
 	t.Helper()
 	o := &externalRecorder{s: &s, remainingTurns: s.script}
 	w := s.openWeir(t, o)
+	defer func() { // not at the end of the test, which runs thousands
+		if err := w.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
 	f, err := s.load(w)
 	if err != nil {
 		if _, ok := errors.AsType[*flow.Invalid](err); !ok {

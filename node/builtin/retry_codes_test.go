@@ -12,14 +12,19 @@ import (
 	"github.com/weir-run/weir/node/builtin"
 )
 
-// retryProblem parses a flow and returns what is reported about codes of retry.
-func retryProblem(t *testing.T, text string, files map[string]string, types ...weir.Type) string {
+// withTypes returns a catalogue of the built-in types and more.
+func withTypes(t *testing.T, types ...weir.Type) *node.Catalogue {
 	t.Helper()
 	cat, err := node.NewCatalogue(append(builtin.Types(), types...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = flow.Source{Files: flow.MemFiles(files)}.Parse("flow.yaml", []byte(text), cat)
+	return cat
+}
+
+// retryProblem parses a flow and returns what is reported about codes of retry.
+func retryProblem(text string, files map[string]string, cat *node.Catalogue) string {
+	_, err := flow.Source{Files: flow.MemFiles(files)}.Parse("flow.yaml", []byte(text), cat)
 	if err == nil {
 		return ""
 	}
@@ -31,7 +36,7 @@ func retryProblem(t *testing.T, text string, files map[string]string, types ...w
 func TestEveryRetryCodeOfEveryTypeIsKnownOrRefused(t *testing.T) {
 	t.Parallel()
 	stages := minimalFlows()
-	nodeCodes := make(map[string]bool)
+	cat, nodeCodes := withTypes(t), make(map[string]bool)
 	for _, code := range engine.NodeCodes() {
 		nodeCodes[code] = true
 	}
@@ -43,7 +48,7 @@ func TestEveryRetryCodeOfEveryTypeIsKnownOrRefused(t *testing.T) {
 			for _, row := range engine.Codes() {
 				on := func(code string) string {
 					s := withIsolation(s, typ).key("retry", "{attempts: 2, on: ["+code+"]}")
-					return retryProblem(t, s.text(), s.files)
+					return retryProblem(s.text(), s.files, cat)
 				}
 				known := nodeCodes[row.Code] && !flow.NeverRetried(row.Code)
 				if got := on(row.Code); (got == "") != known && (typ != "tool" || flow.NeverRetried(row.Code)) {
@@ -60,7 +65,7 @@ func TestEveryRetryCodeOfEveryTypeIsKnownOrRefused(t *testing.T) {
 
 func TestCodesOfRetryIncludeThoseOfInnerNodes(t *testing.T) {
 	t.Parallel()
-	custom := weir.Func("stock", func(weir.Ctx, struct{}) (struct{}, error) { return struct{}{}, nil })
+	cat := withTypes(t, weir.Func("stock", func(weir.Ctx, struct{}) (struct{}, error) { return struct{}{}, nil }))
 	files := map[string]string{
 		"no.yaml":    "weir: 1\nname: no\nnodes: {a: {type: fail, with: {code: sold_out, message: none}}}\n",
 		"stock.yaml": "weir: 1\nname: s\nnodes: {a: {type: stock}}\n",
@@ -81,12 +86,12 @@ func TestCodesOfRetryIncludeThoseOfInnerNodes(t *testing.T) {
 		"{type: agent, in: {message: hi}, " + retry + "with: {instructions: Be brief.}}":                                    "never fails",
 	} {
 		flowText := "weir: 1\nname: f\ncontext: {model: openai/gpt-5-mini}\nnodes:\n  n: " + fmt.Sprintf(text, "sold_out") + "\n"
-		got := retryProblem(t, flowText, files, custom)
+		got := retryProblem(flowText, files, cat)
 		if want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 		flowText = "weir: 1\nname: f\ncontext: {model: openai/gpt-5-mini}\nnodes:\n  n: " + fmt.Sprintf(text, "node_timout") + "\n"
-		if got := retryProblem(t, flowText, files, custom); !strings.Contains(got, "did you mean node_timeout?") {
+		if got := retryProblem(flowText, files, cat); !strings.Contains(got, "did you mean node_timeout?") {
 			t.Errorf("%s with a misspelt code: %q", text, got)
 		}
 	}

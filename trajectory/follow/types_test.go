@@ -20,6 +20,8 @@ func (c one) Lookup(name string) *flow.TypeSpec {
 
 func (c one) Specs() []*flow.TypeSpec { return []*flow.TypeSpec{c.spec} }
 
+func (one) Settings() *flow.SettingsSchemas { return &flow.SettingsSchemas{} }
+
 // Package flow checks artifacts when a file is read, and does not know package
 // trajectory, which checks them when they are made.
 func TestFlowFilesTakeTheArtifactsThatTrajectoriesTake(t *testing.T) {
