@@ -58,20 +58,23 @@ WEIR_CONFIG; see "weir doctor".`,
 	root.PersistentFlags().StringVar(&p.sync, "sync", "", "when commits of a file reach the disk: `full` or normal, with which a power cut loses the last ones (default: $WEIR_SYNC, else the configuration, else full)")
 	root.PersistentFlags().StringVar(&p.configFile, "config", "", "read only this configuration `FILE` (default: $WEIR_CONFIG)")
 	root.PersistentFlags().BoolVarP(&p.verbose, "verbose", "v", false, "log internal events to stderr")
-	root.AddGroup(&cobra.Group{ID: "flows", Title: "Flows:"}, &cobra.Group{ID: "runs", Title: "Runs:"})
-	group := func(id string, cmds ...*cobra.Command) {
+	group := func(title string, cmds ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
 		for _, c := range cmds {
-			c.GroupID = id
+			c.GroupID = title
 			root.AddCommand(c)
 		}
 	}
-	group("flows", p.initCommand(), p.runCommand(), p.testCommand(), p.validateCommand(), p.graphCommand(), p.nodesCommand(), p.schemaCommand(), p.evalCommand())
-	group("runs", p.runsCommand(), p.showCommand(), p.answerCommand(), p.resumeCommand(), p.cancelCommand())
-	group("runs", p.forkCommand(), p.rerunCommand(), p.diffCommand())
-	group("runs", p.chatCommand(), p.sendCommand(), p.sessionsCommand(), p.memoryCommand(), p.usersCommand(), p.codeCommand(), p.modelsCommand(), p.trajectoryCommand())
-	group("runs", p.verifyCommand(), p.exportCommand(), p.importCommand(), p.storeCommand())
-	group("runs", p.forceCommands()...)
-	root.AddCommand(p.serveCommand(), p.workerCommand(), p.mcpCommand(), p.tokensCommand(), p.auditCommand(), p.toolsCommand(), p.doctorCommand(), p.versionCommand(), p.licensesCommand())
+	group("Flows", p.initCommand(), p.runCommand(), p.testCommand(), p.validateCommand(), p.graphCommand(), p.nodesCommand(), p.schemaCommand(), p.evalCommand())
+	group("Runs", append(p.forceCommands(),
+		p.runsCommand(), p.showCommand(), p.answerCommand(), p.resumeCommand(), p.cancelCommand(), p.forkCommand(), p.rerunCommand(), p.diffCommand(), p.trajectoryCommand())...)
+	group("Sessions", p.chatCommand(), p.sendCommand(), p.sessionsCommand(), p.memoryCommand())
+	group("The record", p.verifyCommand(), p.exportCommand(), p.importCommand(), p.storeCommand())
+	group("Models, tools and code", p.modelsCommand(), p.toolsCommand(), p.codeCommand())
+	group("Servers", p.serveCommand(), p.mcpCommand(), p.workerCommand(), p.usersCommand(), p.tokensCommand(), p.auditCommand())
+	group("This program", p.doctorCommand(), p.versionCommand(), p.licensesCommand())
+	root.SetHelpCommandGroupID("This program")
+	root.SetCompletionCommandGroupID("This program")
 	root.InitDefaultCompletionCmd("completion")
 	if c, _, err := root.Find([]string{"completion"}); err == nil && c != root {
 		c.Args = exactArgs()
