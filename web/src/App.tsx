@@ -19,6 +19,7 @@ const Chat = lazy(() => import('./pages/Chat'))
 const Sessions = lazy(() => import('./pages/Sessions'))
 const Flows = lazy(() => import('./pages/Flows'))
 const Memory = lazy(() => import('./pages/Memory'))
+const Files = lazy(() => import('./pages/Files'))
 const Usage = lazy(() => import('./pages/Usage'))
 const Palette = lazy(() => import('./parts/Palette'))
 const Codes = lazy(() => import('./pages/Codes'))
@@ -30,6 +31,7 @@ const nav: { id: keyof typeof t.nav & IconName; page: () => ReactNode; group?: b
   { id: 'flows', page: () => <Flows />, group: true },
   { id: 'sessions', page: () => <Sessions /> },
   { id: 'memory', page: () => <Memory /> },
+  { id: 'files', page: () => <Files /> },
   { id: 'usage', page: () => <Usage />, group: true },
 ]
 

@@ -77,6 +77,8 @@ export function useRunList(filters: Filters, limit = 100, always = false): RunLi
   return { rows, changes, loaded: !!head, error, reload: useCallback(() => setTurn((n) => n + 1), []), more: next ? more : undefined }
 }
 
+export const isEnded = (r: Row) => ['completed', 'failed', 'cancelled'].includes(r.status)
+
 const idOf = (r: Row) => r.run
 const nothing: Row[] = []
 

@@ -20,6 +20,15 @@ async function start(flow, inputs) {
   }
 }
 
+/** The most processor time that a task of the thread of the page took, in milliseconds. On a busy machine a task lasts longer than that. */
+function mostTime(trace) {
+  const { traceEvents } = JSON.parse(trace.toString())
+  const thread = traceEvents.find((e) => e.name === 'thread_name' && e.args.name === 'CrRendererMain' && traceEvents.some((x) => x.pid === e.pid && x.tid === e.tid && x.name === 'FunctionCall'))
+  const tasks = traceEvents.filter((e) => e.pid === thread?.pid && e.tid === thread.tid && e.name.endsWith('RunTask') && e.tdur)
+  if (tasks.length === 0) throw new Error('the trace has no tasks')
+  return Math.round(Math.max(...tasks.map((e) => e.tdur)) / 1000)
+}
+
 /** Opens a place in a new tab, waits for what is to be seen there, and does something. Prints how long both take, the long tasks and the memory. */
 async function measure(what, hash, seen, act) {
   const page = await (await browser.newContext({ viewport: { width: 1360, height: 840 }, reducedMotion: 'reduce' })).newPage()
@@ -28,6 +37,7 @@ async function measure(what, hash, seen, act) {
     window.long = []
     new PerformanceObserver((l) => window.long.push(...l.getEntries().map((e) => Math.round(e.duration)))).observe({ entryTypes: ['longtask'] })
   })
+  await browser.startTracing(page, { categories: ['devtools.timeline', 'toplevel'] })
   const began = Date.now()
   await page.goto(server.url + hash)
   await seen(page)
@@ -35,7 +45,8 @@ async function measure(what, hash, seen, act) {
   await act?.(page)
   const acted = Date.now() - began - shown
   const [long, heap] = await page.evaluate(() => [window.long, Math.round(performance.memory.usedJSHeapSize / 1e6)])
-  console.log(`${what}: shown after ${shown} ms${act ? `, then ${acted} ms` : ''}; tasks over 50 ms: ${long.join(', ') || 'none'}; heap ${heap} MB`)
+  const most = mostTime(await browser.stopTracing())
+  console.log(`${what}: shown after ${shown} ms${act ? `, then ${acted} ms` : ''}; tasks over 50 ms: ${long.join(', ') || 'none'}; most processor time of a task ${most} ms; heap ${heap} MB`)
   await page.context().close()
 }
 

@@ -191,10 +191,24 @@ nodes:
   say: {type: llmRequest, after: put, in: {message: Is there a berth?}}
 outputs: {answer: "{{ say.text }}"}
 `,
+    'chorus.yaml': `weir: 1
+name: chorus
+description: Sings 60 verses before it answers.
+context: {model: local/harbour-1}
+inputs: {message: {type: text, required: true}}
+nodes:
+  put: {type: injectMessages, with: {messages: ${JSON.stringify(Array.from({ length: 60 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', text: `Verse ${i + 1}` })))}}}
+  say: {type: llmRequest, after: put, in: {message: "{{ run.inputs.message }}"}}
+`,
+    'shelves.yaml': `weir: 1
+name: shelves
+description: Opens 90 contexts.
+context: {model: local/harbour-1}
+nodes:\n${Array.from({ length: 90 }, (_, i) => `  shelf${i}: {type: newContext}\n`).join('')}`,
     'large.yaml': large(2000),
   }
   for (const [name, text] of Object.entries(files)) writeFileSync(`${dir}/${name}`, text)
-  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'seen', 'frugal', 'fleet', 'changed', 'pair', 'said', 'log', 'ledger', 'plan', 'pictured', 'crew', 'thrifty', 'large'].map((x) => `${dir}/${x}.yaml`)
+  return ['invoice', 'talk', 'each', 'fails', 'slow', 'noted', 'seen', 'frugal', 'fleet', 'changed', 'pair', 'said', 'log', 'ledger', 'plan', 'pictured', 'crew', 'thrifty', 'chorus', 'shelves', 'large'].map((x) => `${dir}/${x}.yaml`)
 }
 
 /** A flow of n nodes in a lattice of 50 columns. */

@@ -10,6 +10,7 @@ const answers = [
   [/Describe/, `${'The quay is long, '.repeat(900)}and there it ends.`],
   [/How long/, 'Until noon. After that the tide is too low.'],
   [/berth/i, 'Berth 4 is free. It has water and 16 A.'],
+  [/Show a format/, 'These are free:\n\n- **Berth 4** with `16 A`\n- *Berth 5*\n\n1. Moor first.\n\n```sh\nmoor --berth 4\n  --stern\n```\n<img src=x onerror=document.title=1>\n2 * 3 * 4 = 24 and **open'],
   [/^\d+$/, 'I have counted them.'],
 ]
 

@@ -7,6 +7,7 @@ import { canary, writeConfig, writeFlows } from './flows.mjs'
 import { conversations, hasData, replies, writeDataFlows } from './data.mjs'
 import { fileTests } from './files.mjs'
 import { listTests } from './lists.mjs'
+import { manageTests } from './manage.mjs'
 import { moreTests } from './more.mjs'
 import { tourTests } from './tour.mjs'
 import { startModel } from './model.mjs'
@@ -208,6 +209,7 @@ test('a run has labels, and it and its answers are rated', async () => {
 
 moreTests({ test, check, open, inspect, start, ended, server })
 listTests({ test, check, open, inspect, server })
+manageTests({ test, check, open, inspect, start, ended, server, binary, dir })
 fileTests({ test, check, open, inspect, server, model })
 shownTests({ test, check, open, inspect, start, ended, server, binary, dir })
 if (data) tourTests({ test, check, open, inspect, start, ended, server })

@@ -14,7 +14,7 @@ function places({ run, failed, waiting, graph, deep, talk, session, forked }) {
     ['inbox', '#/inbox', 'article'], ['answered', '#/inbox?tab=answered', 'article'],
     ['chat', '#/chat', 'article'], ['conversation', `#/chat/${session}`, '.bubble'],
     ['sessions', '#/sessions', 'a.trow'], ['session', `#/sessions/${session}`, 'a.trow'], ['trajectory', `#/sessions/${session}?tab=trajectory`, '.picture img'], ['memory', '#/memory', 'article'],
-    ['flows', '#/flows', '.card'], ['flow', '#/flows/transcript', '.cm-line'], ['flow-tests', '#/flows/harbour?tab=tests', 'article'],
+    ['files', '#/files', 'a.trow'], ['flows', '#/flows', '.card'], ['flow', '#/flows/transcript', '.cm-line'], ['flow-tests', '#/flows/harbour?tab=tests', 'article'],
     ['usage', '#/usage', '[role=row]'], ['codes', '#/codes', 'article'],
   ]
 }

@@ -2,13 +2,15 @@ import { ActionIcon, Button, Textarea, Tooltip } from '@mantine/core'
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { api, ApiError, requestKey, take, type Schemas } from '../api/client'
 import { useMay } from '../caller'
-import { ago } from '../format'
+import { ago, count } from '../format'
 import { useChanges } from '../list'
+import { CardGrid } from '../parts/CardGrid'
 import { Empty, Failure, Loading, RunError, Section, Status } from '../parts/common'
 import { Icon } from '../parts/icons'
 import { cutOf, MessageView, type Cut, type Message } from '../parts/MessageView'
 import { QuestionForm } from '../parts/QuestionForm'
 import { partsOf, Uploads, type StoredFile } from '../parts/FileField'
+import { Title } from '../parts/Title'
 import { go, href, useQuery, useRoute } from '../route'
 import { ended, useRun } from '../run/useRun'
 import { t } from '../strings'
@@ -49,21 +51,19 @@ function Choose() {
         {talkative.length > 0 && (
           <div className="pad narrow column" style={{ gap: 24 }}>
             <Section title={t.chat.choose}>
-              <div className="cards">
-                {talkative.map((f) => (
+              <CardGrid list={talkative} id={(f) => f.name} most={760} item={(f) => (
                   <article className="card column gap8" key={f.name}>
                     <b>{f.name}</b>
                     <div className="dim grow">{f.description}</div>
                     {may && <div><Button variant="default" onClick={() => open(f.name)}>{t.chat.newChat}</Button></div>}
                   </article>
-                ))}
-              </div>
+              )} />
             </Section>
             {list.length > 0 && (
               <Section title={t.chat.recent} action={<a href={href(['sessions'])}>{t.chat.allSessions}</a>}>
                 {list.map((s) => (
                   <a key={s.session} className="row trow" href={href(['chat', s.session])}>
-                    <span style={{ fontWeight: 500 }}>{s.flow}</span><span className="mono dim cut">{s.session}</span><span className="grow" /><span className="small dim">{s.messages} {t.messages.count} · {ago(Date.parse(s.updated), now)}</span>
+                    <span className="strong cut">{s.title || s.flow}</span>{s.title && <span className="dim">{s.flow}</span>}<span className="mono dim cut">{s.session}</span><span className="grow" /><span className="small dim">{s.messages} {t.messages.count} · {ago(Date.parse(s.updated), now)}</span>
                   </a>
                 ))}
               </Section>
@@ -81,6 +81,9 @@ function takesMessage(f: Schemas['FlowRow']): boolean {
   return !!schema.properties?.message && (schema.required ?? []).every((x) => x === 'message')
 }
 
+/** How many messages before the last 200 a conversation shows: the server sends at most 1,000 at once. */
+const mostEarlier = 800
+
 const post = (session: string, message: unknown) =>
   take(api.POST('/v1/sessions/{session}/messages', { params: { path: { session }, query: { wait: 1 }, header: { 'Idempotency-Key': requestKey() } }, body: { message: message as never } }))
 
@@ -89,7 +92,8 @@ function Conversation({ id }: { id: string }) {
   const [query, set] = useQuery()
   const session = useLoad((signal) => take(api.GET('/v1/sessions/{session}', { params: { path: { session: id } }, signal })), [id], 1500)
   const length = session.data?.messages ?? 0
-  const from = Math.max(0, length - 200)
+  const [earlier, setEarlier] = useState(0)
+  const from = Math.max(0, length - 200 - earlier)
   const list = useLoad((signal) => take(api.GET('/v1/sessions/{session}/messages', { params: { path: { session: id }, query: { from, limit: 1000 } }, signal })), [id, from, length, session.data?.run])
   const [kept, setKept] = useState<Schemas['MessageRow'][]>([])
   useEffect(() => {
@@ -118,7 +122,7 @@ function Conversation({ id }: { id: string }) {
   const end = useRef<HTMLDivElement>(null)
   useEffect(() => {
     void end.current?.scrollIntoView({ block: 'end' })
-  }, [kept.length, pending.length])
+  }, [kept.at(-1)?.position, pending.length]) // and not when earlier ones are loaded
   const send = async () => {
     const message = text.trim()
     if (uploading || (!message && files.length === 0)) return
@@ -172,7 +176,7 @@ function Conversation({ id }: { id: string }) {
   return (
     <>
       <div className="head">
-        <div className="column grow"><h1>{session.data.flow}</h1><span className="mono dim cut">{id}</span></div>
+        <div className="column grow"><Title session={id} title={session.data.title} flow={session.data.flow} done={session.reload} /><span className="mono dim cut">{id}</span></div>
         {session.data.parent && <a className="wide" href={href(['chat', session.data.parent])}>{t.chat.original}</a>}
         {round && <Button variant="default" className="wide" onClick={() => set({ beside: beside ? '' : 'run' })}>{beside ? t.chat.hide : t.chat.beside}</Button>}
         {round && <a href={href(['runs', round])}>{t.chat.openRun}</a>}
@@ -182,6 +186,9 @@ function Conversation({ id }: { id: string }) {
         <div className="column">
           <div className="body">
             <div className="pad narrow column gap" role="log" aria-label={t.chat.title}>
+              {from > 0 && kept.length > 0 && (earlier < mostEarlier
+                ? <div className="center"><Button variant="default" onClick={() => setEarlier((n) => n + 200)}>{t.chat.earlier} ({count(from)})</Button></div>
+                : <div className="center small dim">{count(from)} {t.chat.inSessions}</div>)}
               {kept.length === 0 && pending.length === 0 && !round && <Empty art="chat" title={t.chat.empty} />}
               {kept.map((m, i) => <Bubble key={m.position} m={m} cut={cutOf(list.data?.truncated, `/messages/${i}/message/`)} again={may ? (edited) => again(m.position, edited) : undefined} />)}
               {pending.filter((x) => !shown.has(x)).map((x, i) => <div key={i} className="bubble" data-role="user"><MessageView message={{ role: 'user', text: x }} /></div>)}
@@ -230,7 +237,7 @@ function Bubble({ m, cut, again }: { m: Schemas['MessageRow']; cut: Cut[]; again
   }
   return (
     <div className="bubble" data-role={m.message.role as string}>
-      <MessageView message={m.message as unknown as Message} cut={cut} note={m.status === 'failed' || m.status === 'cancelled' ? m.status : undefined} />
+      <MessageView formatted={m.message.role === 'assistant'} message={m.message as unknown as Message} cut={cut} note={m.status === 'failed' || m.status === 'cancelled' ? m.status : undefined} />
       {again && m.message.role === 'user' && text && (
         <div className="row" style={{ justifyContent: 'flex-end', gap: 4 }}>
           <Tooltip label={t.chat.edit}><ActionIcon size={20} aria-label={t.chat.edit} onClick={() => setEdited(text)}><Icon name="edit" size={14} /></ActionIcon></Tooltip>
@@ -260,7 +267,7 @@ function Round({ id, works, changed }: { id: string; works: (nodes: string) => v
   if (!run.data) return null
   return (
     <>
-      {!over && texts.map(([effect, v]) => <div key={effect} className="bubble" data-role="assistant" aria-live="polite"><MessageView message={{ role: 'assistant', text: v.text }} note={texts.length > 1 ? effect.split('/model')[0] : t.state.live} /></div>)}
+      {!over && texts.map(([effect, v]) => <div key={effect} className="bubble" data-role="assistant" aria-live="polite"><MessageView formatted message={{ role: 'assistant', text: v.text }} note={texts.length > 1 ? effect.split('/model')[0] : t.state.live} /></div>)}
       {(run.data.interrupts ?? []).filter((i) => !['timer', 'child'].includes(i.kind)).map((i) => <div className="ask" key={i.id}><QuestionForm run={id} interrupt={i} done={changed} /></div>)}
       {!over && status === 'running' && <div className="small"><Status of={waits ? 'waiting' : 'running'} label={waits || t.chat.thinking} /></div>}
       {status === 'failed' && run.data.error && <RunError error={run.data.error} />}

@@ -2,6 +2,7 @@ import { Button } from '@mantine/core'
 import { lazy, Suspense, useEffect, useState } from 'react'
 import { api, ApiError, take, type Schemas } from '../api/client'
 import { useMay } from '../caller'
+import { CardGrid } from '../parts/CardGrid'
 import { CopyMenu } from '../parts/CopyMenu'
 import { Empty, Failure, Loading, LoadingRows, Section, Tabs } from '../parts/common'
 import { href, useQuery, useRoute } from '../route'
@@ -12,6 +13,7 @@ import { StartRun } from './StartRun'
 const Graph = lazy(() => import('../run/Graph'))
 const Editor = lazy(() => import('../parts/Editor'))
 const FlowTests = lazy(() => import('./FlowTests'))
+const FlowAccess = lazy(() => import('./FlowAccess'))
 const Versions = lazy(() => import('./Versions'))
 
 /** The flows of the server. */
@@ -22,22 +24,29 @@ export default function Flows() {
 
 function List() {
   const list = useLoad((signal) => take(api.GET('/v1/flows', { signal })), [])
-  const flows = list.data?.flows ?? []
+  const [query, set] = useQuery()
+  const find = (query.get('find') ?? '').toLowerCase()
+  const all = list.data?.flows ?? []
+  const flows = find ? all.filter((f) => `${f.name} ${f.description}`.toLowerCase().includes(find)) : all
   return (
     <>
-      <div className="head"><h1>{t.flows.title}</h1></div>
+      <div className="head">
+        <h1 className="grow">{t.flows.title}</h1>
+        {all.length > 0 && <input className="select search" type="search" aria-label={t.flows.find} placeholder={t.flows.find} value={query.get('find') ?? ''} onChange={(e) => set({ find: e.currentTarget.value })} />}
+      </div>
       <div className="body column">
         {list.error && <Failure error={list.error} retry={list.reload} />}
         {!list.data && !list.error && <LoadingRows />}
-        {list.data && flows.length === 0 && <Empty art="flows" title={t.flows.empty} hint={t.flows.emptyHint}><div className="code">weir serve flows/</div></Empty>}
-        <div className="cards pad">
-          {flows.map((f) => (
+        {all.length > 0 && flows.length === 0 && <Empty art="search" title={t.flows.noMatch} />}
+        {list.data && all.length === 0 && <Empty art="flows" title={t.flows.empty} hint={t.flows.emptyHint}><div className="code">weir serve flows/</div></Empty>}
+        <div className="pad">
+          <CardGrid list={flows} id={(f) => f.name} item={(f) => (
             <a key={f.name} className="card column flow-card" href={href(['flows', f.name])}>
               <span className="row"><b className="grow cut">{f.name}</b>{f.paused && <span className="chip" data-s="paused">{t.flows.paused}</span>}</span>
               <span className="dim grow">{f.description}</span>
               <span className="metas">{f.model && <span>{f.model}</span>}<span className="mono">{f.fingerprint.replace(/^sha256:/, '').slice(0, 8)}</span></span>
             </a>
-          ))}
+          )} />
         </div>
       </div>
     </>
@@ -73,11 +82,12 @@ function FlowPage({ name }: { name: string }) {
         <CopyMenu label={name} json={() => flow.flow} path={`v1/flows/${encodeURIComponent(name)}`} />
       </div>
       <div className="bar">
-        <Tabs label={t.flows.title} chosen={tab} choose={(x) => set({ tab: x })} tabs={[{ id: 'source', label: t.flows.check }, { id: 'tests', label: t.tests.title }, { id: 'versions', label: t.flows.versions, count: versions.length }]} />
+        <Tabs label={t.flows.title} chosen={tab} choose={(x) => set({ tab: x })} tabs={[{ id: 'source', label: t.flows.check }, { id: 'tests', label: t.tests.title }, { id: 'versions', label: t.flows.versions, count: versions.length }, { id: 'access', label: t.access.title }]} />
       </div>
       {tab === 'versions' && <Suspense fallback={<Loading />}><Versions loaded={loaded.data} reload={loaded.reload} /></Suspense>}
+      {tab === 'access' && <Suspense fallback={<Loading />}><FlowAccess loaded={loaded.data} reload={loaded.reload} /></Suspense>}
       {tab === 'tests' && <Suspense fallback={<Loading />}><FlowTests flow={name} /></Suspense>}
-      {tab !== 'versions' && tab !== 'tests' && <Source name={name} loaded={loaded.data} text={text} setText={setText} saved={() => { setText(undefined); loaded.reload() }} />}
+      {!['versions', 'tests', 'access'].includes(tab) && <Source name={name} loaded={loaded.data} text={text} setText={setText} saved={() => { setText(undefined); loaded.reload() }} />}
       {query.get('start') && <StartRun flow={name} close={() => set({ start: '' })} />}
     </>
   )

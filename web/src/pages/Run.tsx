@@ -12,7 +12,7 @@ import { NodePanel } from '../run/NodePanel'
 import { RunHead } from '../run/RunHead'
 import { RunPanel } from '../run/RunPanel'
 import { TimelineView } from '../run/TimelineView'
-import { ended, useRun, type RunNode, type Timeline } from '../run/useRun'
+import { ended, useRun, useShared, type RunNode, type Timeline } from '../run/useRun'
 import { useQuery } from '../route'
 import { t } from '../strings'
 import { useLoad, useNow } from '../use'
@@ -27,6 +27,7 @@ export default function RunPage({ id }: { id: string }) {
   const at = Number(query.get('at') ?? 0)
   const run = useRun(id, at)
   const data = run.data
+  const shared = useShared(data)
   const clock = useNow(!!data && !ended(data.status) && !at)
   const now = at && data ? data.at : Math.max(clock, data?.at ?? 0)
   const narrow = useMediaQuery('(max-width: 900px)', window.innerWidth <= 900, { getInitialValueInEffect: false })
@@ -38,7 +39,7 @@ export default function RunPage({ id }: { id: string }) {
   const choose = useCallback((inRun: string, path: string) => set({ node: path, in: inRun === id ? '' : inRun, attempt: '' }), [set, id])
   if (!data && run.error) return <Failure error={run.error} retry={run.reload} />
   if (!data) return <Loading />
-  const wide = !narrow && shown === 'compare'
+  const wide = !narrow && (shown === 'compare' || (shown === 'messages' && query.get('beside') === 'view' && !chosen.path)) // two columns need the room of the panel
   return (
     <>
       <RunHead data={data} now={now} at={at} connection={run.connection} />
@@ -51,9 +52,9 @@ export default function RunPage({ id }: { id: string }) {
         {(view === 'timeline' || view === 'split') && <input className="select search wide" type="search" placeholder={t.run.find} aria-label={t.run.find} value={query.get('find') ?? ''} onChange={(e) => set({ find: e.currentTarget.value })} />}
       </div>
       <div className="split" data-panel={wide ? 'none' : chosen.path ? 'node' : 'rest'}>
-        <View view={shown} data={data} now={now} at={at} chosen={chosen} choose={choose} />
+        <View view={shown} data={data} now={now} at={at} chosen={chosen} choose={choose} shared={shared} />
         {query.get('fork') && <ForkForm data={data} node={query.get('fork')!} close={() => set({ fork: '' })} />}
-        {!wide && <SidePanel data={data} now={now} at={at} chosen={chosen} live={run.live} follow={run.reload} />}
+        {!wide && <SidePanel data={data} now={now} at={at} chosen={chosen} live={run.live} follow={run.reload} shared={shared} />}
       </div>
       <Scrubber data={data} at={at} />
     </>
@@ -67,12 +68,13 @@ interface ViewProps {
   at: number
   chosen: { run: string; path: string }
   choose: (run: string, path: string) => void
+  shared: ReadonlySet<string>
 }
 
-const View = memo(function View({ view, data, now, at, chosen, choose }: ViewProps) {
+const View = memo(function View({ view, data, now, at, chosen, choose, shared }: ViewProps) {
   const [query] = useQuery()
   const graph = () => <Graph run={data.run} nodes={data.nodes ?? []} chosen={chosen.run === data.run ? chosen.path : ''} choose={(p) => choose(data.run, p)} />
-  const timeline = () => <TimelineView data={data} now={now} find={query.get('find') ?? ''} chosen={chosen} choose={choose} />
+  const timeline = () => <TimelineView data={data} now={now} find={query.get('find') ?? ''} chosen={chosen} choose={choose} shared={shared} />
   const views: Record<string, () => ReactNode> = {
     graph, timeline,
     split: () => <div className="stack"><div className="column">{timeline()}</div><div className="column">{graph()}</div></div>,
@@ -95,7 +97,7 @@ function tabsOf(data: Timeline, narrow: boolean | undefined) {
   return [tabs[0], tabs[1], { id: 'split', label: t.run.split }, ...tabs.slice(2)]
 }
 
-function SidePanel({ data, now, at, chosen, live, follow }: { data: Timeline; now: number; at: number; chosen: { run: string; path: string }; live: ReturnType<typeof useRun>['live']; follow: () => void }) {
+function SidePanel({ data, now, at, chosen, live, follow, shared }: { shared: ReadonlySet<string>; data: Timeline; now: number; at: number; chosen: { run: string; path: string }; live: ReturnType<typeof useRun>['live']; follow: () => void }) {
   const [query, set] = useQuery()
   const child = useLoad(async (signal) => (chosen.run === data.run || !chosen.path ? undefined : take(api.GET('/v1/runs/{run}/timeline', { params: { path: { run: chosen.run }, query: { limit: 20000 } }, signal }))), [chosen.run, data.event])
   const source = chosen.run === data.run ? data : child.data
@@ -110,7 +112,7 @@ function SidePanel({ data, now, at, chosen, live, follow }: { data: Timeline; no
   return (
     <NodePanel
       key={chosen.run + node.node} run={chosen.run} node={node} at={chosen.run === data.run ? at : 0} event={source!.event} live={live} tab={query.get('tab') ?? ''} setTab={(tab) => set({ tab, attempt: '' })}
-      interrupts={at ? [] : (source!.interrupts ?? []).filter((i) => i.node === node.node && !['timer', 'child'].includes(i.kind))} close={() => set({ node: '', in: '', attempt: '' })} fork={() => set({ fork: node.node }, false)} follow={follow}
+      interrupts={at ? [] : (source!.interrupts ?? []).filter((i) => i.node === node.node && !['timer', 'child'].includes(i.kind))} close={() => set({ node: '', in: '', attempt: '' })} fork={() => set({ fork: node.node }, false)} follow={follow} sharedFrom={chosen.run === data.run && shared.has(node.node) ? data.fork?.from : undefined}
     />
   )
 }

@@ -9,7 +9,7 @@ import { Icon } from '../parts/icons'
 import { href, useQuery } from '../route'
 import { statusText, t } from '../strings'
 import { useLoad, useNow, useSettled } from '../use'
-import { useRunList, type Filters } from '../list'
+import { isEnded, useRunList, type Filters } from '../list'
 import { StartRun } from './StartRun'
 
 const Search = lazy(() => import('./Search'))
@@ -82,7 +82,9 @@ function Choice({ name, value, options, choose }: { name: string; value: string;
 
 /** The filters of the address in the form of the API. */
 function useFilters(query: URLSearchParams): Filters {
-  const text = useSettled(query.get('find') ?? '')
+  const find = query.get('find') ?? ''
+  const settled = useSettled(find)
+  const text = find && settled // a filter that was removed is not waited for: the list would be that of another address
   const range = query.get('since')
   const since = useMemo(() => {
     const length = ranges.find(([v]) => v === range)?.[2]
@@ -173,8 +175,6 @@ function Table({ rows, more }: { rows: Row[]; more?: () => void }) {
     </div>
   )
 }
-
-const isEnded = (r: Row) => ['completed', 'failed', 'cancelled'].includes(r.status)
 
 /** The time by which a row is drawn: rows that are older and have ended are drawn once a minute. */
 function timeOf(r: Row, now: number): number {

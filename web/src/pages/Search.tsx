@@ -3,6 +3,7 @@ import { useEffect, useState } from 'react'
 import { api, ApiError, take, type Schemas } from '../api/client'
 import { ago } from '../format'
 import { Empty, Failure, Loading, Status } from '../parts/common'
+import { Stack } from '../parts/Stack'
 import { href } from '../route'
 import { t } from '../strings'
 
@@ -39,14 +40,14 @@ export default function Search({ text, flow, status }: { text: string; flow: str
   return (
     <div className="body" tabIndex={0} role="region" aria-label={t.runs.inside}>
       {state.runs.length === 0 && <Empty art="search" title={t.runs.noHits} />}
-      {state.runs.map(({ run, hits }) => (
-        <article key={run.run} className="hit" aria-label={run.run}>
+      <Stack list={state.runs} id={(x) => x.run.run} size={96} gap={0} item={({ run, hits }) => (
+        <article className="hit" aria-label={run.run}>
           <a className="row" href={href(['runs', run.run])}><Status of={run.status} quiet /><b>{run.flow}</b><span className="mono dim">{run.run}</span><span className="grow" /><span className="small dim">{ago(Date.parse(run.created), Date.now())}</span></a>
           {(hits ?? []).map((h, i) => (
             <a key={i} className="row small" href={href(['runs', run.run], { node: h.node, at: h.node ? undefined : h.event })}><span className="mono dim cut hit-place">{h.node || h.type}</span><span className="cut">{marked(h.excerpt, text)}</span></a>
           ))}
         </article>
-      ))}
+      )} />
       <div className="pad row"><span className="small dim">{state.scanned} {t.runs.scanned}</span>{state.next && <Button variant="default" loading={busy} onClick={() => read(state.next)}>{t.runs.readMore}</Button>}</div>
     </div>
   )

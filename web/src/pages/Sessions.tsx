@@ -1,12 +1,13 @@
-import { Button } from '@mantine/core'
-import { useVirtualizer } from '@tanstack/react-virtual'
-import { lazy, Suspense, useEffect, useRef, useState } from 'react'
+import { lazy, Suspense, useEffect, useState } from 'react'
 import { api, base, take, token, type Schemas } from '../api/client'
-import { ago, cost, count } from '../format'
-import { useChanges } from '../list'
+import { ago, cost, count, duration } from '../format'
+import { isEnded, useChanges, useRunList, type RunList } from '../list'
 import { CopyMenu } from '../parts/CopyMenu'
-import { Empty, Failure, Loading, Status, Tabs } from '../parts/common'
+import { Empty, Failure, Loading, LoadingRows, Status, Tabs } from '../parts/common'
 import { JsonTree } from '../parts/JsonTree'
+import { Rows } from '../parts/Rows'
+import { Stack } from '../parts/Stack'
+import { Title } from '../parts/Title'
 import { href, useQuery, useRoute } from '../route'
 import { t } from '../strings'
 import { slow, useAgain, useLoad, useNow, usePages } from '../use'
@@ -28,38 +29,27 @@ function List() {
     (s) => s.session, [], useChanges(),
   )
   const rows = list.data ?? []
-  const box = useRef<HTMLDivElement>(null)
   const now = useNow(true)
-  const v = useVirtualizer({ count: rows.length, getScrollElement: () => box.current, estimateSize: () => 36, overscan: 12 })
   return (
     <>
       <div className="head"><h1>{t.sessions.title}</h1></div>
       {list.error && !(list.error.offline && list.data) && <Failure error={list.error} retry={list.reload} />}
-      {!list.data && !list.error && <Loading />}
+      {!list.data && !list.error && <LoadingRows />}
       {list.data && rows.length === 0 && <Empty art="sessions" title={t.sessions.empty} hint={t.sessions.emptyHint} />}
-      <div className="body" ref={box} hidden={rows.length === 0}>
-        <div role="table" aria-label={t.sessions.title} className="runs sessions">
-          <div role="row" className="grid thead">
-            {[t.runs.flow, t.nav.sessions, t.runs.user].map((x) => <span role="columnheader" key={x}>{x}</span>)}
-            {[t.sessions.rounds, t.sessions.messages, t.runs.tokens, t.run.cost, t.sessions.updated].map((x) => <span role="columnheader" className="right" key={x}>{x}</span>)}
-          </div>
-          <div role="rowgroup" style={{ height: v.getTotalSize(), position: 'relative' }}>
-            {v.getVirtualItems().map((x) => {
-              const s = rows[x.index]
-              return (
-                <a role="row" key={s.session} className="grid trow" href={href(['sessions', s.session])} style={{ position: 'absolute', top: 0, left: 0, right: 0, transform: `translateY(${x.start}px)` }}>
-                  <span role="cell" className="name">{s.flow}</span><span role="cell" className="mono dim">{s.session}</span><span role="cell" className="dim">{s.user}</span>
-                  <span role="cell" className="right">{s.rounds}</span><span role="cell" className="right">{s.messages}</span><span role="cell" className="right">{count(s.usage.input + s.usage.output)}</span><span role="cell" className="right">{cost(s.usage.cost)}</span><span role="cell" className="right dim">{ago(Date.parse(s.updated), now)}</span>
-                </a>
-              )
-            })}
-          </div>
-        </div>
-        {list.more && <div className="pad center"><Button variant="default" onClick={list.more}>{t.state.more}</Button></div>}
-      </div>
+      {rows.length > 0 && (
+        <Rows
+          label={t.sessions.title} kind="runs sessions" columns={columns} list={rows} id={(s) => s.session} to={(s) => href(['sessions', s.session])} more={list.more}
+          cells={(s) => [
+            <><span className="name">{s.title || s.flow}</span>{s.title && <span className="dim"> · {s.flow}</span>}</>, <span className="mono dim">{s.session}</span>, <span className="dim">{s.user}</span>,
+            s.rounds, s.messages, count(s.usage.input + s.usage.output), cost(s.usage.cost), <span className="dim">{ago(Date.parse(s.updated), now)}</span>,
+          ]}
+        />
+      )}
     </>
   )
 }
+
+const columns = [...[t.sessions.conversation, t.sessions.session, t.runs.user].map((name) => ({ name })), ...[t.sessions.rounds, t.sessions.messages, t.runs.tokens, t.run.cost, t.sessions.updated].map((name) => ({ name, right: true }))]
 
 function SessionPage({ id }: { id: string }) {
   const [query, set] = useQuery()
@@ -67,26 +57,44 @@ function SessionPage({ id }: { id: string }) {
   const now = useNow(true)
   const session = useLoad((signal) => take(api.GET('/v1/sessions/{session}', { params: { path: { session: id } }, signal })), [id], slow)
   useAgain(useChanges(), session.reload)
-  const rounds = useLoad((signal) => take(api.GET('/v1/runs', { params: { query: { session: id, limit: 200 } }, signal })), [id, session.data?.rounds, session.data?.run])
+  const rounds = useRunList({ session: id })
   if (session.error && !session.data) return <Failure error={session.error} retry={session.reload} />
   if (!session.data) return <Loading />
   const s = session.data
   return (
     <>
       <div className="head">
-        <div className="column grow"><h1>{s.flow}</h1><span className="metas"><span className="mono">{id}</span><span>{s.messages} {t.messages.count}</span><span>{count(s.usage.input + s.usage.output)} {t.run.tokens}</span><span>{cost(s.usage.cost)}</span></span></div>
+        <div className="column grow"><Title session={id} title={s.title} flow={s.flow} done={session.reload} /><span className="metas"><span className="mono">{id}</span><span>{s.messages} {t.messages.count}</span><span>{count(s.usage.input + s.usage.output)} {t.run.tokens}</span><span>{cost(s.usage.cost)}</span></span></div>
         <a href={href(['chat', id])}>{t.sessions.conversation}</a>
         <CopyMenu label={id} json={() => s} cli={`weir sessions show ${id}`} path={`v1/sessions/${encodeURIComponent(id)}`} />
       </div>
       <div className="bar"><Tabs label={t.sessions.title} tabs={[{ id: 'rounds', label: t.sessions.roundsTab }, { id: 'trajectory', label: t.sessions.trajectory }, { id: 'budget', label: t.budget.tab }]} chosen={tab} choose={(x) => set({ tab: x })} /></div>
-      <div className="body" tabIndex={0} role="region" aria-label={t.sessions.title}>
-        {tab === 'rounds' && (rounds.data?.runs ?? []).map((r) => (
-          <a key={r.run} className="row trow" style={{ padding: '0 16px' }} href={href(['runs', r.run])}><Status of={r.status} quiet /><span className="mono">{r.run}</span><span className="small dim cut grow">{r.error?.message ?? r.interrupts?.[0]?.prompt}</span><span className="small wide">{count(r.usage.input + r.usage.output)} {t.run.tokens}</span><span className="small">{cost(r.usage.cost)}</span><span className="small dim">{ago(Date.parse(r.created), now)}</span></a>
-        ))}
-        {tab === 'budget' && <Suspense fallback={<Loading />}><SessionBudget session={id} changes={s.usage.calls} /></Suspense>}
-        {tab === 'trajectory' && (rounds.data?.runs?.[0] ? <div className="pad"><Trajectory run={rounds.data.runs[0].run} /></div> : <Empty art="sessions" title={t.sessions.noTrajectory} />)}
-      </div>
+      {tab === 'rounds' && <Rounds list={rounds} now={now} />}
+      {tab !== 'rounds' && (
+        <div className="body" tabIndex={0} role="region" aria-label={t.sessions.title}>
+          {tab === 'budget' && <Suspense fallback={<Loading />}><SessionBudget session={id} changes={s.usage.calls} /></Suspense>}
+          {tab === 'trajectory' && (rounds.rows[0] ? <div className="pad"><Trajectory run={rounds.rows[0].run} /></div> : rounds.loaded ? <Empty art="sessions" title={t.sessions.noTrajectory} /> : <Loading />)}
+        </div>
+      )}
     </>
+  )
+}
+
+const roundColumns = [...[t.runs.status, t.runs.run, t.runs.detail].map((name) => ({ name })), ...[t.runs.tokens, t.run.cost, t.runs.duration, t.runs.started].map((name) => ({ name, right: true }))]
+
+/** The rounds of a session, the newest first, as they change. */
+function Rounds({ list, now }: { list: RunList; now: number }) {
+  if (list.error && !(list.error.offline && list.loaded)) return <Failure error={list.error} retry={list.reload} />
+  if (!list.loaded) return <LoadingRows />
+  if (list.rows.length === 0) return <Empty art="sessions" title={t.sessions.noRounds} />
+  return (
+    <Rows
+      label={t.sessions.roundsTab} kind="rounds" columns={roundColumns} list={list.rows} id={(r) => r.run} to={(r) => href(['runs', r.run])} more={list.more}
+      cells={(r) => [
+        <Status of={r.status} />, <span className="mono">{r.run}</span>, <span className="dim">{r.error?.message ?? r.interrupts?.[0]?.prompt}</span>,
+        count(r.usage.input + r.usage.output), cost(r.usage.cost), duration((isEnded(r) ? Date.parse(r.updated) : Math.max(now, Date.parse(r.created))) - Date.parse(r.created)), <span className="dim">{ago(Date.parse(r.created), now)}</span>,
+      ]}
+    />
   )
 }
 
@@ -114,13 +122,10 @@ function Trajectory({ run }: { run: string }) {
         <span className="small dim">{nodes.length} {t.run.of} {all.length}</span>
       </div>
       {nodes.length === 0 && <Empty title={t.sessions.noTrajectory} />}
-      <div className="column">{nodes.slice(0, mostShown).map((n) => <TrajectoryNode key={n.id} n={n} />)}</div>
-      {nodes.length > mostShown && <div className="dim">{nodes.length - mostShown} {t.sessions.hidden}</div>}
+      <Stack list={nodes} id={(n) => n.id} size={96} item={(n) => <TrajectoryNode n={n} />} />
     </div>
   )
 }
-
-const mostShown = 300
 
 function TrajectoryNode({ n }: { n: NonNullable<Graph['nodes']>[number] }) {
   return (

@@ -1,6 +1,7 @@
 import { Button, Modal, TextInput } from '@mantine/core'
 import { useState } from 'react'
 import { api, ApiError, requestKey, take, type Schemas } from '../api/client'
+import { CopyMenu } from '../parts/CopyMenu'
 import { Failure } from '../parts/common'
 import { SchemaFields } from '../parts/QuestionForm'
 import { go, href } from '../route'
@@ -18,11 +19,12 @@ export function StartRun({ flow, close }: { flow?: string; close: () => void }) 
   const [key] = useState(requestKey)
   const list = flows.data?.flows ?? []
   const chosen: Schemas['FlowRow'] | undefined = list.find((f) => f.name === name) ?? list[0]
+  const body = () => ({ flow: chosen!.name, inputs: inputs as never, model: model || undefined })
   const start = async () => {
     setBusy(true)
     setError(undefined)
     try {
-      const made = await take(api.POST('/v1/runs', { params: { header: { 'Idempotency-Key': key + JSON.stringify([chosen?.name, inputs, model]).length } }, body: { flow: chosen!.name, inputs: inputs as never, model: model || undefined } }))
+      const made = await take(api.POST('/v1/runs', { params: { header: { 'Idempotency-Key': key + JSON.stringify([chosen?.name, inputs, model]).length } }, body: body() }))
       close()
       go(href(['runs', made.run]))
     } catch (e) {
@@ -43,7 +45,7 @@ export function StartRun({ flow, close }: { flow?: string; close: () => void }) 
         {chosen && <SchemaFields key={chosen.name} schema={chosen.inputs as never} types={chosen.inputTypes} value={inputs} change={setInputs} />}
         <TextInput label={t.start.model} description={t.start.modelHint} value={model} onChange={(e) => setModel(e.currentTarget.value)} />
         {error && <Failure error={error} />}
-        <div className="row"><span className="grow" /><Button type="submit" loading={busy} disabled={!chosen}>{t.start.submit}</Button></div>
+        <div className="row"><span className="grow" />{chosen && <CopyMenu label={t.start.title} link={href(['runs'], { start: chosen.name })} path="v1/runs" body={body} />}<Button type="submit" loading={busy} disabled={!chosen}>{t.start.submit}</Button></div>
       </form>
     </Modal>
   )

@@ -2,6 +2,7 @@ import { api, take, type Schemas } from '../api/client'
 import { cost, count } from '../format'
 import { CopyMenu } from '../parts/CopyMenu'
 import { Empty, Failure, LoadingRows, Tabs } from '../parts/common'
+import { Stack } from '../parts/Stack'
 import { href, useQuery } from '../route'
 import { t } from '../strings'
 import { useLoad } from '../use'
@@ -36,7 +37,7 @@ export default function Usage() {
               {[t.usage.runs, t.usage.calls, t.usage.input, t.usage.cachedInput, t.usage.output, t.usage.reasoning, t.usage.cost].map((x) => <span role="columnheader" className="right" key={x}>{x}</span>)}
               <span role="columnheader"></span>
             </div>
-            {rows.map((r) => <Row key={r.name} name={r.name || (by === 'key' ? t.usage.noKey : by === 'model' ? t.usage.noModel : '–')} r={r} by={by} most={most} />)}
+            <Stack list={rows} id={(r) => r.name} size={36} gap={0} item={(r) => <Row name={r.name || (by === 'key' ? t.usage.noKey : by === 'model' ? t.usage.noModel : '–')} r={r} by={by} most={most} />} />
             {by !== 'model' && <Row name={t.usage.total} r={total(rows)} by="" most={0} />}
           </div>
         )}

@@ -8,8 +8,10 @@ import { Icon } from './icons'
 export interface Names {
   /** Its path in the API, with the query. */
   path?: string
+  /** The body with which the path is posted; without it the path is read. It may refuse what the form has. */
+  body?: () => unknown
   /** The command that prints it. */
-  cli?: string
+  cli?: string | (() => string)
   json?: () => unknown
   /** Its place in the page; without it the address of the page. */
   link?: string
@@ -21,17 +23,23 @@ export function quoted(text: string): string {
 }
 
 /** The items of a menu that copy a thing as link, JSON, command and request. */
-export function CopyItems({ path, cli, json, link }: Names) {
+export function CopyItems({ path, body, cli, json, link }: Names) {
   const address = () => (link === undefined ? location.href : location.href.slice(0, location.href.length - location.hash.length) + link)
   const copyJson = async () => copyText(JSON.stringify(await json!(), null, 2))
   return (
     <>
       <Menu.Item onClick={() => copyText(address())}>{t.run.copyLink}</Menu.Item>
       {json && <Menu.Item onClick={copyJson}>{t.run.copyJson}</Menu.Item>}
-      {cli && <Menu.Item onClick={() => copyText(cli)}>{t.run.copyCli}</Menu.Item>}
-      {path && <Menu.Item onClick={() => copyText(`curl -H "Authorization: Bearer $WEIR_TOKEN" ${quoted(`${base}/${path}`)}`)}>{t.run.copyCurl}</Menu.Item>}
+      {cli && <Menu.Item onClick={() => copyText(typeof cli === 'string' ? cli : cli())}>{t.run.copyCli}</Menu.Item>}
+      {path && <Menu.Item onClick={() => copyText(curl(path, body))}>{t.run.copyCurl}</Menu.Item>}
     </>
   )
+}
+
+/** A request as a command. */
+function curl(path: string, body?: () => unknown): string {
+  const posted = body ? ` -H "Content-Type: application/json" -d ${quoted(JSON.stringify(body()))}` : ''
+  return `curl -H "Authorization: Bearer $WEIR_TOKEN"${posted} ${quoted(`${base}/${path}`)}`
 }
 
 export function CopyMenu({ label, size, ...names }: Names & { label: string; size?: number }) {

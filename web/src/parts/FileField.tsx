@@ -18,7 +18,7 @@ async function upload(file: File): Promise<StoredFile> {
 }
 
 /** Uploads of a form: the files that were uploaded, with a button for more. `uploading` gets whether one is under way. */
-export function Uploads({ label, describedBy, files, change, several, uploading, compact }: { label: string; describedBy?: string; files: StoredFile[]; change: (f: StoredFile[]) => void; several?: boolean; uploading?: (busy: boolean) => void; compact?: boolean }) {
+export function Uploads({ label, describedBy, files, change, several, uploading, compact, button }: { label: string; button?: string; describedBy?: string; files: StoredFile[]; change: (f: StoredFile[]) => void; several?: boolean; uploading?: (busy: boolean) => void; compact?: boolean }) {
   const input = useRef<HTMLInputElement>(null)
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<ApiError>()
@@ -47,7 +47,7 @@ export function Uploads({ label, describedBy, files, change, several, uploading,
         <input ref={input} type="file" className="unseen" tabIndex={-1} aria-label={label} aria-describedby={describedBy} multiple={several} onChange={(e) => void add([...(e.currentTarget.files ?? [])])} />
         {compact
           ? <ActionIcon aria-label={t.files.choose} title={t.files.choose} loading={busy} onClick={() => input.current?.click()}><Icon name="clip" /></ActionIcon>
-          : <Button variant="default" loading={busy} onClick={() => input.current?.click()}>{several ? t.files.choose : t.files.chooseOne}</Button>}
+          : <Button variant="default" loading={busy} onClick={() => input.current?.click()}>{button ?? (several ? t.files.choose : t.files.chooseOne)}</Button>}
         {files.map((f) => (
           <span key={f.id} className="chip row" style={{ gap: 4 }}>
             <span className="cut">{f.filename}</span><span className="dim">{bytes(f.bytes)}</span>

@@ -4,6 +4,7 @@ import { bytes } from '../format'
 import { save } from '../save'
 import { t } from '../strings'
 import { CopyButton } from './common'
+import { Formatted } from './Formatted'
 import { JsonTree } from './JsonTree'
 
 interface Part {
@@ -50,8 +51,8 @@ const shown = 4000
 const mostDrawn = 200_000
 const known = ['role', 'text', 'name', 'id', 'calls', 'call', 'reasoning', 'metadata', 'native', 'tokens', 'parts']
 
-/** A message of a conversation. Its text is shown as it is, never as HTML. */
-export function MessageView({ message, note, cut }: { message: Message; note?: string; cut?: Cut[] }) {
+/** A message of a conversation. Its text is shown as it is, or `formatted`, and never as HTML. */
+export function MessageView({ message, note, cut, formatted }: { message: Message; note?: string; cut?: Cut[]; formatted?: boolean }) {
   const [all, setAll] = useState(false)
   const [loaded, setLoaded] = useState<string>()
   const text = loaded ?? message.text ?? ''
@@ -65,7 +66,8 @@ export function MessageView({ message, note, cut }: { message: Message; note?: s
         <span className="hover"><CopyButton text={() => text || JSON.stringify(message, null, 2)} /></span>
       </header>
       {message.reasoning && <div className="reasoning text small">{message.reasoning}</div>}
-      {text && <div className="text">{text.length <= (all ? mostDrawn : shown) ? text : text.slice(0, all ? mostDrawn : shown) + '…'}</div>}
+      {text && formatted && text.length <= shown && <Formatted text={text} />}
+      {text && !(formatted && text.length <= shown) && <div className="text">{text.length <= (all ? mostDrawn : shown) ? text : text.slice(0, all ? mostDrawn : shown) + '…'}</div>}
       {text.length > shown && !all && <button className="link" type="button" onClick={() => setAll(true)}>{t.state.whole} ({bytes(text.length)})</button>}
       {(cut ?? []).filter((x) => !x.place.endsWith('/data')).map((x) => <Rest key={x.place} cut={x} loaded={x.place === 'text' && loaded !== undefined} show={x.place === 'text' ? (whole) => { setLoaded(whole); setAll(true) } : undefined} />)}
       {(message.calls ?? []).map((c, i) => (
@@ -97,7 +99,7 @@ const mostLoaded = 8 << 20
 const images = /^image\/(png|jpeg|gif|webp|avif)$/
 
 /** A file of a message: images, sound and PDF are shown, others can be saved. An address of the web is text, because the page loads nothing from elsewhere. */
-export function Media({ part, cut }: { part: Part; cut?: Cut }) {
+export function Media({ part, cut, content }: { part: Part; cut?: Cut; content?: Blob }) {
   const [got, setGot] = useState<Blob>()
   const kind = part.mime ?? 'application/octet-stream'
   const load = async () => setGot(new Blob([await (await wholeOf(cut!)).arrayBuffer()], { type: kind }))
@@ -105,7 +107,7 @@ export function Media({ part, cut }: { part: Part; cut?: Cut }) {
     if (cut && cut.size < mostLoaded) load().catch(() => undefined)
   }, [cut?.url])
   const inline = useMemo(() => (part.data ? new Blob([bytesOf(part.data)], { type: kind }) : undefined), [part.data, kind])
-  const blob = got ?? inline
+  const blob = content ?? got ?? inline
   const [url, setUrl] = useState('')
   useEffect(() => {
     if (!blob) return

@@ -4,7 +4,7 @@ import { api, take } from '../api/client'
 import { ago } from '../format'
 import { go, href } from '../route'
 import { t } from '../strings'
-import { useLoad } from '../use'
+import { useLoad, useSettled } from '../use'
 import { Status } from './common'
 import { Icon, type IconName } from './icons'
 
@@ -23,11 +23,16 @@ export default function Palette({ pages, close }: { pages: (keyof typeof t.nav &
   const id = useId()
   const flows = useLoad((signal) => take(api.GET('/v1/flows', { signal })), [])
   const runs = useLoad((signal) => take(api.GET('/v1/runs', { params: { query: { limit: 200 } }, signal })), [])
+  const asked = useSettled(text.trim())
+  const older = useLoad(async (signal) => (asked.length > 1 ? take(api.GET('/v1/runs', { params: { query: { limit: 50, text: asked } }, signal })) : undefined), [asked])
+  const sessions = useLoad((signal) => take(api.GET('/v1/sessions', { params: { query: { limit: 100 } }, signal })), [])
+  const known = new Set((runs.data?.runs ?? []).map((r) => r.run))
   const now = Date.now()
   const all: Target[] = [
     ...pages.map((x) => ({ to: href([x]), text: t.nav[x], view: <><Icon name={x} /><span>{t.nav[x]}</span></> })),
     ...(flows.data?.flows ?? []).map((f) => ({ to: href(['flows', f.name]), text: `${f.name} ${f.description}`, view: <><Icon name="flows" /><span>{f.name}</span><span className="small dim cut">{f.description}</span></> })),
-    ...(runs.data?.runs ?? []).map((r) => ({ to: href(['runs', r.run]), text: `${r.run} ${r.flow} ${r.interrupts?.[0]?.prompt ?? ''} ${r.error?.message ?? ''}`, view: <><Status of={r.status} quiet /><span>{r.flow}</span><span className="mono dim">{r.run}</span><span className="small dim cut grow">{r.interrupts?.[0]?.prompt ?? r.error?.message}</span><span className="small dim">{ago(Date.parse(r.created), now)}</span></> })),
+    ...(sessions.data?.sessions ?? []).filter((s) => s.title).map((s) => ({ to: href(['sessions', s.session]), text: `${s.title} ${s.flow} ${s.session}`, view: <><Icon name="sessions" /><span className="cut">{s.title}</span><span className="small dim">{s.flow}</span></> })),
+    ...[...(runs.data?.runs ?? []), ...(older.data?.runs ?? []).filter((r) => !known.has(r.run))].map((r) => ({ to: href(['runs', r.run]), text: `${r.run} ${r.flow} ${r.interrupts?.[0]?.prompt ?? ''} ${r.error?.message ?? ''}`, view: <><Status of={r.status} quiet /><span>{r.flow}</span><span className="mono dim">{r.run}</span><span className="small dim cut grow">{r.interrupts?.[0]?.prompt ?? r.error?.message}</span><span className="small dim">{ago(Date.parse(r.created), now)}</span></> })),
   ]
   const words = text.toLowerCase().split(/\s+/).filter(Boolean)
   const found = all.filter((x) => words.every((w) => x.text.toLowerCase().includes(w))).slice(0, most)

@@ -68,8 +68,9 @@ export function Value({ value, source, index }: { value: Shown; source?: Source;
 
 /** Text as text, anything else as a tree. HTML is text. */
 export function Content({ value }: { value: unknown }) {
+  if (value === '') return <pre className="dim">{t.node.emptyText}</pre>
   if (typeof value === 'string') {
-    return <pre tabIndex={0}>{value.length > 200000 ? value.slice(0, 200000) + '…' : value || ' '}</pre>
+    return <pre tabIndex={0}>{value.length > 200000 ? value.slice(0, 200000) + '…' : value}</pre>
   }
   if (isMessage(value)) return <div style={{ padding: 8 }}><MessageView message={value} /></div>
   if (isFile(value)) return <div style={{ padding: 8 }}><Media part={value} /></div>

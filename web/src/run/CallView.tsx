@@ -1,9 +1,11 @@
 import { Button } from '@mantine/core'
+import { useMemo } from 'react'
 import type { Schemas } from '../api/client'
 import { cost, count, plain } from '../format'
 import { CopyButton, RunError, Section } from '../parts/common'
 import { JsonTree } from '../parts/JsonTree'
 import { MessageView, type Message } from '../parts/MessageView'
+import { Stack } from '../parts/Stack'
 import { href } from '../route'
 import { t } from '../strings'
 
@@ -67,7 +69,7 @@ export function CallView({ run, call, cache, play }: { run: string; call: Schema
         <Section title={t.node.request}>
           <div className="column gap4">
             {system && <MessageView message={{ role: 'system', text: system }} />}
-            {(messages ?? []).map((m, i) => <MessageView key={i} message={m} />)}
+            <SentMessages list={messages ?? []} />
           </div>
         </Section>
       )}
@@ -81,6 +83,12 @@ export function CallView({ run, call, cache, play }: { run: string; call: Schema
       {call.answer != null && <Section title={t.node.answer}><Answer value={call.answer} /></Section>}
     </article>
   )
+}
+
+/** The messages of a request. They have no ids: their order names them. */
+export function SentMessages({ list }: { list: Message[] }) {
+  const numbered = useMemo(() => list.map((message, i) => ({ message, id: String(i) })), [list])
+  return <Stack list={numbered} id={(x) => x.id} size={88} gap={4} item={(x) => <MessageView message={x.message} />} />
 }
 
 /** The tokens of a call by what they are for, in proportion to the window if it is known. */

@@ -3,7 +3,9 @@ import { Button, TextInput } from '@mantine/core'
 import { api, take, type Schemas } from '../api/client'
 import { clock, cost, count, plain } from '../format'
 import { Empty, Failure, Loading, RunError, Section, Status, Tabs } from '../parts/common'
-import { MessageView, type Message } from '../parts/MessageView'
+import type { Message } from '../parts/MessageView'
+import { SentMessages } from './CallView'
+import { Stack } from '../parts/Stack'
 import { href, useQuery } from '../route'
 import { statusText, t } from '../strings'
 import { useLoad } from '../use'
@@ -50,12 +52,12 @@ function Differences({ d }: { d: Schemas['DiffReport'] }) {
       <Entries title={t.diff.state} list={d.state} />
       {(d.nodes ?? []).length > 0 && (
         <Section title={t.diff.nodes}>
-          {d.nodes!.map((n) => (
-            <div key={n.node} className="value">
+          <Stack list={d.nodes!} id={(n) => n.node} size={88} item={(n) => (
+            <div className="value">
               <header><b>{n.node}</b><span className="grow" /><Status of={n.a || 'pending'} label={n.a ? undefined : t.diff.missing} /><span>→</span><Status of={n.b || 'pending'} label={n.b ? undefined : t.diff.missing} /></header>
               {(n.outputs ?? []).map((o) => <Pair key={o.name} entry={o} />)}
             </div>
-          ))}
+          )} />
         </Section>
       )}
       {(d.contexts ?? []).map((c) => (
@@ -97,5 +99,5 @@ function Pair({ entry }: { entry: Schemas['DiffEntry'] }) {
 }
 
 function Messages({ list }: { list: Message[] | null }) {
-  return <div className="column" style={{ gap: 8 }}>{(list ?? []).map((m, i) => <MessageView key={i} message={m} />)}</div>
+  return <SentMessages list={list ?? []} />
 }

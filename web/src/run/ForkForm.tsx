@@ -3,6 +3,7 @@ import { useEffect, useState } from 'react'
 import { api, ApiError, requestKey, take, type Schemas } from '../api/client'
 import { plain } from '../format'
 import { Failure, Loading, Section } from '../parts/common'
+import { CopyMenu, quoted } from '../parts/CopyMenu'
 import { go, href } from '../route'
 import { t } from '../strings'
 import type { Timeline } from './useRun'
@@ -70,10 +71,17 @@ export function ForkForm({ data, node, close }: { data: Timeline; node: string; 
         {error && <Failure error={error} />}
         {!plan && !error && <Loading />}
         {plan && !error && <Plan plan={plan} />}
-        <div className="row"><span className="grow" /><Button type="submit" loading={busy} disabled={!!error}>{t.fork.submit}</Button></div>
+        <div className="row"><span className="grow" />{!error && <CopyMenu label={t.fork.title} cli={() => command(data.run, body())} path={`v1/runs/${encodeURIComponent(data.run)}/fork`} body={body} />}<Button type="submit" loading={busy} disabled={!!error}>{t.fork.submit}</Button></div>
       </form>
     </Modal>
   )
+}
+
+/** The command that makes the fork. */
+function command(run: string, b: { from: string; inputs?: object; state?: object; model?: string }): string {
+  const inputs = Object.entries(b.inputs ?? {}).map(([name, v]) => `-i ${quoted(`${name}=${typeof v === 'string' ? v.replace(/^@/, '@@') : JSON.stringify(v)}`)}`)
+  const state = Object.entries(b.state ?? {}).map(([name, v]) => `--state ${quoted(`${name}=${JSON.stringify(v)}`)}`)
+  return ['weir fork', run, '--from', quoted(b.from), ...inputs, ...state, ...(b.model ? ['--model', quoted(b.model)] : [])].join(' ')
 }
 
 function Plan({ plan }: { plan: Schemas['ForkPlan'] }) {

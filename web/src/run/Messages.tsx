@@ -6,14 +6,13 @@ import { count } from '../format'
 import { CopyMenu } from '../parts/CopyMenu'
 import { Empty, Failure, Loading } from '../parts/common'
 import { cutOf, MessageView, type Message } from '../parts/MessageView'
+import { Stack } from '../parts/Stack'
 import { href, useQuery } from '../route'
 import { t } from '../strings'
 import { useLoad } from '../use'
-import { LeftOut, Meter, type Manifest, type Request } from './CallView'
+import { LeftOut, Meter, SentMessages, type Manifest, type Request } from './CallView'
 
 const page = 200
-/** How many messages of a request are drawn. */
-const mostSent = 200
 
 /** The messages of a run's contexts, as they were at the event that is shown. */
 export function Messages({ run, at, event, contexts }: { run: string; at: number; event: number; contexts: Schemas['ContextRow'][] }) {
@@ -24,15 +23,15 @@ export function Messages({ run, at, event, contexts }: { run: string; at: number
   return (
     <div className="contexts">
       <nav className="column" aria-label={t.messages.tree}>
-        {contexts.map((c) => (
-          <button key={c.id} type="button" className="context" aria-pressed={c.id === id} style={{ paddingLeft: 8 + depth(c, contexts) * 12 }} onClick={() => set({ context: c.id })}>
+        <Stack list={contexts} id={(c) => c.id} size={44} gap={2} item={(c) => (
+          <button type="button" className="context" aria-pressed={c.id === id} style={{ width: '100%', paddingLeft: 8 + depth(c, contexts) * 12 }} onClick={() => set({ context: c.id })}>
             <span className="cut">{c.label || c.id}</span>
             {c.parent && <span className="small dim" title={`${t.messages.forkedAt} ${c.at}`}>⑂ {c.at}</span>}
             <span className="small dim">{c.messages}</span>
             {c.window ? <span className="unseen">{`${count(c.used ?? 0)} ${t.node.window} ${count(c.window)}`}</span> : null}
             {c.window ? <span className="meter" aria-hidden="true" title={`${count(c.used ?? 0)} ${t.node.window} ${count(c.window)}`}><i data-p="messages" style={{ width: `${Math.min(100, ((c.used ?? 0) / c.window) * 100)}%` }} /></span> : null}
           </button>
-        ))}
+        )} />
       </nav>
       <List key={id} run={run} at={at} event={event} context={chosen} />
     </div>
@@ -117,8 +116,7 @@ function View({ run, call }: { run: string; call: Schemas['ContextCall'] }) {
         {sent && (
           <div className="column gap4">
             {sent.system && <MessageView message={{ role: 'system', text: sent.system }} />}
-            {(sent.messages ?? []).slice(0, mostSent).map((m, i) => <MessageView key={i} message={m} />)}
-            {(sent.messages ?? []).length > mostSent && <div className="dim">{(sent.messages ?? []).length - mostSent} {t.messages.moreSent}</div>}
+            <SentMessages list={sent.messages ?? []} />
           </div>
         )}
       </div>

@@ -8,7 +8,7 @@ import { Failure, Loading, RunError, Section, Status, Tabs } from '../parts/comm
 import { Icon } from '../parts/icons'
 import { QuestionForm } from '../parts/QuestionForm'
 import { Value, Values, type Source } from '../parts/Value'
-import { useQuery } from '../route'
+import { href, useQuery } from '../route'
 import { t } from '../strings'
 import { useLoad } from '../use'
 import { Attempts } from './Attempts'
@@ -33,10 +33,12 @@ interface Props {
   fork: () => void
   /** Reads the run again and follows it, after a command that continues it. */
   follow: () => void
+  /** The run in which the node ran, if this one shares its past. */
+  sharedFrom?: string
 }
 
 /** Everything about a node: what it was given, what it did, and why it failed. */
-export function NodePanel({ run, node, at, event, live, interrupts, tab, setTab, close, fork, follow }: Props) {
+export function NodePanel({ run, node, at, event, live, interrupts, tab, setTab, close, fork, follow, sharedFrom }: Props) {
   const may = useMay('start')
   const details = useLoad((signal) => take(api.GET('/v1/runs/{run}/node', { params: { path: { run }, query: { node: node.node, at: at || undefined } }, signal })), [run, node.node, at, node.status, node.attempts, node.ended, event && node.status === 'running' ? event : 0])
   const tabs = [
@@ -55,6 +57,7 @@ export function NodePanel({ run, node, at, event, live, interrupts, tab, setTab,
         <ActionIcon aria-label={t.node.close} onClick={close}><Icon name="close" /></ActionIcon>
       </div>
       <Figures node={node} />
+      {sharedFrom && <div className="metas"><span>{t.run.sharedHint}: <a className="mono" href={href(['runs', sharedFrom], { node: node.node })}>{sharedFrom}</a></span></div>}
       <div className="bar"><Tabs label={node.node} tabs={tabs} chosen={chosen} choose={setTab} /></div>
       <div className="panel-body" tabIndex={0} role="region" aria-label={t.node.details}>
         {node.error && <RunError error={node.error} />}

@@ -3,6 +3,7 @@ import { lazy, Suspense, useState } from 'react'
 import { api, ApiError, requestKey, take, type Schemas } from '../api/client'
 import { cost, count } from '../format'
 import { save } from '../save'
+import { CopyMenu } from '../parts/CopyMenu'
 import { Failure, Loading, Section, Status } from '../parts/common'
 import type { Message } from '../parts/MessageView'
 import { href } from '../route'
@@ -71,7 +72,7 @@ export default function Playground({ run, node, call, close }: { run: string; no
         <Textarea label={t.node.system} autosize minRows={1} maxRows={8} value={system} onChange={(e) => setSystem(e.currentTarget.value)} />
         {last >= 0 && <Textarea label={t.play.prompt} description={last > 0 ? `${last} ${t.play.earlier}` : undefined} autosize minRows={2} maxRows={12} value={prompt} onChange={(e) => setPrompt(e.currentTarget.value)} />}
         {error && <Failure error={error} />}
-        <div className="row"><Button type="submit" loading={busy}>{t.play.run}</Button></div>
+        <div className="row"><Button type="submit" loading={busy}>{t.play.run}</Button><CopyMenu label={t.play.title} path={`v1/runs/${encodeURIComponent(run)}/playground`} body={body} /></div>
         {played && <Result p={played} keep={keep} />}
       </form>
     </Modal>
@@ -83,7 +84,7 @@ function Result({ p, keep }: { p: Schemas['Played']; keep: () => void }) {
   const figures = (u?: Partial<Schemas['Usage']> | null) => (u ? `${count((u.input ?? 0) + (u.output ?? 0))} ${t.run.tokens} · ${cost(u.cost ?? 0)}` : '')
   return (
     <Section title={t.play.result} action={<a href={href(['runs', p.run])}>{t.inbox.showRun}</a>}>
-      <div className="two small dim"><span>{t.play.recorded} {figures(recorded.usage)}</span><span className="row"><Status of={p.status} /> {figures(p.usage)}</span></div>
+      <div className="sides-head small dim"><span>{t.play.recorded} {figures(recorded.usage)}</span><span className="row"><Status of={p.status} /> {figures(p.usage)}</span></div>
       <div className="value" style={{ marginTop: 4 }}><Suspense fallback={<Loading />}><TextDiff a={recorded.message?.text ?? ''} b={p.text} label={t.play.result} /></Suspense></div>
       <div className="row wrap" style={{ marginTop: 8 }}><Button variant="default" disabled={p.status !== 'completed'} onClick={keep}>{t.play.keep}</Button><span className="small dim">{t.play.keepHint}</span></div>
       {(p.leftOut ?? []).length > 0 && <div className="small dim">{t.play.leftOut} {p.leftOut!.join(', ')}</div>}

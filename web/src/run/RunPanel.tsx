@@ -4,6 +4,7 @@ import { clock, cost, count, duration, many } from '../format'
 import { RunError, Section, Status } from '../parts/common'
 import { QuestionForm } from '../parts/QuestionForm'
 import { Values } from '../parts/Value'
+import { Stack } from '../parts/Stack'
 import { href } from '../route'
 import { t } from '../strings'
 import { Answered } from './Answered'
@@ -44,6 +45,7 @@ function Facts({ data, now }: { data: Timeline; now: number }) {
     [t.run.duration, duration((['running', 'paused', 'pending'].includes(data.status) ? now : data.at) - data.started)],
     [t.run.origin, [data.origin, data.user].filter(Boolean).join(' · ')],
     [t.runs.tokens, data.usage.calls === 0 ? '–' : `${count(data.usage.input)} ${t.node.input} (${count(data.usage.cached)} ${t.node.cachedTokens}), ${count(data.usage.output)} ${t.node.output}`],
+    ...(data.fork && data.fork.shared_usage.calls > 0 ? [[t.run.sharedUsage, `${count(data.fork.shared_usage.input + data.fork.shared_usage.output)} ${t.run.tokens} · ${cost(data.fork.shared_usage.cost)}`] as [string, ReactNode]] : []),
     [t.run.cost, data.usage.calls === 0 ? '–' : `${cost(data.usage.cost)} · ${many(data.usage.calls, t.run.call)}`],
   ]
   return (
@@ -65,12 +67,10 @@ function Lineage({ data }: { data: Timeline }) {
 
 function Children({ list }: { list: Schemas['ChildRun'][] }) {
   return (
-    <div className="column" style={{ gap: 4 }}>
-      {list.map((c) => (
-        <a key={c.run} className="row" href={href(['runs', c.run])}>
+    <Stack list={list} id={(c) => c.run} size={24} gap={4} item={(c) => (
+        <a className="row" href={href(['runs', c.run])}>
           <Status of={c.status} label={c.flow} /><span className="small dim cut">{c.node}</span><span className="grow" /><span className="small dim">{cost(c.usage.cost)}</span>
         </a>
-      ))}
-    </div>
+    )} />
   )
 }

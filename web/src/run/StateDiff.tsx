@@ -23,7 +23,7 @@ export default function StateDiff({ run, node, d }: { run: string; node: string;
   return (
     <>
       {changed.length === 0 && <div className="dim">{names.length ? t.node.sameState : t.node.noState}</div>}
-      {changed.length > 0 && <div className="two small dim"><span>{t.node.before}</span><span>{t.node.after}</span></div>}
+      {changed.length > 0 && <div className="sides-head small dim"><span>{t.node.before}</span><span>{t.node.after}</span></div>}
       {changed.map((n) => <div className="value" key={n}><header><b className="mono">{n}</b></header><TextDiff a={before.get(n) ?? ''} b={after.get(n) ?? ''} label={n} /></div>)}
       {same.length > 0 && <Section title={t.node.unchanged}><dl className="facts">{same.map((n) => <div key={n} style={{ display: 'contents' }}><dt className="mono">{n}</dt><dd className="mono cut">{before.get(n)}</dd></div>)}</dl></Section>}
     </>

@@ -16,10 +16,12 @@ interface Props {
   span?: number
   chosen: { run: string; path: string }
   choose: (run: string, path: string) => void
+  /** The nodes that the run shares with the one that it was forked from. */
+  shared?: ReadonlySet<string>
 }
 
 /** The tree of a run's nodes with their times. */
-export function TimelineView({ data, now, find, span = 1, chosen, choose }: Props) {
+export function TimelineView({ data, now, find, span = 1, chosen, choose, shared }: Props) {
   const [open, setOpen] = useState<ReadonlyMap<string, boolean>>(new Map())
   const inline = useChildNodes(data, open)
   const rows = useMemo(() => treeRows(data.run, data.nodes ?? [], data.children ?? [], open, find, (id) => inline.get(id)), [data, open, find, inline])
@@ -55,7 +57,7 @@ export function TimelineView({ data, now, find, span = 1, chosen, choose }: Prop
         </div>
         <div role="tree" aria-label={t.run.timeline} tabIndex={0} onKeyDown={onKey} style={{ height: list.getTotalSize(), position: 'relative' }}>
           {list.getVirtualItems().map((v) => (
-            <Row key={rows[v.index].key} row={rows[v.index]} top={v.start} from={range.from} to={range.to} chosen={v.index === at} pick={pick} toggle={toggle} />
+            <Row key={rows[v.index].key} row={rows[v.index]} top={v.start} from={range.from} to={range.to} chosen={v.index === at} shared={rows[v.index].run === data.run && shared?.has(rows[v.index].path) === true} pick={pick} toggle={toggle} />
           ))}
         </div>
       </div>
@@ -100,11 +102,12 @@ interface RowProps {
   from: number
   to: number
   chosen: boolean
+  shared: boolean
   pick: (row: TreeRow) => void
   toggle: (row: TreeRow) => void
 }
 
-const Row = memo(function Row({ row, top, from, to, chosen, pick, toggle }: RowProps) {
+const Row = memo(function Row({ row, top, from, to, chosen, shared, pick, toggle }: RowProps) {
   const n = row.node
   const took = n ? n.us / 1000 : row.child ? row.child.us / 1000 : 0
   return (
@@ -121,6 +124,8 @@ const Row = memo(function Row({ row, top, from, to, chosen, pick, toggle }: RowP
         <Status of={row.status} quiet />
         {row.iterations > 0 && <span className="chip">× {row.iterations}</span>}
         {n && n.attempts > 1 && <span className="chip" data-s="waiting">{t.node.attempt} {n.attempts}</span>}
+        {n?.cached && <span className="chip" title={t.node.cached}>{t.run.cached}</span>}
+        {shared && <span className="chip" title={t.run.sharedHint}>{t.run.shared}</span>}
         <span className="small dim cut">{row.type}</span>
       </span>
       <span className="lane">{n && bars(n, from, to)}</span>

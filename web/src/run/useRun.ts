@@ -128,6 +128,26 @@ export function useRun(id: string, at: number): RunState {
   return { data, error, connection, live, reload: useCallback(() => setTurn((n) => n + 1), []) }
 }
 
+const nothingShared: ReadonlySet<string> = new Set()
+
+/** The nodes of a fork that ended in the past that it shares with another run: they did not run in the fork. */
+export function useShared(data: Timeline | undefined): ReadonlySet<string> {
+  const [shared, setShared] = useState(nothingShared)
+  const [run, at] = [data?.run, data?.fork?.at]
+  useEffect(() => {
+    setShared(nothingShared)
+    if (!run || !at) return
+    let stopped = false
+    take(api.GET('/v1/runs/{run}/timeline', { params: { path: { run }, query: { at, limit: 20000 } } }))
+      .then((then) => !stopped && setShared(new Set((then.nodes ?? []).filter((n) => n.ended > 0).map((n) => n.node))))
+      .catch(() => undefined) // the run itself says that the server does not answer
+    return () => {
+      stopped = true
+    }
+  }, [run, at])
+  return shared
+}
+
 const liveKey = (item: Item, effect: string) => (item.above ?? '') + effect
 
 /** Adds live output to what was seen; false if nothing changed. */
