@@ -1,4 +1,6 @@
-import { execFileSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { canary } from './flows.mjs'
 
 /** A second of silence as a sound file. */
 function wav() {
@@ -203,11 +205,12 @@ export function manageTests({ test, check, open, inspect, start, ended, server, 
     await dialog.getByLabel('invoice').fill("95 EUR, O'Hara & Co")
     await dialog.getByText('is where the fork begins').waitFor()
     const command = await copied('More: Fork', 'Copy as command')
-    const said = execFileSync('bash', ['-c', command.replace(/^weir/, binary)], { cwd: dir, env: { ...process.env, WEIR_DB: server.db }, encoding: 'utf8', stdio: 'pipe' })
+    // The model is a server of this process: the command must not stop it.
+    const { stdout, stderr } = await promisify(execFile)('bash', ['-c', command.replace(/^weir/, binary)], { cwd: dir, env: { ...process.env, WEIR_DB: server.db, OPENAI_API_KEY: canary } })
+    const said = stdout + stderr
     const made = (await server.api('GET', 'v1/runs?flow=invoice-review&limit=1')).body.runs[0].run
-    check(said.includes(made), said)
     const { body } = await server.api('GET', `v1/runs/${made}/value?part=inputs&name=invoice`)
-    check(body === "95 EUR, O'Hara & Co", `${command} gave ${JSON.stringify(body)}`)
+    check(body === "95 EUR, O'Hara & Co", `${command} gave ${JSON.stringify(body)}: ${said}`)
     await page.goto(`${server.url}#/runs?start=harbour`)
     await dialog.getByLabel('message').fill("Is there a berth for O'Hara?")
     const request = await copied('More: Start a run', 'Copy as curl')
@@ -231,7 +234,7 @@ export function manageTests({ test, check, open, inspect, start, ended, server, 
     await answer.getByText('2 * 3 * 4 = 24', { exact: false }).waitFor()
     await inspect(page, 'formatted')
     await page.goto(`${server.url}#/runs/${(await server.api('GET', `v1/sessions/${body.session}/messages`)).body.messages[0].run}?view=messages`)
-    await page.getByText('**Berth 4**').waitFor() // the record shows what was sent
+    await page.getByRole('log').getByText('**Berth 4**').waitFor() // the record shows what was sent
     await page.context().close()
   })
 
@@ -241,10 +244,9 @@ export function manageTests({ test, check, open, inspect, start, ended, server, 
     const page = await open(`#/chat/${body.session}`)
     const log = page.getByRole('log')
     await log.getByText('Round 3', { exact: true }).waitFor()
-    check((await log.getByText('Round 0', { exact: true }).count()) === 0, 'the first messages are shown at once')
+    check((await log.getByText('Verse 1', { exact: true }).count()) === 3, 'the first messages are shown at once')
     await log.getByRole('button', { name: 'Load earlier messages (48)' }).click()
-    await log.getByText('Round 0', { exact: true }).waitFor()
-    check((await log.getByText('Verse 1', { exact: true }).count()) === 4, 'each round has its first verse')
+    await log.getByText('Verse 1', { exact: true }).nth(3).waitFor()
     check((await log.getByRole('button', { name: /^Load earlier/ }).count()) === 0, 'nothing is before the first message')
     await page.context().close()
   })
