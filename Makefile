@@ -95,14 +95,15 @@ tampered: ## N records tampered with, by default 1,000: all must be found
 	WEIR_TAMPERED=$(N) go test ./audit -run 'VerifyFindsEvery|KeptHeads|EveryColumnIsClassified|VerifyCoversEvery|ExportHasOneReading' -v -count=1 -timeout 0
 
 .PHONY: postgres
-postgres: ## 100 times kill -9 of PostgreSQL while 8 processes write, and connections cut during a commit
+postgres: ## 100 times kill -9 of PostgreSQL while 8 processes write, and under 8 servers of Weir, and connections cut
 	WEIR_REQUIRE_POSTGRES=1 go test ./store/postgres -run 'KilledServer|ConnectionsCut' -v -count=1 -timeout 0 -postgres.kills 100
+	WEIR_REQUIRE_POSTGRES=1 go test ./internal/crash -run ServersSurvive -v -count=1 -timeout 0 -crash.pgkills 100 -crash.pgcuts 200
 
 .PHONY: temporal
 temporal: N := 100
-temporal: ## N times kill -9 of a worker while runs are executed on Temporal, by default 100, on each store
+temporal: ## N times kill -9 of a worker while runs are executed on Temporal, by default 100, and 20 times of its server, on each store
 	.ci/tool temporal >/dev/null
-	WEIR_REQUIRE_TEMPORAL=1 go -C temporal test . -run WorkersAreKilled -v -count=1 -timeout 0 -temporal.kills $(N)
+	WEIR_REQUIRE_TEMPORAL=1 go -C temporal test . -run 'WorkersAreKilled|ServerOfTemporalIsRestarted' -v -count=1 -timeout 0 -temporal.kills $(N) -temporal.restarts 20
 
 .PHONY: crash
 crash: N := 10000

@@ -12,9 +12,11 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// StuckRun is a run that has something to do and that nothing advances.
+// StuckRun is a run that has something to do and that nothing advances, or a session in which a message waits that no round takes.
 type StuckRun struct {
+	// Run is "" for a session without a round. Message is the first message that waits in the queue of the session, for StuckMessage.
 	Run, Flow, User, Session string
+	Message                  string
 	Status                   Status
 	// Runner is that to which the run belongs, "" for the local one.
 	Runner string
@@ -37,13 +39,15 @@ const (
 	StuckNoProcess = "no_process"
 	// StuckRunnerNotReached: the run belongs to a runner that this process does not reach.
 	StuckRunnerNotReached = "runner_not_reached"
+	// StuckMessage: a message waits in the queue of a session, and no process takes it.
+	StuckMessage = "message_waiting"
 )
 
 // StuckOptions select stuck runs; the zero value selects all.
 type StuckOptions struct {
 	// For is how long nothing has happened at least.
 	For time.Duration
-	// Limit is the largest number of runs; 0 is no limit.
+	// Limit is the largest number of runs and sessions; 0 is no limit.
 	Limit int
 }
 
@@ -52,7 +56,8 @@ const stuckPage = 500
 
 // StuckRuns lists the runs, without child runs, that have a node to execute, a due timer or a message in their inbox, and that
 // nothing advances: no live process owns them, and the runner, if they belong to one, says why it does not. The oldest comes
-// first. Runs that wait for people, events or a later timer are not stuck.
+// first. Runs that wait for people, events or a later timer are not stuck. Sessions follow in which a message waits that no
+// process takes, ordered by id.
 func (w *Weir) StuckRuns(ctx context.Context, o StuckOptions) ([]StuckRun, error) {
 	recovery := w.store.Capabilities().Recovery
 	if recovery == nil {
@@ -78,9 +83,36 @@ func (w *Weir) StuckRuns(ctx context.Context, o StuckOptions) ([]StuckRun, error
 			}
 		}
 		if len(page) < stuckPage {
-			return out, nil
+			return w.addStuckQueues(ctx, out, o)
 		}
 	}
+}
+
+// addStuckQueues appends the sessions in which a message waits that no process takes.
+func (w *Weir) addStuckQueues(ctx context.Context, out []StuckRun, o StuckOptions) ([]StuckRun, error) {
+	if w.store.Capabilities().Sessions == nil {
+		return out, nil
+	}
+	queues, err := w.sessions.StuckQueues(ctx, o.For)
+	if err != nil {
+		return out, fmt.Errorf("list stuck sessions: %w", err)
+	}
+	for i := range queues {
+		q := &queues[i]
+		s := StuckRun{
+			Flow: q.Session.Flow, User: q.Session.User, Session: q.Session.ID, Message: q.Message, Since: q.Since, Owner: q.Sender,
+			Reason: StuckMessage, Detail: "message " + q.Message + " waits in the queue, and no process starts a round with it",
+			Next: fmt.Sprintf("start `weir serve`, or a worker, with the flow; `%s` removes the message", engine.CommandLine("sessions", "unqueue", q.Message)),
+		}
+		if q.Paused {
+			s.Run, s.Status = q.Session.Holder, Paused
+			s.Detail = "message " + q.Message + " waits in the queue, and no process answers the question of the round with it"
+		}
+		if out = append(out, s); len(out) == o.Limit {
+			break
+		}
+	}
+	return out, nil
 }
 
 // stuckRun says why an unfinished run is stuck, nil if it is not.

@@ -16,9 +16,11 @@ import (
 const (
 	blockingFlow = "weir: 1\nname: blocking\nnodes: {n: {type: block}}\n"
 	askingFlow   = "weir: 1\nname: asking\nnodes: {ask: {type: userInput, with: {prompt: Go?}}}\n"
-	soonFlow     = "weir: 1\nname: soon\nnodes: {wait: {type: wait, with: {for: 1s}}}\n"
-	lateFlow     = "weir: 1\nname: late\nnodes: {wait: {type: wait, with: {for: 1h}}}\n"
-	parentFlow   = "weir: 1\nname: parent\nnodes: {sub: {type: flow, with: {flow: late}}}\n"
+	// The first message answers the first question.
+	askingTwiceFlow = "weir: 1\nname: twice\nnodes: {ask: {type: userInput, with: {prompt: Go?}}, again: {type: userInput, after: ask, with: {prompt: Sure?}}}\n"
+	soonFlow        = "weir: 1\nname: soon\nnodes: {wait: {type: wait, with: {for: 1s}}}\n"
+	lateFlow        = "weir: 1\nname: late\nnodes: {wait: {type: wait, with: {for: 1h}}}\n"
+	parentFlow      = "weir: 1\nname: parent\nnodes: {sub: {type: flow, with: {flow: late}}}\n"
 )
 
 // stuckWorld is a database that processes open one after the other.
@@ -163,5 +165,111 @@ func TestStuckRunsAreListedWithTheReason(t *testing.T) {
 	}
 	if got := k.stuck(second, weir.StuckOptions{For: time.Hour}); len(got) != 0 {
 		t.Errorf("stuck for an hour are %v", got)
+	}
+}
+
+// sessions opens sessions, by name, with the flows of the same names.
+func (k *stuckWorld) sessions(w *weir.Weir, flows map[string]string) map[string]*weir.Session {
+	k.t.Helper()
+	out := make(map[string]*weir.Session)
+	for name, text := range flows {
+		f, err := w.Parse(name+".yaml", []byte(text))
+		if err == nil {
+			out[name], err = w.Session(k.t.Context(), f, weir.SessionOptions{New: true, User: "ada"})
+		}
+		if err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// send sends a message to a session, in another process than the one that opened it.
+func (k *stuckWorld) send(w *weir.Weir, session, text string) *weir.Reply {
+	k.t.Helper()
+	f, err := w.Parse("flow.yaml", []byte(text))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	s, err := w.Session(k.t.Context(), f, weir.SessionOptions{ID: session})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	r, err := s.Send(k.t.Context(), "hello", weir.SendOptions{})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return r
+}
+
+// enqueue stores messages of processes that have ended, by name of the session: m-NAME.
+func (k *stuckWorld) enqueue(sessions map[string]*weir.Session, at map[string]time.Time) {
+	k.t.Helper()
+	s := k.store()
+	for name, sent := range at {
+		if _, err := s.Enqueue(k.t.Context(), store.QueuedMessage{ID: "m-" + name, Session: sessions[name].ID, Value: "hello", At: sent}); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// stuckMessages returns the session and status of stuck messages, by message.
+func (k *stuckWorld) stuckMessages(w *weir.Weir, o weir.StuckOptions) map[string]string {
+	k.t.Helper()
+	list, err := w.StuckRuns(k.t.Context(), o)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	out := make(map[string]string)
+	for i := range list {
+		r := &list[i]
+		out[r.Message] = r.Session + " " + r.Status.String()
+		if r.Reason != weir.StuckMessage || r.User != "ada" || r.Flow == "" || r.Detail == "" || r.Next == "" || r.Since.IsZero() || (r.Run == "") != (r.Status.String() == "pending") {
+			k.t.Errorf("%+v", *r)
+		}
+	}
+	return out
+}
+
+// TestStuckMessagesOfSessionsAreListed has a message wait in a session in each state, and lists those that no process takes.
+func TestStuckMessagesOfSessionsAreListed(t *testing.T) {
+	t.Parallel()
+	k := &stuckWorld{t: t, path: filepath.Join(t.TempDir(), "weir.db"), begun: make(chan struct{}, 1)}
+	first := k.open()
+	sessions := k.sessions(first, map[string]string{"waits": askingFlow, "asks": askingTwiceFlow, "works": blockingFlow, "new": askingFlow, "empty": askingFlow})
+	if _, err := k.send(first, sessions["asks"].ID, askingTwiceFlow).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k.send(k.open(), sessions["works"].ID, blockingFlow)
+	<-k.begun
+	hourAgo := time.Now().Add(-time.Hour)
+	k.enqueue(sessions, map[string]time.Time{"waits": hourAgo, "asks": hourAgo, "works": hourAgo, "new": time.Now().Add(time.Hour)})
+	third := k.open()
+	want := map[string]string{"m-waits": sessions["waits"].ID + " pending", "m-asks": sessions["asks"].ID + " paused"}
+	var got map[string]string
+	for end := time.Now().Add(2 * time.Minute); !maps.Equal(got, want); <-time.After(50 * time.Millisecond) { // a sender has a few seconds to start a round
+		if got = k.stuckMessages(third, weir.StuckOptions{}); time.Now().After(end) {
+			t.Fatalf("stuck are %v, want %v", got, want)
+		}
+	}
+	if got := k.stuckMessages(third, weir.StuckOptions{For: 30 * time.Minute}); !maps.Equal(got, map[string]string{"m-waits": want["m-waits"]}) {
+		t.Errorf("stuck for half an hour are %v", got)
+	}
+	if got := k.stuckMessages(third, weir.StuckOptions{Limit: 1}); len(got) != 1 {
+		t.Errorf("with a limit of one: %v", got)
+	}
+	for id := range want {
+		if _, err := third.Unqueue(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := k.stuckMessages(third, weir.StuckOptions{}); len(got) != 0 {
+		t.Errorf("without the messages: %v", got)
 	}
 }

@@ -3,11 +3,15 @@
 package temporal_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,67 +36,119 @@ func TestWorkersAreKilledWhileRunsAreExecuted(t *testing.T) {
 	}
 }
 
+// campaign keeps runs and rounds in progress until so many workers were killed, each while it waits for the ledger.
 func campaign(w *world, kills int) {
-	const workers = 3
+	const workers, atOnce = 3, 8
 	t := w.t
 	w.ledger.setDelay(100 * time.Millisecond)
 	x := w.client()
-	var mu sync.Mutex
-	repeated := 0
-	w.ledger.setCheck(func(run, key string) {
-		if w.journaledEffects(x, run)[key] {
-			mu.Lock()
-			defer mu.Unlock()
-			repeated++
-		}
-	})
+	repeated := w.countRepeated(x)
 	var running []*exec.Cmd
 	for range workers {
 		running = append(running, w.process())
 	}
+	stopped := w.operate(x)
 	f := w.flow(x, paying)
-	runs := make(map[string]*weir.Run)
-	for i := range max(6, kills/2) {
-		id := fmt.Sprintf("%s-%d", w.queue[len(w.queue)-8:], i)
-		runs[id] = w.start(x, f, weir.Start{ID: id})
-	}
+	var runs, open []*weir.Run
 	replies := w.sendAhead(2, 2, max(3, kills/4))
 	begun := time.Now()
-	for range kills {
-		pause(t.Context(), time.Duration(300+rand.IntN(900))*time.Millisecond)
-		i := rand.IntN(workers)
+	for n := range kills {
+		open = slices.DeleteFunc(open, func(r *weir.Run) bool { return w.ended(x, r.ID) })
+		for len(open) < atOnce || len(runs) < n*2/5 {
+			r := w.start(x, f, weir.Start{ID: fmt.Sprintf("%s-%d", w.queue[len(w.queue)-8:], len(runs))})
+			runs, open = append(runs, r), append(open, r)
+		}
+		var i int
+		w.until("a worker waits for the ledger", func() bool {
+			i = slices.IndexFunc(running, func(c *exec.Cmd) bool { return w.ledger.busy(c.Process.Pid) > 0 })
+			return i >= 0
+		})
+		pause(t.Context(), time.Duration(rand.IntN(100))*time.Millisecond) // somewhere between two effects
 		kill(running[i])
 		running[i] = w.process()
 	}
 	for _, r := range runs {
 		w.wait(r, weir.Completed)
 	}
+	w.checkCampaign(5*len(runs), replies, repeated())
+	resumed := stopped()
+	asked := 0
+	for _, n := range w.ledger.counts() {
+		asked += n
+	}
+	t.Logf("%d kills, %d runs, %d rounds of sessions, %d effects, %d asked for again without a result in the journal, %d runs were set aside and resumed, %s", kills, len(runs), len(replies),
+		w.ledger.total(), asked-w.ledger.total(), resumed, time.Since(begun).Round(time.Second))
+}
+
+// operate does what a person does during an outage: it resumes the runs that were set aside because several workers in a row were killed while they
+// executed them. stop returns how many there were.
+func (w *world) operate(x *weir.Weir) (stop func() int) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var done sync.WaitGroup
+	resumed := 0
+	done.Go(func() {
+		for ; ctx.Err() == nil; pause(ctx, time.Second) {
+			list, _ := x.StuckRuns(ctx, weir.StuckOptions{}) // Temporal may be away
+			for i := range list {
+				if list[i].Reason != weir.StuckPoisoned && !strings.Contains(list[i].Detail, "poisoned") {
+					continue
+				}
+				if _, err := x.Resume(ctx, list[i].Run); err == nil {
+					resumed++
+				}
+			}
+		}
+	})
+	return func() int {
+		cancel()
+		done.Wait()
+		return resumed
+	}
+}
+
+// ended reports whether a run has ended.
+func (w *world) ended(x *weir.Weir, run string) bool {
+	w.t.Helper()
+	v, err := x.Inspect(w.t.Context(), run, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return v.Result().Status.Ended()
+}
+
+// countRepeated counts requests to the ledger for effects that have a result in the journal, and returns how many there were.
+func (w *world) countRepeated(x *weir.Weir) func() int {
+	var n atomic.Int64
+	w.ledger.setCheck(func(run, key string) {
+		if w.journaledEffects(x, run)[key] {
+			n.Add(1)
+		}
+	})
+	return func() int { return int(n.Load()) }
+}
+
+// checkCampaign compares what the ledger and the store have at the end: the effects of runs, and one of each round.
+func (w *world) checkCampaign(ofRuns int, replies []*weir.Reply, repeated int) {
+	w.t.Helper()
 	rounds := make(map[string]bool)
 	for _, r := range replies {
 		rounds[w.reply(r, weir.Completed).Run] = true
 	}
 	if len(rounds) != len(replies) {
-		t.Errorf("%d rounds have taken %d messages", len(rounds), len(replies))
+		w.t.Errorf("%d rounds have taken %d messages", len(rounds), len(replies))
 	}
-	mu.Lock()
-	defer mu.Unlock()
 	if repeated > 0 {
-		t.Errorf("%d journaled effects were asked for again", repeated)
+		w.t.Errorf("%d journaled effects were asked for again", repeated)
 	}
-	if n, want := w.ledger.total(), 5*len(runs)+len(replies); n != want {
-		t.Errorf("%d effects, want %d", n, want)
+	if n, want := w.ledger.total(), ofRuns+len(replies); n != want {
+		w.t.Errorf("%d effects, want %d", n, want)
 	}
-	asked := 0
-	for _, n := range w.ledger.counts() {
-		asked += n
-	}
-	s, err := openStore(t.Context(), w.database)
+	s, err := openStore(w.t.Context(), w.database)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	defer closeStore(t, s)
+	defer closeStore(w.t, s)
 	w.verify(s)
-	t.Logf("%d kills, %d runs, %d rounds of sessions, %d effects, %d asked for again without a result in the journal, %s", kills, len(runs), len(rounds), w.ledger.total(), asked-w.ledger.total(), time.Since(begun).Round(time.Second))
 }
 
 // sendAhead has processes send messages to sessions, all before the first is answered.

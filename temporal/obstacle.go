@@ -61,6 +61,9 @@ func (c *Client) orNoWorker(ctx context.Context, r runner.RunRef, o *runner.Obst
 // obstacleOfOpen returns the obstacle of an open workflow by its activities.
 func (c *Client) obstacleOfOpen(d *workflowservice.DescribeWorkflowExecutionResponse, run string) *runner.Obstacle {
 	for _, a := range d.GetPendingActivities() {
+		if a.GetActivityType().GetName() == outcomeActivity { // it waits for an execution
+			continue
+		}
 		switch {
 		case a.GetLastFailure() != nil:
 			return &runner.Obstacle{

@@ -128,6 +128,31 @@ func TestOneOfManyAnswersWins(t *testing.T) {
 	w.wait(r, weir.Completed)
 }
 
+// TestAnAnswerNeedsNoPlaceForARun has a worker with one place, and a run whose lease another process has at first: while its execution is
+// tried again, the activity that waits for the outcome of the answer must not keep the place.
+func TestAnAnswerNeedsNoPlaceForARun(t *testing.T) {
+	w := newWorld(t)
+	w.worker(temporal.WorkerOptions{Runs: 1})
+	x := w.client()
+	r := w.start(x, w.flow(x, asking), weir.Start{})
+	w.wait(r, weir.Paused)
+	s, err := openStore(t.Context(), w.database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore(t, s)
+	w.until("the lease is free", func() bool {
+		_, err := s.Acquire(t.Context(), r.ID, "there:1:a", 3*time.Second)
+		return err == nil
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := errOnly(x.Answer(ctx, r.ID, "ask:ask#1", 42, "ann")); err != nil {
+		t.Fatal(err)
+	}
+	w.wait(r, weir.Completed)
+}
+
 func TestARunIsCancelled(t *testing.T) {
 	for name, cancel := range map[string]func(w *world, x *weir.Weir, r *weir.Run) error{
 		"by Weir": func(_ *world, x *weir.Weir, r *weir.Run) error {

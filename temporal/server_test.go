@@ -52,37 +52,54 @@ func serverProgram() (string, error) {
 
 // startServer starts a server that TestMain stops.
 func startServer() (*server, error) {
+	s, err := newServer()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.start(); err != nil {
+		return nil, err
+	}
+	running.Store(s)
+	return s, nil
+}
+
+// newServer returns a server that start starts.
+func newServer() (*server, error) {
+	port, err := freePort()
+	return &server{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}, err
+}
+
+// start starts the server, with more arguments, and returns when it answers.
+func (s *server) start(args ...string) error {
 	program, err := serverProgram()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	s := &server{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
-	s.process = exec.Command(program, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", strconv.Itoa(port),
+	_, port, _ := net.SplitHostPort(s.address)
+	s.process = exec.Command(program, append([]string{
+		"server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", port,
 		"--log-level", "never", "--search-attribute", "WeirFlow=Keyword", "--search-attribute", "WeirStatus=Keyword",
 		"--search-attribute", "WeirSession=Keyword", "--search-attribute", "WeirUser=Keyword",
 		"--dynamic-config-value", "history.transferProcessorMaxPollRPS=200",
 		"--dynamic-config-value", "limit.historyCount.suggestContinueAsNew=60",
 		// Workflows are deleted once these have passed the tasks of their end; the defaults are 30 and 10 seconds.
 		"--dynamic-config-value", `history.transferProcessorUpdateAckInterval="500ms"`,
-		"--dynamic-config-value", `history.visibilityProcessorUpdateAckInterval="500ms"`)
+		"--dynamic-config-value", `history.visibilityProcessorUpdateAckInterval="500ms"`,
+	}, args...)...)
 	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.process.Start(); err != nil {
-		return nil, err
+		return err
 	}
-	running.Store(s)
-	for end := time.Now().Add(time.Minute); ; {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	for end := time.Now().Add(patience); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		c, err := temporal.Dial(ctx, temporal.Options{Address: s.address})
 		cancel()
 		if err == nil {
-			return s, c.Close()
+			return c.Close()
 		}
 		if time.Now().After(end) {
-			return nil, errors.Join(err, s.process.Process.Kill())
+			kill(s.process)
+			return err
 		}
 		pause(context.Background(), 100*time.Millisecond)
 	}

@@ -65,7 +65,7 @@ func (w *world) say(s *weir.Session, message any, want weir.Status) session.Repl
 // reply waits for a reply.
 func (w *world) reply(r *weir.Reply, want weir.Status) session.ReplyState {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	got, err := r.Wait(ctx)
 	if err != nil || got.Status != want {

@@ -217,10 +217,22 @@ const (
 	lastLook  = 100 * time.Millisecond
 )
 
+// How long an attempt of the activity that waits for a message may take, the first and the later ones. Between attempts it leaves its
+// place to runs: otherwise as many messages as the worker has places would wait for an execution that gets none.
+const (
+	firstWait = 500 * time.Millisecond
+	laterWait = 50 * time.Millisecond
+)
+
 // outcome is the activity that waits until a message has been applied or refused.
 func (k *Worker) outcome(ctx context.Context, run string, m message) (outcome, error) {
 	ctx, stop := k.startHeartbeat(ctx)
 	defer stop()
+	wait := firstWait
+	if activity.GetInfo(ctx).Attempt > 1 {
+		wait = laterWait
+	}
+	end := time.Now().Add(wait)
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
 		pending, refused, err := k.w.SettlePost(ctx, run, m.ID)
 		switch {
@@ -228,6 +240,8 @@ func (k *Worker) outcome(ctx context.Context, run string, m message) (outcome, e
 			return outcome{}, k.failure(ctx, run, err)
 		case !pending:
 			return outcome{Refused: refused}, nil
+		case time.Now().After(end):
+			return outcome{}, activityError(pendingMessage, false, 0)
 		}
 		select {
 		case <-time.After(pause):

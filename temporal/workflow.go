@@ -17,6 +17,8 @@ const (
 	deliverUpdate   = "deliver"
 	wakeSignal      = "wake"
 	statusQuery     = "status"
+	// pendingMessage is the code of an attempt that ended before the message was settled.
+	pendingMessage = "pending"
 )
 
 // workflowInput is all that a workflow knows of its run.

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -39,6 +40,8 @@ type world struct {
 	ledger   *ledger
 	// providers are those of the Weirs that open opens.
 	providers map[string]weir.Provider
+	// heartbeat is that of processes.
+	heartbeat time.Duration
 }
 
 func newWorld(t *testing.T) *world {
@@ -47,11 +50,12 @@ func newWorld(t *testing.T) *world {
 	return &world{
 		t: t, address: address, database: filepath.Join(t.TempDir(), "weir.db"),
 		queue: strings.ReplaceAll(t.Name(), "/", "-") + "-" + runner.NewID(), ledger: newLedger(t),
+		heartbeat: heartbeat,
 	}
 }
 
 func (w *world) options() temporal.Options {
-	return temporal.Options{Address: w.address, TaskQueue: w.queue, Heartbeat: heartbeat}
+	return temporal.Options{Address: w.address, TaskQueue: w.queue, Heartbeat: w.heartbeat}
 }
 
 func openStore(ctx context.Context, database string) (weir.Store, error) {
@@ -119,13 +123,14 @@ const (
 	workerDatabase = "WEIR_TEST_DATABASE"
 	workerQueue    = "WEIR_TEST_QUEUE"
 	workerLedger   = "WEIR_TEST_LEDGER"
+	workerBeat     = "WEIR_TEST_HEARTBEAT"
 )
 
 // process starts a worker as a process of its own, which a test may kill.
 func (w *world) process() *exec.Cmd {
 	w.t.Helper()
 	c := exec.Command(os.Args[0])
-	c.Env = append(os.Environ(), workerRole+"="+w.address, workerDatabase+"="+w.database, workerQueue+"="+w.queue, workerLedger+"="+w.ledger.server.URL)
+	c.Env = append(os.Environ(), workerRole+"="+w.address, workerDatabase+"="+w.database, workerQueue+"="+w.queue, workerLedger+"="+w.ledger.server.URL, workerBeat+"="+w.heartbeat.String())
 	c.Stderr = os.Stderr
 	if err := c.Start(); err != nil {
 		w.t.Fatal(err)
@@ -155,8 +160,12 @@ func workerProcess() int {
 	if err != nil {
 		return fail(err)
 	}
+	beat, err := time.ParseDuration(os.Getenv(workerBeat))
+	if err != nil {
+		return fail(err)
+	}
 	c, err := temporal.Dial(ctx, temporal.Options{
-		Address: os.Getenv(workerRole), TaskQueue: os.Getenv(workerQueue), Heartbeat: heartbeat,
+		Address: os.Getenv(workerRole), TaskQueue: os.Getenv(workerQueue), Heartbeat: beat,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -173,6 +182,8 @@ type ledger struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	asked  map[string]int
+	// inFlight are how many requests of each process are not answered yet, by its id.
+	inFlight map[int]int
 	// delay is how long it takes to answer; check is called before, nil for nothing.
 	delay time.Duration
 	check func(run, key string)
@@ -180,13 +191,16 @@ type ledger struct {
 
 func newLedger(t *testing.T) *ledger {
 	t.Helper()
-	l := &ledger{asked: make(map[string]int)}
+	l := &ledger{asked: make(map[string]int), inFlight: make(map[int]int)}
 	l.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key, _ := io.ReadAll(r.Body)
 		l.mu.Lock()
 		l.asked[string(key)]++
 		delay, check := l.delay, l.check
 		l.mu.Unlock()
+		process, _ := strconv.Atoi(r.Header.Get(processHeader))
+		l.addInFlight(process, 1)
+		defer l.addInFlight(process, -1)
 		if run, _, ok := strings.Cut(string(key), "/"); ok && check != nil {
 			check(run, string(key))
 		}
@@ -195,6 +209,22 @@ func newLedger(t *testing.T) *ledger {
 	}))
 	t.Cleanup(l.server.Close)
 	return l
+}
+
+// processHeader has the id of the process that asks.
+const processHeader = "X-Process"
+
+func (l *ledger) addInFlight(process, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inFlight[process] += n
+}
+
+// busy reports how many requests of a process are in flight.
+func (l *ledger) busy(process int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.inFlight[process]
 }
 
 func (l *ledger) setDelay(d time.Duration) {
@@ -242,6 +272,7 @@ func types(url string) []weir.Type {
 			if err != nil {
 				return node.Outcome{}, err
 			}
+			r.Header.Set(processHeader, strconv.Itoa(os.Getpid()))
 			resp, err := new(http.Client).Do(r)
 			if err != nil {
 				return node.Outcome{}, err
@@ -283,7 +314,7 @@ func (w *world) start(x *weir.Weir, f *weir.Flow, s weir.Start) *weir.Run {
 // wait waits until a run rests with a status.
 func (w *world) wait(r *weir.Run, want weir.Status) weir.Result {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	got, err := r.Wait(ctx)
 	if err != nil || got.Status != want {
@@ -308,12 +339,15 @@ func closeStore(t *testing.T, s io.Closer) {
 	}
 }
 
+// patience bounds a wait for what takes milliseconds on an idle machine.
+const patience = 4 * time.Minute
+
 // until waits for a condition.
 func (w *world) until(what string, ok func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); pause(w.t.Context(), 20*time.Millisecond) {
+	for end := time.Now().Add(patience); !ok(); pause(w.t.Context(), 20*time.Millisecond) {
 		if time.Now().After(end) {
-			w.t.Fatalf("not after a minute: %s", what)
+			w.t.Fatalf("not after %s: %s", patience, what)
 		}
 	}
 }

@@ -43,7 +43,8 @@ processes ended while they executed them (poisoned). It says what to do.
 
 --stuck lists, the oldest first, the runs that have something to do and that nothing
 advances for --idle: no live process owns them, and with "runner: temporal" no workflow or
-no worker takes them. Runs that wait for people, events or a later timer are not stuck.`,
+no worker takes them. Runs that wait for people, events or a later timer are not stuck.
+Sessions follow in which a message waits and no process starts a round with it.`,
 		Example: `  weir runs --status paused
   weir runs --parent 01kafw
   weir runs --flow invoice-review --json`,

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -11,12 +12,13 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// stuckRow is a run as `weir runs --stuck --json` prints it.
+// stuckRow is a run, or a session with a message, as `weir runs --stuck --json` prints it.
 type stuckRow struct {
-	Run     string    `json:"run"`
+	Run     string    `json:"run"` // "" for a session without a round
 	Flow    string    `json:"flow"`
 	User    string    `json:"user"`
-	Session string    `json:"session"` // "" for a run that is no round
+	Session string    `json:"session"`           // "" for a run that is no round
+	Message string    `json:"message,omitempty"` // that waits in the queue of the session
 	Status  string    `json:"status"`
 	Runner  string    `json:"runner"` // "" is the local one
 	Reason  string    `json:"reason"` // a code
@@ -43,7 +45,7 @@ func (a *application) stuck(ctx context.Context, o *runsOptions) ([]stuckRow, er
 			break
 		}
 		out = append(out, stuckRow{
-			Run: r.Run, Flow: r.Flow, User: r.User, Session: r.Session, Status: r.Status.String(), Runner: r.Runner,
+			Run: r.Run, Flow: r.Flow, User: r.User, Session: r.Session, Message: r.Message, Status: r.Status.String(), Runner: r.Runner,
 			Reason: r.Reason, Why: r.Detail, Next: r.Next, Since: r.Since.UTC(), Owner: r.Owner, Crashes: r.Crashes,
 		})
 	}
@@ -63,13 +65,16 @@ func (p *cli) printStuck(list []stuckRow, asJSON bool) {
 	t := p.table("RUN STATUS FLOW SINCE REASON WHY", "SINCE", "FLOW")
 	for i := range list {
 		r := &list[i]
-		t.row(r.Run, r.Status, app.Printable(r.Flow), ago(now.Sub(r.Since)), r.Reason, app.Printable(r.Why))
+		t.row(r.name(), r.Status, app.Printable(r.Flow), ago(now.Sub(r.Since)), r.Reason, app.Printable(r.Why))
 	}
 	t.print()
 	for i := range list {
-		p.notef("%s: %s", list[i].Run, app.Printable(list[i].Next))
+		p.notef("%s: %s", list[i].name(), app.Printable(list[i].Next))
 	}
 }
+
+// name is the run, or the session that has none.
+func (r *stuckRow) name() string { return cmp.Or(r.Run, "session "+r.Session) }
 
 // checkStuck reports whether runs of the database are stuck.
 func (p *cli) checkStuck(ctx context.Context, offline bool) []checkResult {
@@ -97,10 +102,28 @@ func (p *cli) checkStuck(ctx context.Context, offline bool) []checkResult {
 	switch unknown := all - len(list); {
 	case len(list) > 0:
 		f.State = "note"
-		f.Detail = count(len(list), "run") + " that nothing advances, such as " + list[0].Run + ": " + list[0].Detail
+		f.Detail = stuckCount(list) + " that nothing advances, such as " + cmp.Or(list[0].Run, "session "+list[0].Session) + ": " + list[0].Detail
 		f.Remedy = "`" + p.commandLine("runs", "--stuck") + "` lists them and says what to do"
 	case unknown > 0:
 		f.Detail += "; not asked about " + count(unknown, "run") + " of another runner"
 	}
 	return []checkResult{f}
+}
+
+// stuckCount is how many runs and sessions a list has.
+func stuckCount(list []weir.StuckRun) string {
+	sessions := 0
+	for i := range list {
+		if list[i].Run == "" {
+			sessions++
+		}
+	}
+	switch runs := len(list) - sessions; {
+	case sessions == 0:
+		return count(runs, "run")
+	case runs == 0:
+		return count(sessions, "session")
+	default:
+		return count(runs, "run") + " and " + count(sessions, "session")
+	}
 }

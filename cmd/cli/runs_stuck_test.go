@@ -107,3 +107,43 @@ func TestStuckRunsAreListedAndNotedByDoctor(t *testing.T) {
 		t.Errorf("weir doctor after its end: %s", out)
 	}
 }
+
+func TestAStuckMessageOfASessionIsListedAndNotedByDoctor(t *testing.T) {
+	t.Parallel()
+	db := filepath.Join(t.TempDir(), "weir.db")
+	s, err := sqlite.Open(t.Context(), db, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hourAgo := time.Now().Add(-time.Hour)
+	err = s.CreateSession(t.Context(), store.NewSession{ID: "talk1", User: "ada", Flow: "talk", Now: hourAgo})
+	if err == nil {
+		_, err = s.Enqueue(t.Context(), store.QueuedMessage{ID: "m1", Session: "talk1", Value: "hello", At: hourAgo})
+	}
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []stuckRow
+	code, out, errs := inProcess(t, db, "runs --stuck --json")
+	if err := json.Unmarshal([]byte(out), &list); code != 0 || err != nil || len(list) != 1 {
+		t.Fatalf("exit %d, %v\n%s%s", code, err, out, errs)
+	}
+	if r := list[0]; r.Run != "" || r.Session != "talk1" || r.Message != "m1" || r.Reason != "message_waiting" || r.User != "ada" || !strings.Contains(r.Next, "weir sessions unqueue m1") {
+		t.Errorf("%+v", r)
+	}
+	if code, out, errs := inProcess(t, db, "runs --stuck"); code != 0 || !strings.Contains(out, "session talk1") || !strings.Contains(errs, "weir serve") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := inProcess(t, db, "doctor --offline"); code != 0 || !strings.Contains(out, "1 session that nothing advances, such as session talk1") {
+		t.Errorf("weir doctor: exit %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := inProcess(t, db, "sessions unqueue m1"); code != 0 {
+		t.Fatalf("exit %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := inProcess(t, db, "runs --stuck --idle 0s"); code != 0 || strings.Contains(out, "talk1") {
+		t.Errorf("without the message: exit %d\n%s%s", code, out, errs)
+	}
+}
