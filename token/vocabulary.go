@@ -2,18 +2,17 @@ package token
 
 import (
 	_ "embed" // the vocabulary files
-	"encoding/binary"
+	"errors"
 	"fmt"
-	"hash/maphash"
 	"math"
 	"math/bits"
+	"strings"
 )
 
 // none is the id of what is not a token.
 const none = math.MaxUint32
 
-// The vocabularies that OpenAI publishes, in the form that parseVocabulary reads. The published
-// form, a line for each token with its bytes in base64 and its rank, is more than twice as long.
+// The vocabularies that OpenAI publishes, in the form that parseVocabulary reads.
 
 //go:generate go test -count=1 -run ^TestVocabularyFilesMatchThePublishedOnes . -update
 
@@ -25,96 +24,111 @@ var cl100kFile string
 
 // vocabulary is a set of tokens: byte strings with the ids 0, 1, 2 and so on,
 // which are their ranks too: of two possible merges that of lower id is made.
+// It is searched where it is in the program: nothing is built but the tables of short tokens.
 type vocabulary struct {
-	seed   maphash.Seed
-	bytes  string      // all tokens in the order of their ids, end to end
-	ends   []uint32    // where each ends
-	slots  []slot      // a hash table with open addressing
-	pairs  []uint32    // ids of all tokens of two bytes
-	single [256]uint32 // and of one
-	most   int         // length of the longest, in bytes
+	lengths string      // a byte for each token
+	samples string      // where every strideth token begins, three bytes each
+	starts  string      // of the buckets among the slots, and the end of the last
+	slots   string      // of the buckets, one after the other: an id in the low idBits bits, and above it a tag
+	bytes   string      // all tokens in the order of their ids, end to end
+	shift   int         // of a hash, to the number of its bucket
+	most    int         // length of the longest, in bytes
+	pairs   []uint32    // ids of all tokens of two bytes
+	single  [256]uint32 // and of one
 }
 
-// slot of a vocabulary's table: an id in the low idBits bits, and above it a tag, a part of the
-// hash of the token; 0 is empty. With tag and id in 8 bytes, the table of o200k_base takes 4 MB and
-// a quarter more time to build.
-type slot uint32
+const (
+	// idBits is the size of an id: 18 bits are enough for the 199,998 tokens of o200k_base.
+	idBits = 18
+	// wordSize is the size of a number in the file, in bytes: a slot has an id and a tag of six bits.
+	wordSize = 3
+	// stride is the number of tokens from one whose place is in the file to the next.
+	stride = 8
+	// headSize is the size of the three numbers with which the file begins.
+	headSize = 3 * wordSize
+)
 
-// idBits is the size of an id: 18 bits are enough for the 199,998 tokens of o200k_base.
-const idBits = 18
+// word returns number i of a part of the file, the least significant byte first.
+func word(part string, i int) uint32 {
+	b := part[i*wordSize : i*wordSize+wordSize]
+	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16
+}
 
-func (s slot) id() uint32  { return uint32(s) & (1<<idBits - 1) }
-func (s slot) tag() uint32 { return uint32(s) >> idBits }
-
-// parseVocabulary reads a vocabulary file: the number of tokens in four bytes, the least
-// significant first; a byte for each token, which is its length; then the bytes of all tokens,
-// both in the order of their ranks. The vocabulary keeps the bytes of file and copies none.
+// parseVocabulary divides a vocabulary file into its parts, and copies none: the number of tokens, the number of bits of a bucket, and the
+// length of the longest token; the lengths; the samples; the starts of the buckets; the slots; and the bytes of the tokens. packVocabulary in the
+// tests writes it.
 func parseVocabulary(file string) (*vocabulary, error) {
-	if len(file) < 4 {
+	if len(file) < headSize {
 		return nil, fmt.Errorf("it has %d bytes", len(file))
 	}
-	count := int(binary.LittleEndian.Uint32([]byte(file[:4])))
-	if file = file[4:]; count > len(file) || count > 1<<idBits {
-		return nil, fmt.Errorf("%d tokens in %d bytes; at most %d tokens are supported", count, len(file), 1<<idBits)
+	count, bucketBits := int(word(file, 0)), int(word(file, 1))
+	if count > 1<<idBits || bucketBits > idBits {
+		return nil, fmt.Errorf("%d tokens in 1<<%d buckets; at most %d tokens are supported", count, bucketBits, 1<<idBits)
 	}
-	lengths := file[:count]
-	v := &vocabulary{seed: maphash.MakeSeed(), bytes: file[count:], ends: make([]uint32, count)}
-	end := 0
-	for id := range count {
-		n := int(lengths[id])
-		end += n
-		v.ends[id] = uint32(end)
-		v.most = max(v.most, n)
+	v := &vocabulary{shift: 64 - bucketBits, most: int(word(file, 2)), pairs: make([]uint32, 1<<16)}
+	rest := file[headSize:]
+	for _, part := range []struct {
+		of   *string
+		size int
+	}{
+		{&v.lengths, count},
+		{&v.samples, (count + stride - 1) / stride * wordSize},
+		{&v.starts, (1<<bucketBits + 1) * wordSize},
+		{&v.slots, count * wordSize},
+	} {
+		if part.size > len(rest) {
+			return nil, fmt.Errorf("it has %d bytes, too few for %d tokens", len(file), count)
+		}
+		*part.of, rest = rest[:part.size], rest[part.size:]
 	}
-	if end != len(v.bytes) {
-		return nil, fmt.Errorf("the tokens have %d bytes together, and the file has %d for them", end, len(v.bytes))
+	v.bytes = rest
+	if count == 0 || v.start(uint32(count-1))+int(v.lengths[count-1]) != len(v.bytes) {
+		return nil, fmt.Errorf("it has %d bytes for the tokens, another number than they have together", len(v.bytes))
 	}
 	return v, v.index()
 }
 
-// index fills the tables from bytes and ends.
+// index fills the tables of short tokens.
 func (v *vocabulary) index() error {
-	v.slots = make([]slot, 1<<bits.Len(uint(2*v.len())))
-	v.pairs = make([]uint32, 1<<16)
 	for i := range v.pairs {
 		v.pairs[i] = none
 	}
-	start := uint32(0)
-	for id, end := range v.ends {
-		text := v.bytes[start:end]
-		start = end
-		tag, i := v.hash(text)
-		for v.slots[i] != 0 {
-			i = (i + 1) & (len(v.slots) - 1)
-		}
-		v.slots[i] = slot(tag<<idBits | uint32(id))
-		if len(text) == 2 {
-			v.pairs[int(text[0])<<8|int(text[1])] = uint32(id)
-		}
-	}
-	for b := range 256 {
-		if v.single[b] = v.find(string([]byte{byte(b)})); v.single[b] == none {
-			return fmt.Errorf("byte %d is no token", b)
-		}
+	v.eachOfLength(2, func(id uint32, text string) { v.pairs[int(text[0])<<8|int(text[1])] = id })
+	known := 0
+	v.eachOfLength(1, func(id uint32, text string) { v.single[text[0]], known = id, known+1 })
+	if known != len(v.single) {
+		return errors.New("a byte is no token")
 	}
 	return nil
 }
 
-func (v *vocabulary) len() int { return len(v.ends) }
+func (v *vocabulary) eachOfLength(n byte, do func(id uint32, text string)) {
+	for id := 0; ; id++ {
+		next := strings.IndexByte(v.lengths[id:], n)
+		if next < 0 {
+			return
+		}
+		id += next
+		do(uint32(id), v.text(uint32(id)))
+	}
+}
+
+func (v *vocabulary) len() int { return len(v.lengths) }
+
+// start returns where the token id begins.
+func (v *vocabulary) start(id uint32) int {
+	sample := int(id) / stride
+	at := int(word(v.samples, sample))
+	for _, n := range []byte(v.lengths[sample*stride : id]) {
+		at += int(n)
+	}
+	return at
+}
 
 // text of the token id, which must be one.
 func (v *vocabulary) text(id uint32) string {
-	start := uint32(0)
-	if id > 0 {
-		start = v.ends[id-1]
-	}
-	return v.bytes[start:v.ends[id]]
-}
-
-// hash gives a tag other than 0 of 32-idBits bits, and the slot to look at first.
-func (v *vocabulary) hash(text string) (tag uint32, first int) {
-	h := maphash.String(v.seed, text)
-	return uint32(h>>(32+idBits)) | 1, int(h) & (len(v.slots) - 1)
+	at := v.start(id)
+	return v.bytes[at : at+int(v.lengths[id])]
 }
 
 // find returns the id of the token text, or none.
@@ -125,15 +139,38 @@ func (v *vocabulary) find(text string) uint32 {
 	if len(text) > v.most {
 		return none
 	}
-	tag, i := v.hash(text)
-	for {
-		s := v.slots[i]
-		if s == 0 {
-			return none
+	h := hash(text)
+	bucket, tag := int(h>>v.shift), tagOf(h)
+	for i, end := int(word(v.starts, bucket)), int(word(v.starts, bucket+1)); i < end; i++ {
+		s := word(v.slots, i)
+		if id := s & (1<<idBits - 1); s>>idBits == tag && int(v.lengths[id]) == len(text) && v.text(id) == text {
+			return id
 		}
-		if s.tag() == tag && v.text(s.id()) == text {
-			return s.id()
-		}
-		i = (i + 1) & (len(v.slots) - 1)
 	}
+	return none
+}
+
+// tagOf returns the tag of a hash, which has bits that the bucket does not depend on.
+func tagOf(h uint64) uint32 { return uint32(h) & (1<<(8*wordSize-idBits) - 1) }
+
+// hash must not change: the files depend on it.
+func hash(text string) uint64 {
+	h := uint64(len(text))
+	for len(text) >= 8 {
+		b := text[:8]
+		h = mix(h ^ (uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56))
+		text = text[8:]
+	}
+	last := uint64(0)
+	for i := range len(text) {
+		last |= uint64(text[i]) << (8 * i)
+	}
+	return mix(h ^ last)
+}
+
+// mix spreads the bits of a number: the product with an odd constant, whose bits are those of the golden ratio, folded.
+func mix(x uint64) uint64 {
+	high, low := bits.Mul64(x^0xbf58476d1ce4e5b9, 0x9e3779b97f4a7c15)
+	return high ^ low
 }
