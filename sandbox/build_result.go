@@ -19,6 +19,9 @@ const (
 	MetadataKey = "_ai_metadata"
 )
 
+// updatesKey is the member of a printed object that holds the update.
+const updatesKey = "context_updates"
+
 // Outcome is the state that code left when it ended without an error.
 type Outcome struct {
 	// Context is the context as the code left it. Its values are those of engine.Value
@@ -56,7 +59,9 @@ func (j *Job) CodeContext() map[string]any {
 //
 //   - The last line of stdout that is a JSON object, and not an empty one, is the
 //     update: its context_updates, or without those all of it except status and
-//     message. If its status is "error", the job fails with its message.
+//     message. If its status is "error", the job fails with its message. A status other
+//     than "error", "success" and "ok" is an error, and so is a later line that has the key
+//     context_updates and is no JSON object.
 //   - Without such a line the update is the difference of the context: keys that
 //     were assigned or changed at any depth, and keys that were deleted.
 //   - branch_decision, from the line or else from the context, is the decision of
@@ -75,7 +80,7 @@ func BuildResult(job *Job, e *Outcome) (*Result, error) {
 	var branch any
 	if found {
 		r.Stdout, r.Printed = rest, true
-		branch, err = r.applyPrinted(line)
+		branch, err = r.applyPrinted(job, line)
 	} else {
 		err = r.applyChanges(job, e)
 	}
@@ -95,11 +100,16 @@ func BuildResult(job *Job, e *Outcome) (*Result, error) {
 }
 
 // applyPrinted takes the update and the branch from the printed object.
-func (r *Result) applyPrinted(line map[string]any) (branch any, err error) {
+func (r *Result) applyPrinted(job *Job, line map[string]any) (branch any, err error) {
 	if m, said := line["message"]; said && m != nil {
 		r.Message = text(m)
 	}
-	if line["status"] == "error" {
+	failed, err := saysFailed(line["status"])
+	if err != nil && !job.ReadOnly {
+		return nil, err
+	}
+	isData := err != nil
+	if failed {
 		message := r.Message
 		if message == "" {
 			message = "the code printed a status of error, without a message"
@@ -107,18 +117,18 @@ func (r *Result) applyPrinted(line map[string]any) (branch any, err error) {
 		return nil, &Error{Code: engine.CodeCodeFailed, Message: message}
 	}
 	updates, bare := line, false
-	switch under := line["context_updates"].(type) {
+	switch under := line[updatesKey].(type) {
 	case map[string]any:
 		updates = under
 	case nil:
-		if _, said := line["context_updates"]; said { // null means no update
+		if _, said := line[updatesKey]; said { // null means no update
 			updates = nil
 		} else {
 			bare = true
 		}
 	default:
 		return nil, &Error{
-			Code: engine.CodeCodeValue, Key: "context_updates",
+			Code: engine.CodeCodeValue, Key: updatesKey,
 			Message: "the code printed context_updates that is " + engine.KindOf(under) + " and not an object of keys and values",
 			Hint:    `print json.dumps({"status": "success", "context_updates": {...}})`,
 		}
@@ -128,7 +138,7 @@ func (r *Result) applyPrinted(line map[string]any) (branch any, err error) {
 		branch = line[BranchKey]
 	}
 	for _, key := range slices.Sorted(maps.Keys(updates)) {
-		if isReservedKey(key) || bare && (key == "status" || key == "message") {
+		if isReservedKey(key) || bare && (key == "status" && !isData || key == "message") {
 			continue
 		}
 		v, odd := NormalizeValue(updates[key])
@@ -139,6 +149,23 @@ func (r *Result) applyPrinted(line map[string]any) (branch any, err error) {
 		r.Set[key] = v
 	}
 	return branch, nil
+}
+
+// saysFailed reads the status of a printed object. A word that is neither of the two may be meant as
+// a failure, or as a value of the state, and is refused.
+func saysFailed(status any) (bool, error) {
+	word, isText := status.(string)
+	switch {
+	case status == nil, isText && (strings.EqualFold(word, "success") || strings.EqualFold(word, "ok")):
+		return false, nil
+	case isText && strings.EqualFold(word, "error"):
+		return true, nil
+	}
+	return false, &Error{
+		Code: engine.CodeCodeValue, Key: "status",
+		Message: "the code printed a status that is neither success nor error: " + text(status),
+		Hint:    "a status that is a value of the state is printed inside " + updatesKey,
+	}
 }
 
 // applyChanges takes the update from the changes to the context.

@@ -43,6 +43,8 @@ func TestOutputOfCodeFollowsTheUpdateProtocol(t *testing.T) {
 			nil, "m", "x\ny",
 		},
 		{"a bare object", sandbox.Outcome{Stdout: `{"status":"ok","message":5,"b":[1.0,2]}` + "\r\n"}, map[string]any{"b": []any{1.0, int64(2)}}, nil, "5", ""},
+		{"an unreadable update before a readable one", sandbox.Outcome{Stdout: "{'context_updates': {}}\n{\"context_updates\":{\"b\":1}}"}, map[string]any{"b": int64(1)}, nil, "", "{'context_updates': {}}\n"},
+		{"a word that is no key", sandbox.Outcome{Context: before, Stdout: "context_updates follow"}, map[string]any{}, nil, "", "context_updates follow"},
 		{"null updates are none", sandbox.Outcome{Stdout: `{"status":"success","context_updates":null,"b":1}`}, map[string]any{}, nil, "", ""},
 		{"empty ones are passed over", sandbox.Outcome{Stdout: "{\"b\":1}\n{}\n[]\nnull\n\n[1]\n3\n"}, map[string]any{"b": int64(1)}, nil, "", "{}\n[]\nnull\n\n[1]\n3\n"},
 		{"words in texts are texts", sandbox.Outcome{Stdout: `{"b":"NaN \" Infinity","c":"-Infinity"}`}, map[string]any{"b": `NaN " Infinity`, "c": "-Infinity"}, nil, "", ""},
@@ -73,6 +75,19 @@ func TestImpossibleUpdateNamesItsKey(t *testing.T) {
 		{"too deep to be read", `{"a":` + strings.Repeat("[{\"b\":", 6000) + "1" + strings.Repeat("}]", 6000) + "}\nlast", engine.CodeCodeValue, "", "nested deeper"},
 		{"a key twice", `{"context_updates":{"a":{"1":1,"1":2}}}`, engine.CodeCodeValue, "", `the key "1" occurs twice`},
 		{"updates that are a list", `{"context_updates":[1]}`, engine.CodeCodeValue, "context_updates", "a list"},
+		{"a status of neither kind", `{"status":"paid","amount":5}`, engine.CodeCodeValue, "status", "neither success nor error: paid"},
+		{"a misspelt status", `{"status":"eror","context_updates":{"a":1}}`, engine.CodeCodeValue, "status", "neither success nor error: eror"},
+		{"a status that is no text", `{"status":false,"context_updates":{"a":1}}`, engine.CodeCodeValue, "status", "neither success nor error: false"},
+		{"an error in capitals", `{"status":"ERROR","message":"no total"}`, engine.CodeCodeFailed, "", "no total"},
+		{"an update over several lines", "{\n  \"context_updates\": {\n    \"a\": 1\n  }\n}", engine.CodeCodeValue, "", "not as one line"},
+		{"an update in Python's form", `{'context_updates': {'a': 1}}`, engine.CodeCodeValue, "", "not as one line"},
+		{"an update behind a word", `Update: {"context_updates":{"a":1}}`, engine.CodeCodeValue, "", "not as one line"},
+		{"an update before a word", `{"context_updates":{"a":1}} done`, engine.CodeCodeValue, "", "not as one line"},
+		{"two updates in a line", `{"context_updates":{"a":1}}{"context_updates":{"b":1}}`, engine.CodeCodeValue, "", "not as one line"},
+		{"an update in a list", `[{"context_updates":{"a":1}}]`, engine.CodeCodeValue, "", "not as one line"},
+		{"an update with a comma too many", `{"context_updates":{"a":1},}`, engine.CodeCodeValue, "", "not as one line"},
+		{"an update that is cut off", `{"context_updates":{"a":1}`, engine.CodeCodeValue, "", "not as one line"},
+		{"an unreadable update behind another object", "{\"b\":1}\n{'context_updates': {'a': 1}}\nend", engine.CodeCodeValue, "", "not as one line"},
 		{"an error of its own", `{"status":"error","message":"no total"}`, engine.CodeCodeFailed, "", "no total"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -82,6 +97,22 @@ func TestImpossibleUpdateNamesItsKey(t *testing.T) {
 				t.Errorf("the error is %#v", err)
 			}
 		})
+	}
+}
+
+func TestStatusThatCodeFoundIsAValueOfReadOnlyCode(t *testing.T) {
+	for stdout, want := range map[string]map[string]any{
+		`{"status":"paid","total":5}`:    {"status": "paid", "total": int64(5)},
+		`{"status":"success","total":5}`: {"total": int64(5)},
+		`{"status":7}`:                   {"status": int64(7)},
+	} {
+		r, err := sandbox.BuildResult(&sandbox.Job{ReadOnly: true}, &sandbox.Outcome{Stdout: stdout})
+		if err != nil || !reflect.DeepEqual(r.Set, want) {
+			t.Errorf("%s: %v, %v", stdout, r.Set, err)
+		}
+	}
+	if _, err := sandbox.BuildResult(&sandbox.Job{ReadOnly: true}, &sandbox.Outcome{Stdout: `{"status":"error"}`}); err == nil {
+		t.Error("an error is a success")
 	}
 }
 

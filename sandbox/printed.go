@@ -14,8 +14,8 @@ import (
 const notJSONMark = "\x00weir:not-json:"
 
 // lastObject finds the last line of stdout that is a non-empty JSON object, and returns
-// stdout without it. An object that is nested too deep to be read is an error: passed over,
-// the update would be lost.
+// stdout without it. A line behind it that was meant as an update and cannot be read as one, such as
+// an object that is nested too deep, is an error: passed over, the update would be lost.
 func lastObject(stdout string) (object map[string]any, rest string, found bool, err error) {
 	end := len(stdout)
 	for end > 0 {
@@ -41,10 +41,21 @@ func lastObject(stdout string) (object map[string]any, rest string, found bool, 
 				Message: "the code printed an object that is nested deeper than " + strconv.Itoa(MaxDepth) + " lists and objects",
 				Hint:    "give every key a value that JSON has",
 			}
+		case namesUpdates(stdout[begin:stop]):
+			return nil, stdout, false, &Error{
+				Code:    engine.CodeCodeValue,
+				Message: "the code printed context_updates, but not as one line that is a JSON object and nothing else",
+				Hint:    "print json.dumps({...}) without indent, in a line of its own",
+			}
 		}
 		end = begin
 	}
 	return nil, stdout, false, nil
+}
+
+// namesUpdates reports whether a line has the key context_updates, as JSON or as Python writes it.
+func namesUpdates(line string) bool {
+	return strings.Contains(line, `"`+updatesKey+`"`) || strings.Contains(line, `'`+updatesKey+`'`)
 }
 
 // isTooDeep reports whether a line is a JSON object, as far as its brackets and texts say, that has more levels than

@@ -44,6 +44,9 @@ type Job struct {
 	// Decision: the key branch_decision is removed from the context before the code runs,
 	// and the code must set it.
 	Decision bool
+	// ReadOnly: the code only examines the values. What it prints is no update, so that a
+	// status that is neither success nor error is one of its values.
+	ReadOnly bool
 	// Files are files that the code may read; files maps their names to paths.
 	Files  []File
 	Limits Limits

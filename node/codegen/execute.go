@@ -81,7 +81,8 @@ func (j *Job) run(c context.Context, ctx *node.Ctx, purpose, code, key string) (
 		return out, err
 	}
 	job := j.sandboxJob(ctx, code)
-	job.Decision = j.Decision && purpose != purposeAnalyse
+	job.ReadOnly = purpose == purposeAnalyse
+	job.Decision = j.Decision && !job.ReadOnly
 	files, done, err := mountFiles(ctx, j.Files)
 	if err != nil {
 		return out, err

@@ -38,8 +38,8 @@ func (s *suite) printing(t *testing.T) {
 		{"without context_updates the object is the update", change + printStatement(`{"status": "success", "total": 3, "message": "m"}`), map[string]any{"total": int64(3)}, "m"},
 		{"without status it is the update too", printStatement(`{"total": 3.0}`), map[string]any{"total": 3.0}, ""},
 		{"an empty update is an update", change + printStatement(`{"status": "success", "context_updates": {}}`), map[string]any{}, ""},
-		{"an object over several lines is none", change + printStatement("{\n\"context_updates\": {\"a\": 1}\n}"), map[string]any{"assigned": int64(1)}, ""},
-		{"what is not quite JSON is none", change + printStatement(`{'context_updates': 1}`) + printStatement(`{"a": 1,}`) + printStatement(`{"a": 1} trailing`), map[string]any{"assigned": int64(1)}, ""},
+		{"an object over several lines is none", change + printStatement("{\n\"a\": 1\n}"), map[string]any{"assigned": int64(1)}, ""},
+		{"what is not quite JSON is none", change + printStatement(`{'a': 1}`) + printStatement(`{"a": 1,}`) + printStatement(`{"a": 1} trailing`), map[string]any{"assigned": int64(1)}, ""},
 		{"a null is a value", printStatement(`{"context_updates": {"old": null}}`), map[string]any{"old": nil}, ""},
 		{"whole numbers are exact", printStatement(`{"context_updates": {"n": 9007199254740993}}`), map[string]any{"n": int64(9007199254740993)}, ""},
 		{"_ai_metadata does not enter", printStatement(`{"context_updates": {"a": 1, "_ai_metadata": {"x": 1}}, "_ai_metadata": {}}`), map[string]any{"a": int64(1)}, ""},
@@ -123,6 +123,11 @@ func (s *suite) statuses(t *testing.T) {
 			t.Errorf("the error is %+v", e)
 		}
 		_ = s.runFailing(t, &sandbox.Job{Code: printStatement(`{"status": "error"}`)}, engine.CodeCodeFailed)
+	})
+	t.Run("an update that cannot be read and a status that is neither word fail", func(t *testing.T) {
+		for _, printed := range []string{"{\n\"context_updates\": {\"a\": 1}\n}", `{'context_updates': 1}`, `Update: {"context_updates": {"a": 1}}`, `{"status": "paid", "a": 1}`} {
+			_ = s.runFailing(t, &sandbox.Job{Code: change + printStatement(printed)}, engine.CodeCodeValue)
+		}
 	})
 	t.Run("printed numbers that JSON does not have are an error that names the key", func(t *testing.T) {
 		for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
