@@ -297,7 +297,7 @@ func serverErrorCodes() []CodeInfo {
 		{CodeForbidden, "The token lacks the scope of the operation, or the request comes from a host or page that the server does not accept.", "Use a token with the scope that the message names; `weir serve --host` accepts another host name."},
 		{CodeRequest, "A request to the server cannot be read: its body, a parameter or a header is invalid.", "Change what the message and its details name; /openapi.json describes every operation."},
 		{CodeRequestTooLarge, "The body of a request is larger than the server accepts.", "Send less, or start the server with a larger `--max-body`."},
-		{CodeRequestReused, "An Idempotency-Key was sent before with another content.", "Use a new key for a new request."},
+		{CodeRequestReused, "An Idempotency-Key, or the id of a run or message, was used before with another content.", "Use a new key or id for something new."},
 		{CodeConfirmation, "A deletion lists what it deletes and was not confirmed.", "Send the request again with the confirmation of this answer."},
 		{CodeUnavailable, "The server is stopping.", "Send the request again; another process or the restarted server answers it."},
 		{CodeNotGranted, "A flow that was put through the API uses a secret, tool, provider, host, executor or file that is not granted to it.", "Ask a person with the scope admin for the grant (`PUT /v1/flows/NAME/grants`), or change the flow."},

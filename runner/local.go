@@ -166,15 +166,27 @@ type StartOptions struct {
 	main   *engine.ContextChange // creates the main context, in place of Settings
 }
 
-// Start creates a run and drives it. An existing run with the id is resumed, whatever the options are, so that
-// starting is idempotent.
+// Start creates a run and drives it. An existing run with the id is resumed, so that starting is idempotent. If
+// that run was started with other inputs, or otherwise in another way, Start returns an error with the code
+// request_reused.
 func (l *Local) Start(ctx context.Context, p *Program, b StartOptions) (*Execution, error) {
 	first := func(x *Execution) error { return x.stageStart(p, &b) }
 	if b.Round != nil { // the store has made the run
 		x, _, err := l.getOrLoad(ctx, p, b.ID, loadNew, first)
 		return x, err
 	}
-	x, _, err := l.startOrLoad(ctx, p, &b, first)
+	given := b // first adds what it reads
+	x, fresh, err := l.startNew(ctx, p, &b, RoundStart{}, first)
+	exists := errors.Is(err, store.ErrExists)
+	if err != nil && !exists || fresh {
+		return x, err
+	}
+	if err := given.checkRepeats(ctx, l.store, p); err != nil {
+		return nil, err
+	}
+	if exists {
+		x, _, err = l.getOrLoad(ctx, p, b.ID, loadAny, first)
+	}
 	return x, err
 }
 

@@ -22,7 +22,8 @@ import (
 // SendOptions are options of one message; the zero value works.
 type SendOptions struct {
 	// ID identifies the message among all messages of the store: sending it again returns
-	// the same Reply. "" generates one.
+	// the same Reply. Another text or other inputs under the id of a message that waits or has
+	// started a round are an error with the code request_reused. "" generates an id.
 	ID string
 	// By is recorded as the sender; "" is the session's user.
 	By string
@@ -176,7 +177,7 @@ func (s *Session) send(ctx context.Context, id string, said *queuedInput, o Send
 	if o.ID != "" {
 		known, err := s.m.store.FindQueued(ctx, id)
 		if err == nil {
-			return s.resend(ctx, &known, o)
+			return s.resend(ctx, &known, said, o)
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return nil, err
@@ -199,6 +200,7 @@ func (s *Session) send(ctx context.Context, id string, said *queuedInput, o Send
 		kept, err = s.m.store.Enqueue(ctx, q)
 		if busy = errors.Is(err, store.ErrBusy); err == nil {
 			q = kept // another sender's, if it was sent twice
+			err = s.m.checkRepeats(ctx, &kept, said)
 		}
 	}
 	switch {
@@ -220,7 +222,10 @@ func (s *Session) send(ctx context.Context, id string, said *queuedInput, o Send
 
 // resend returns the reply to a message that is stored: in the session, or in the fork
 // that was made for it while the session was busy.
-func (s *Session) resend(ctx context.Context, known *store.QueuedMessage, o SendOptions) (*Reply, error) {
+func (s *Session) resend(ctx context.Context, known *store.QueuedMessage, said *queuedInput, o SendOptions) (*Reply, error) {
+	if err := s.m.checkRepeats(ctx, known, said); err != nil {
+		return nil, err
+	}
 	in := s
 	switch known.Session {
 	case s.ID:
@@ -347,9 +352,7 @@ func (m *Manager) roundBeginning(ctx context.Context, f *flow.Flow, row *store.S
 		return b, err
 	}
 	b.ID, b.User, b.Origin = run, row.User, cmp.Or(said.origin, "session:"+row.ID)
-	if _, ok := MessageInput(f); !ok && said.repeats == nil { // kept to answer the first question
-		b.Inputs = append(b.Inputs, engine.Named{Name: messageName, Value: said.message})
-	}
+	b.Inputs = said.roundInputs(f, b.Inputs)
 	if b.State, err = m.stateForRound(ctx, f, row); err != nil {
 		return b, err
 	}

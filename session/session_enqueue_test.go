@@ -32,11 +32,11 @@ func checkTakenOnce(t *testing.T, s *weir.Session) {
 	if st := weirkit.SendAndWait(t, s, "two", weir.SendOptions{}); st.Round != 2 || st.Text != "3: two" {
 		t.Errorf("%+v", st)
 	}
-	kept, err := s.Enqueue(t.Context(), "other", weir.SendOptions{ID: "m1"})
+	kept, err := s.Enqueue(t.Context(), "one", weir.SendOptions{ID: "m1"})
 	if err != nil || kept.Run == "" {
 		t.Error(kept, err)
 	}
-	if again := weirkit.SendAndWait(t, s, "other", weir.SendOptions{ID: "m1"}); again.Run != kept.Run || again.Text != "1: one" {
+	if again := weirkit.SendAndWait(t, s, "one", weir.SendOptions{ID: "m1"}); again.Run != kept.Run || again.Text != "1: one" {
 		t.Errorf("%+v", again)
 	}
 	if _, err := s.Enqueue(t.Context(), " ", weir.SendOptions{}); err == nil {

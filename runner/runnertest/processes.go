@@ -25,6 +25,7 @@ func testProcesses(t *testing.T, s Subject) {
 	t.Run("a slow reader misses no event and delays no other", func(t *testing.T) { testReading(t, s) })
 	t.Run("64 runs at once keep apart", func(t *testing.T) { testManyRuns(t, s) })
 	t.Run("starting an id again joins the run", func(t *testing.T) { testJoin(t, s) })
+	t.Run("starting an id again in another way is refused", func(t *testing.T) { testReusedID(t, s) })
 	t.Run("a process with recovery fires the due timer of a run without an owner", func(t *testing.T) { testSweeper(t, s) })
 	t.Run("after a crash only what came after the last checkpoint is read", func(t *testing.T) { testCrash(t, s) })
 	t.Run("a long loop leaves a small checkpoint", func(t *testing.T) { testLongLoop(t, s) })
@@ -327,6 +328,43 @@ func testJoin(t *testing.T, s Subject) {
 	}
 	if n := l.count("r/before/pay#1"); n != 1 {
 		t.Errorf("paid %d times", n)
+	}
+}
+
+func testReusedID(t *testing.T, s Subject) {
+	st, p := s.Store(t), program(t, asking, nil)
+	start := runner.StartOptions{
+		ID: "r", User: "ada", Targets: []string{"ask"}, Inputs: engine.Values{{Name: "a", Value: int64(1)}}, State: engine.Values{{Name: "k", Value: "v"}},
+	}
+	for _, process := range []string{"the first", "another"} {
+		l := Open(t, st)
+		x, err := l.Start(t.Context(), p, start)
+		if err != nil {
+			t.Fatalf("%s process: %v", process, err)
+		}
+		if r, err := x.Wait(t.Context()); err != nil || r.Status != engine.Paused {
+			t.Fatalf("%s process: %+v, %v", process, r, err)
+		}
+		for what, change := range map[string]func(b *runner.StartOptions){
+			"input":    func(b *runner.StartOptions) { b.Inputs = engine.Values{{Name: "a", Value: int64(2)}} },
+			"no input": func(b *runner.StartOptions) { b.Inputs = nil },
+			"more":     func(b *runner.StartOptions) { b.Inputs = append(engine.Values{{Name: "b", Value: true}}, b.Inputs...) },
+			"state":    func(b *runner.StartOptions) { b.State = engine.Values{{Name: "k", Value: "w"}} },
+			"key":      func(b *runner.StartOptions) { b.State = engine.Values{{Name: "l", Value: "v"}} },
+			"user":     func(b *runner.StartOptions) { b.User = "bert" },
+			"targets":  func(b *runner.StartOptions) { b.Targets = nil },
+			"breaks":   func(b *runner.StartOptions) { b.Breaks = []string{"ask"} },
+		} {
+			b := start
+			change(&b)
+			_, err := l.Start(t.Context(), p, b)
+			if e, ok := errors.AsType[*engine.Error](err); !ok || e.Code != engine.CodeRequestReused {
+				t.Errorf("%s process, another %s: %v", process, what, err)
+			}
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
