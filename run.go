@@ -150,7 +150,9 @@ func (w *Weir) do(ctx context.Context, id string, c runner.Command) (*Run, error
 	if err != nil {
 		return nil, err
 	}
-	return w.doWithProgram(ctx, p, id, c)
+	return w.doForRequest(ctx, id, func(with func(runner.Command) runner.Command) (*Run, error) {
+		return w.doWithProgram(ctx, p, id, with(c))
+	})
 }
 
 // doAtNode executes a command on a node of any run or of its child runs.
@@ -164,8 +166,11 @@ func (w *Weir) doAtNode(ctx context.Context, id, path string, at func(path strin
 			return nil, err
 		}
 	}
-	r, err := w.retryWhileOwned(ctx, p, id, func() (*runner.Execution, error) { return w.local.DoAt(ctx, p, id, path, at) })
-	if err != nil || w.runner == nil {
+	r, err := w.doForRequest(ctx, id, func(with func(runner.Command) runner.Command) (*Run, error) {
+		command := func(path string) runner.Command { return with(at(path)) }
+		return w.retryWhileOwned(ctx, p, id, func() (*runner.Execution, error) { return w.local.DoAt(ctx, p, id, path, command) })
+	})
+	if r == nil || err != nil || w.runner == nil {
 		return r, err
 	}
 	return w.handOver(ctx, id, r.exec, nil)

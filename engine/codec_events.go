@@ -167,6 +167,7 @@ func (c *coder) rareFields(e Event) {
 		c.str("interrupt", &v.ID)
 		c.value("value", &v.Value)
 		c.str("by", &v.By)
+		c.str("request", &v.Request)
 	case *ChildReported:
 		c.childReported(v)
 	case *RunForked:
@@ -187,6 +188,7 @@ func (c *coder) rareFields(e Event) {
 		c.values("outputs", &v.Outputs)
 		c.str("by", &v.By)
 		pointer(c, "raise", &v.Increase, (*coder).budgetIncrease)
+		c.str("request", &v.Request)
 	case *RunCompleted:
 		c.values("outputs", &v.Outputs)
 		c.values("absent", &v.Absent)

@@ -294,6 +294,8 @@ type InterruptAnswered struct {
 	ID    string `json:"interrupt"`
 	Value Value  `json:"value,omitempty"`
 	By    string `json:"by,omitempty"`
+	// Request is the id of the request that gave the answer, if its sender may repeat it.
+	Request string `json:"request,omitempty"`
 }
 
 // ChildReported reports the progress of a child run: what it waits for or, with a final
@@ -380,6 +382,8 @@ type NodeOverridden struct {
 	By      string `json:"by,omitempty"`
 	// Increase is added to a budget, with "retry".
 	Increase *BudgetIncrease `json:"raise,omitempty"`
+	// Request is the id of the request that repaired the run, if its sender may repeat it.
+	Request string `json:"request,omitempty"`
 }
 
 // BudgetIncrease is an increase of a budget, which is named by its path: calls, tokens (as

@@ -149,28 +149,10 @@ func childrenAwaited(e engine.Event) (runs []string) {
 
 // findAnswer reports whether a run or one of its child runs has an answer in its journal.
 func (l *Local) findAnswer(ctx context.Context, run string, p *store.Post) (bool, error) {
-	var children []string
-	for c, err := range l.store.Commits(ctx, run, 0) {
-		if err != nil {
-			return false, fmt.Errorf("read run %s: %w", run, err)
-		}
-		for _, e := range c.Events {
-			if a, ok := e.(*engine.InterruptAnswered); ok && isAnswer(a, p) {
-				return true, nil
-			}
-			children = append(children, childrenAwaited(e)...)
-		}
-	}
-	for _, child := range children {
-		found, err := l.findAnswer(ctx, child, p)
-		if errors.Is(err, store.ErrNotFound) { // it has not started
-			continue
-		}
-		if found || err != nil {
-			return found, err
-		}
-	}
-	return false, nil
+	return l.findEvent(ctx, run, func(e engine.Event) bool {
+		a, ok := e.(*engine.InterruptAnswered)
+		return ok && isAnswer(a, p)
+	})
 }
 
 // inspectForCommand reads the present state of a run.

@@ -134,6 +134,11 @@ const requestTime = 24 * time.Hour
 // id for what it makes and returns the id of what was made. A request with the same
 // Idempotency-Key, route and user returns that again instead.
 func (c *call) once(route, key string, body any, do func(id string) (string, error)) (string, error) {
+	return c.onceRequest(route, key, body, func(r weir.Request) (string, error) { return do(r.ID) })
+}
+
+// onceRequest is once for what records the id of the request itself.
+func (c *call) onceRequest(route, key string, body any, do func(r weir.Request) (string, error)) (string, error) {
 	made, err := c.onceKeyed(route, key, body, do)
 	if err == nil {
 		err = c.about("made", made)
@@ -141,9 +146,9 @@ func (c *call) once(route, key string, body any, do func(id string) (string, err
 	return made, err
 }
 
-func (c *call) onceKeyed(route, key string, body any, do func(id string) (string, error)) (string, error) {
+func (c *call) onceKeyed(route, key string, body any, do func(r weir.Request) (string, error)) (string, error) {
 	if key == "" {
-		return do(runner.NewID())
+		return do(weir.Request{ID: runner.NewID()})
 	}
 	content, err := json.Marshal(body)
 	if err != nil {
@@ -161,7 +166,8 @@ func (c *call) onceKeyed(route, key string, body any, do func(id string) (string
 	if r.Result != "" {
 		return r.Result, nil
 	}
-	made, err := do("k" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(stored[:15])))
+	id := "k" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(stored[:15]))
+	made, err := do(weir.Request{ID: id, Repeated: r.Repeated})
 	if err != nil {
 		return "", err
 	}

@@ -105,13 +105,18 @@ func (s *Server) registerCommands() {
 }
 
 // command carries out a command on a run once, and reports the run. Commands outlive the
-// request.
+// request. The journal has the request's id in the commit of its effect, so one that is sent again after the process died
+// between the effect and its outcome has no second effect.
 func (c *call) command(name string, in *CommandInput, content any, do func(ctx context.Context) (*weir.Run, error)) (*body[app.RunReport], error) {
 	if _, err := c.run(in.Run); err != nil {
 		return nil, err
 	}
-	_, err := c.once(name+" "+in.Run, in.Key, content, func(string) (string, error) {
-		_, err := do(context.WithoutCancel(c))
+	_, err := c.onceRequest(name+" "+in.Run, in.Key, content, func(r weir.Request) (string, error) {
+		ctx := context.WithoutCancel(c)
+		if in.Key != "" {
+			ctx = weir.WithRequest(ctx, r)
+		}
+		_, err := do(ctx)
 		return in.Run, err
 	})
 	if err != nil {

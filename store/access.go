@@ -37,4 +37,6 @@ type ClientRequest struct {
 	Digest []byte
 	// Result names what the request made; "" while the outcome is not known.
 	Result string
+	// Repeated is set by BeginRequest: the request had begun before.
+	Repeated bool
 }

@@ -317,7 +317,7 @@ type AccessStore interface {
 	// AccessKeys returns all secrets of AccessKey, by name.
 	AccessKeys(ctx context.Context) (map[string][]byte, error)
 	// BeginRequest keeps a request until ttl from now, and returns it. If a request with that
-	// key is kept already and has not expired, it returns that one and changes nothing.
+	// key is kept already and has not expired, it returns that one, with Repeated, and changes nothing.
 	// Expired requests of all users are deleted.
 	BeginRequest(ctx context.Context, r ClientRequest, ttl time.Duration) (ClientRequest, error)
 	// FinishRequest records what a request made. A key that is not there is no error.

@@ -135,12 +135,14 @@ func (s *Store) BeginRequest(ctx context.Context, r store.ClientRequest, ttl tim
 	defer s.access.mu.Unlock()
 	maps.DeleteFunc(s.access.requests, func(_ string, have *clientRequest) bool { return !have.expires.After(now) })
 	if have := s.access.requests[string(r.Key)]; have != nil {
-		return have.ClientRequest, nil
+		again := have.ClientRequest
+		again.Repeated = true
+		return again, nil
 	}
 	if s.access.requests == nil {
 		s.access.requests = make(map[string]*clientRequest)
 	}
-	r.Key, r.Digest, r.Result = bytes.Clone(r.Key), bytes.Clone(r.Digest), ""
+	r.Key, r.Digest, r.Result, r.Repeated = bytes.Clone(r.Key), bytes.Clone(r.Digest), "", false
 	s.access.requests[string(r.Key)] = &clientRequest{r, now.Add(ttl)}
 	return r, nil
 }

@@ -106,7 +106,7 @@ func (s *Store) AccessKeys(ctx context.Context) (map[string][]byte, error) {
 
 // BeginRequest implements store.AccessStore.
 func (s *Store) BeginRequest(ctx context.Context, r store.ClientRequest, ttl time.Duration) (store.ClientRequest, error) {
-	r.Result = ""
+	r.Result, r.Repeated = "", false
 	err := s.write(ctx, "begin request", func(t *tx) error {
 		if err := t.flush(); err != nil { // t.now is read
 			return err
@@ -117,7 +117,7 @@ func (s *Store) BeginRequest(ctx context.Context, r store.ClientRequest, ttl tim
 		if err != nil || n > 0 {
 			return err
 		}
-		have := store.ClientRequest{Key: r.Key}
+		have := store.ClientRequest{Key: r.Key, Repeated: true}
 		err = t.queryRow([]any{into(&have.User), &have.Digest, into(&have.Result)}, "SELECT user_id, digest, result FROM access_request WHERE key = $1", r.Key)
 		if errors.Is(err, pgx.ErrNoRows) { // another process deleted it because it had expired
 			return errVanished

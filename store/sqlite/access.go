@@ -100,13 +100,13 @@ func (s *Store) AccessKeys(ctx context.Context) (map[string][]byte, error) {
 
 // BeginRequest implements store.AccessStore.
 func (s *Store) BeginRequest(ctx context.Context, r store.ClientRequest, ttl time.Duration) (store.ClientRequest, error) {
-	r.Result = ""
+	r.Result, r.Repeated = "", false
 	err := s.write(ctx, "begin request", func(ctx context.Context) error {
 		now := s.clock()
 		if _, err := s.conn.ExecContext(ctx, "DELETE FROM access_request WHERE expires <= ?", now.UnixMilli()); err != nil {
 			return err
 		}
-		have := store.ClientRequest{Key: r.Key}
+		have := store.ClientRequest{Key: r.Key, Repeated: true}
 		var result sql.NullString
 		err := s.conn.QueryRowContext(ctx, "SELECT user, digest, result FROM access_request WHERE key = ?", r.Key).Scan(&have.User, &have.Digest, &result)
 		if err == nil {

@@ -93,11 +93,11 @@ func accessRequests(t *testing.T, s Store) {
 		must(t, err)
 		return r
 	}
-	equal(t, "new", begin("k", "1").Result, "")
-	equal(t, "repeated with another content", string(begin("k", "2").Digest), "1")
+	equal(t, "new", begin("k", "1"), store.ClientRequest{Key: []byte("k"), User: "u", Digest: []byte("1")})
+	equal(t, "repeated with another content", begin("k", "2"), store.ClientRequest{Key: []byte("k"), User: "u", Digest: []byte("1"), Repeated: true})
 	must(t, s.FinishRequest(t.Context(), []byte("k"), "run"))
 	must(t, s.FinishRequest(t.Context(), []byte("never there"), "run"))
-	equal(t, "repeated", begin("k", "1"), store.ClientRequest{Key: []byte("k"), User: "u", Digest: []byte("1"), Result: "run"})
+	equal(t, "repeated", begin("k", "1"), store.ClientRequest{Key: []byte("k"), User: "u", Digest: []byte("1"), Result: "run", Repeated: true})
 	equal(t, "another", begin("l", "1").Result, "")
 	s = s.at(startTime().Add(time.Hour))
 	equal(t, "expired", begin("k", "2"), store.ClientRequest{Key: []byte("k"), User: "u", Digest: []byte("2")})
