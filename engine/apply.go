@@ -161,11 +161,11 @@ func (r *Run) applyStart(e *RunStarted) {
 	r.parallel = max(1, e.Parallel)
 	for _, k := range r.plan.Flow.State {
 		if k.Initial != nil {
-			r.state = r.state.with(k.Name, k.Initial)
+			r.set(k.Name, k.Initial)
 		}
 	}
 	for _, n := range e.State {
-		r.state = r.state.with(n.Name, n.Value)
+		r.set(n.Name, n.Value)
 	}
 	r.startRunTimer()
 	r.applyContexts(e.Contexts)

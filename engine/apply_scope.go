@@ -84,7 +84,7 @@ func (r *Run) continueLanes(before, x *expansion) {
 	x.state, x.bases = before.state, before.bases
 	for _, l := range before.lanes {
 		for _, c := range l.changes {
-			x.state = r.applyChange(x.state, c)
+			x.state = r.lists.apply(x.state, r.plan.reducers[c.Key], c)
 		}
 		for _, id := range l.contexts {
 			for i, b := range x.bases {

@@ -36,7 +36,7 @@ func (r *Run) applyForked(e *RunForked) error {
 		if c.Delete {
 			r.state = r.state.without(c.Key)
 		} else {
-			r.state = r.state.with(c.Key, c.Value)
+			r.set(c.Key, c.Value)
 		}
 	}
 	r.applyContexts(e.Contexts)

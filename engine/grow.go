@@ -90,8 +90,10 @@ func (r *Run) measured() *stateSizes {
 	return r.sizes
 }
 
-// measure records a change that was applied to the run's state.
-func (r *Run) measure(c StateChange) {
+// measure records a change that was applied to the run's state as it was before.
+func (r *Run) measure(before State, c StateChange) {
+	merged, isMerge := c.Value.(map[string]any)
+	isMerge = isMerge && r.plan.reducers[c.Key] == flow.ReduceMerge
 	switch s := r.sizes; {
 	case s == nil:
 	case c.Delete:
@@ -99,6 +101,9 @@ func (r *Run) measure(c StateChange) {
 		delete(s.of, c.Key)
 	case r.plan.reducers[c.Key] == flow.ReduceAppend && s.of[c.Key] > 0:
 		s.set(c.Key, s.of[c.Key]+sizeOf(c.Value))
+	case isMerge && s.of[c.Key] > 0:
+		old, _ := before.stored(c.Key)
+		s.set(c.Key, s.of[c.Key]+growthOf(old, merged))
 	default:
 		v, _ := r.state.Get(c.Key)
 		s.set(c.Key, len(c.Key)+sizeOf(v))

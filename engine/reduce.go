@@ -20,10 +20,9 @@ func Reduce(red flow.Reducer, old Value, ok bool, v Value) (Value, error) {
 	case flow.ReduceAppend:
 		return append(slices.Clip(slices.Clone(asList(old).([]any))), asList(v).([]any)...), nil
 	case flow.ReduceMerge:
-		a, ok1 := old.(map[string]any)
-		b, ok2 := v.(map[string]any)
-		if !ok1 || !ok2 {
-			return nil, fmt.Errorf("merge needs objects, got %T and %T", old, v)
+		a, b, err := mergeOperands(old, v)
+		if err != nil {
+			return nil, err
 		}
 		m := maps.Clone(a)
 		maps.Copy(m, b)
@@ -33,6 +32,30 @@ func Reduce(red flow.Reducer, old Value, ok bool, v Value) (Value, error) {
 	default:
 		return nil, fmt.Errorf("unknown reducer %q", red)
 	}
+}
+
+// checkReduce returns the error of Reduce, without combining objects. The present value may be
+// an *Object.
+func checkReduce(red flow.Reducer, old Value, ok bool, v Value) error {
+	if red != flow.ReduceMerge || !ok || old == nil {
+		_, err := Reduce(red, old, ok, v)
+		return err
+	}
+	if _, is := old.(*Object); is {
+		old = map[string]any{}
+	}
+	_, _, err := mergeOperands(old, v)
+	return err
+}
+
+// mergeOperands returns the operands of a merge.
+func mergeOperands(old, v Value) (a, b map[string]any, err error) {
+	a, ok1 := old.(map[string]any)
+	b, ok2 := v.(map[string]any)
+	if !ok1 || !ok2 {
+		return nil, nil, fmt.Errorf("merge needs objects, got %T and %T", old, v)
+	}
+	return a, b, nil
 }
 
 func asList(v Value) Value {

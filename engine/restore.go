@@ -39,7 +39,7 @@ func (r *Run) restore(s *snapshot) error {
 		return err
 	}
 	for _, v := range s.State {
-		r.state = r.state.with(v.Name, v.Value)
+		r.set(v.Name, v.Value)
 	}
 	for _, c := range s.Contexts {
 		r.contexts[c.ID] = &contextState{id: c.ID, length: c.Length, parent: c.Parent, at: c.At, grant: []string{c.ID}}

@@ -22,7 +22,7 @@ func (r *Run) write(n *nodeState, changes []StateChange) {
 	l, _ := n.scope.laneOf()
 	if l != nil {
 		for _, c := range changes {
-			l.state = r.applyChange(l.state, c)
+			l.state = r.lists.apply(l.state, r.plan.reducers[c.Key], c)
 			l.writers[c.Key] = n
 		}
 		l.changes = append(l.changes, changes...)
@@ -32,31 +32,66 @@ func (r *Run) write(n *nodeState, changes []StateChange) {
 		r.writers = make(map[string]*nodeState)
 	}
 	for _, c := range changes {
-		r.state = r.applyChange(r.state, c)
-		r.measure(c)
+		before := r.state
+		r.state = r.lists.apply(before, r.plan.reducers[c.Key], c)
+		r.measure(before, c)
 		r.writers[c.Key] = n
 	}
 }
 
-func (r *Run) applyChange(s State, c StateChange) State {
+// set gives a key of the state its first value: of the flow, the run's start or a snapshot.
+func (r *Run) set(key string, v Value) {
+	r.state = r.state.with(key, held(r.plan.reducers[key], v))
+}
+
+// held returns a value as the state keeps it under a reducer.
+func held(red flow.Reducer, v Value) Value {
+	if m, ok := v.(map[string]any); ok && red == flow.ReduceMerge && len(m) >= minObject {
+		return newObject(m)
+	}
+	return v
+}
+
+// apply returns the state with a change, combined with the present value by the key's
+// reducer. It costs what is written, not what the key has.
+func (g *growing) apply(s State, red flow.Reducer, c StateChange) State {
 	if c.Delete {
 		return s.without(c.Key)
 	}
-	old, ok := s.Get(c.Key)
-	if !ok {
-		old = nil
-	}
-	red := r.plan.reducers[c.Key]
+	old, ok := s.stored(c.Key)
 	if list, isList := old.([]any); red == flow.ReduceAppend && isList {
 		more, _ := asList(c.Value).([]any)
-		return s.with(c.Key, r.lists.extend(list, more))
+		return s.with(c.Key, g.extend(list, more))
+	}
+	if more, is := c.Value.(map[string]any); is && red == flow.ReduceMerge {
+		if merged, ok := mergeInto(old, more); ok {
+			return s.with(c.Key, merged)
+		}
 	}
 	v, err := Reduce(red, old, ok, c.Value)
 	if err != nil {
 		return s // CheckWrites prevents this before journaling
 	}
-	return s.with(c.Key, v)
+	return s.with(c.Key, held(red, v))
 }
+
+// Overlay is a state with changes that only its owner sees. It is not safe for concurrent use.
+type Overlay struct {
+	state State
+	lists growing
+}
+
+// NewOverlay returns an overlay of base without changes.
+func NewOverlay(base State) *Overlay { return &Overlay{state: base} }
+
+// Apply adds a change, which the reducer of its key combines with the present value. A change
+// that the reducer cannot take is left out.
+func (o *Overlay) Apply(red flow.Reducer, c StateChange) {
+	o.state = o.lists.apply(o.state, red, c)
+}
+
+// State returns the state with the changes so far. Later changes do not change it.
+func (o *Overlay) State() State { return o.state }
 
 // Reducer names the reducer of key, which combines its writes.
 func (p *Plan) Reducer(key string) flow.Reducer { return p.reducers[key] }
@@ -84,8 +119,8 @@ func (r *Run) CheckWrites(path string, changes []StateChange) *Error {
 		if c.Delete || red == flow.ReduceAppend { // append takes any value
 			continue
 		}
-		old, ok := state.Get(c.Key)
-		if _, err := Reduce(red, old, ok, c.Value); err != nil {
+		old, ok := state.stored(c.Key)
+		if err := checkReduce(red, old, ok, c.Value); err != nil {
 			return &Error{
 				Code: CodeStateReducer, Node: path, Permanent: true,
 				Message: fmt.Sprintf("state key %q: %v", c.Key, err),

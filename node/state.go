@@ -18,6 +18,10 @@ type State struct {
 	// positions maps a key to its indexes in changes. It is built when there are many
 	// changes.
 	positions map[string][]int
+	// own is the state with the first applied changes. It is created when the node reads
+	// the state after a change.
+	own     *engine.Overlay
+	applied int
 }
 
 // minIndexed is the number of changes from which positions is used instead of a search.
@@ -51,57 +55,27 @@ func NewState(base engine.State, reducers func(key string) flow.Reducer) State {
 // Get returns the value under key and whether it exists. Lists and objects belong to the
 // caller and may be changed; null is a value.
 func (s *State) Get(key string) (engine.Value, bool) {
-	v, ok := s.read(key)
+	v, ok := s.current().Get(key)
 	return engine.Copy(v), ok
 }
 
-// read is Get without the copy: the value must not be changed.
-func (s *State) read(key string) (engine.Value, bool) {
-	v, ok := s.base.Get(key)
-	for _, i := range s.changesOf(key) {
-		c := &s.changes[i]
-		if c.Delete {
-			return nil, false
-		}
-		if r, err := engine.Reduce(s.reducers(key), v, ok, c.Value); err == nil {
-			v, ok = r, true
-		}
+// current returns the state with the node's changes. Each change is applied once.
+func (s *State) current() engine.State {
+	if len(s.changes) == 0 {
+		return s.base
 	}
-	return v, ok
+	if s.own == nil {
+		s.own = engine.NewOverlay(s.base)
+	}
+	for ; s.applied < len(s.changes); s.applied++ {
+		c := s.changes[s.applied]
+		s.own.Apply(s.Reducer(c.Key), c)
+	}
+	return s.own.State()
 }
-
-// stateVars is the state as expressions read it: without copies, so that an expression
-// over a large value costs what it reads of it.
-type stateVars struct{ s *State }
-
-// Get implements expr.Object.
-func (v stateVars) Get(key string) (any, bool) { return v.s.read(key) }
-
-// Keys implements expr.Object.
-func (v stateVars) Keys() []string { return v.s.Keys() }
 
 // Keys lists the keys in alphabetical order.
-func (s *State) Keys() []string {
-	keys := s.base.Keys()
-	if len(s.changes) == 0 {
-		return keys
-	}
-	there := make(map[string]bool, len(keys)+len(s.changes))
-	for _, k := range keys {
-		there[k] = true
-	}
-	for _, c := range s.changes {
-		there[c.Key] = !c.Delete
-	}
-	keys = keys[:0]
-	for k, is := range there { // order: sorted below
-		if is {
-			keys = append(keys, k)
-		}
-	}
-	slices.Sort(keys)
-	return keys
-}
+func (s *State) Keys() []string { return s.current().Keys() }
 
 // All returns the whole state in a new map.
 func (s *State) All() map[string]any {
@@ -172,7 +146,7 @@ func (s *State) checkRoom(more int) error {
 
 // Delete removes a key. Removing a missing key is no change.
 func (s *State) Delete(key string) {
-	if _, ok := s.Get(key); ok {
+	if _, ok := s.current().Members().Get(key); ok {
 		s.addChange(engine.StateChange{Key: key, Delete: true})
 	}
 }
@@ -185,6 +159,9 @@ func (s *State) Changes() []engine.StateChange { return s.changes }
 func (s *State) addChange(c engine.StateChange) {
 	if before := s.changesOf(c.Key); len(before) > 0 && s.reducers(c.Key) == flow.ReduceNone {
 		s.changes[before[0]] = c
+		if before[0] < s.applied {
+			s.own.Apply(flow.ReduceNone, c)
+		}
 		return
 	}
 	if s.positions != nil {

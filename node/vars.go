@@ -40,7 +40,7 @@ func (c *Ctx) Lookup(name string) (any, bool) {
 	case "inputs":
 		return c.inputs.Map(), true
 	case "state":
-		return stateVars{&c.state}, true
+		return c.state.current().Members(), true
 	case "run":
 		return c.host.RunVars(), true
 	case "now":
@@ -78,5 +78,8 @@ type secrets struct{ s Services }
 // Get resolves one secret.
 func (s secrets) Get(name string) (any, bool) { return s.s.Secret(name) }
 
-// Keys is empty: secrets cannot be listed.
-func (s secrets) Keys() []string { return nil }
+// Len is 0: secrets cannot be listed.
+func (s secrets) Len() int { return 0 }
+
+// All is empty: secrets cannot be listed.
+func (s secrets) All() map[string]any { return map[string]any{} }

@@ -3,7 +3,6 @@ package runner
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +27,7 @@ func (v *scopeVars) Lookup(name string) (any, bool) {
 	case "inputs":
 		return object(v.scope.Inputs()), true
 	case "state":
-		return v.state, true
+		return v.state.Members(), true
 	case "run":
 		return v.run, true
 	case expr.UUIDSeed:
@@ -50,15 +49,11 @@ type object engine.Values
 // Get returns the value of a name.
 func (o object) Get(name string) (any, bool) { return engine.Values(o).Get(name) }
 
-// Keys lists the names.
-func (o object) Keys() []string {
-	keys := make([]string, len(o))
-	for i := range o {
-		keys[i] = o[i].Name
-	}
-	slices.Sort(keys)
-	return keys
-}
+// Len returns the number of names.
+func (o object) Len() int { return len(o) }
+
+// All returns the values by name.
+func (o object) All() map[string]any { return engine.Values(o).Map() }
 
 // eval evaluates the binding. The error names its target ("input x", "output y"), says why a node that it reads has
 // no value, and has the position in the flow file.

@@ -80,7 +80,7 @@ func weigh(v ref.Val, left int) int {
 	case dict:
 		return weighGo(t.raw, left)
 	case object:
-		return min(left, len(t.o.Keys()))
+		return min(left, t.o.Len())
 	case types.String:
 		return min(left, len(t)/512)
 	case traits.Lister:

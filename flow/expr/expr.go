@@ -58,8 +58,10 @@ type Vars interface {
 type Object interface {
 	// Get returns a member and whether it exists.
 	Get(name string) (any, bool)
-	// Keys lists the names of all members, in any order.
-	Keys() []string
+	// Len returns the number of members.
+	Len() int
+	// All returns all members, which must not be changed.
+	All() map[string]any
 }
 
 // Map is a plain set of variables.

@@ -70,7 +70,7 @@ type object struct{ o Object }
 
 // whole reads all members.
 func (m object) whole() dict {
-	raw := materialise(m.o)
+	raw := m.o.All()
 	return dict{types.NewStringInterfaceMap(adapter{}, raw), raw}
 }
 
@@ -78,9 +78,9 @@ func (m object) ConvertToNative(t reflect.Type) (any, error) { return m.whole().
 func (m object) ConvertToType(t ref.Type) ref.Val            { return m.whole().ConvertToType(t) }
 func (m object) Equal(other ref.Val) ref.Val                 { return m.whole().Equal(other) }
 func (m object) Type() ref.Type                              { return types.MapType }
-func (m object) Value() any                                  { return materialise(m.o) }
+func (m object) Value() any                                  { return m.o.All() }
 func (m object) Iterator() traits.Iterator                   { return m.whole().Iterator() }
-func (m object) Size() ref.Val                               { return types.Int(len(m.o.Keys())) }
+func (m object) Size() ref.Val                               { return types.Int(m.o.Len()) }
 
 // Contains implements traits.Container.
 func (m object) Contains(key ref.Val) ref.Val {
@@ -111,17 +111,6 @@ func (m object) Find(key ref.Val) (ref.Val, bool) {
 		return nil, false
 	}
 	return adapter{}.NativeToValue(v), true
-}
-
-func materialise(o Object) map[string]any {
-	keys := o.Keys()
-	raw := make(map[string]any, len(keys))
-	for _, k := range keys {
-		if v, ok := o.Get(k); ok {
-			raw[k] = plain(v)
-		}
-	}
-	return raw
 }
 
 // opaque is a Go value that expressions may pass on and compare, but not inspect.
@@ -163,7 +152,7 @@ func plain(v any) any {
 	case float32:
 		return float64(t)
 	case Object:
-		return materialise(t)
+		return t.All()
 	case ref.Val:
 		return v
 	}
@@ -217,7 +206,7 @@ func (n *nativeConverter) of(v ref.Val) (any, error) {
 	case dict:
 		return t.raw, nil
 	case object:
-		return materialise(t.o), nil
+		return t.o.All(), nil
 	case opaque:
 		return t.v, nil
 	}

@@ -26,8 +26,11 @@ func (v secretPlaceholders) Lookup(name string) (any, bool) {
 // Get returns the stand-in of a secret.
 func (v secretPlaceholders) Get(name string) (any, bool) { return secretPlaceholder(name), true }
 
-// Keys is empty: secrets cannot be listed.
-func (v secretPlaceholders) Keys() []string { return nil }
+// Len is 0: secrets cannot be listed.
+func (v secretPlaceholders) Len() int { return 0 }
+
+// All is empty: secrets cannot be listed.
+func (v secretPlaceholders) All() map[string]any { return map[string]any{} }
 
 func secretPlaceholder(name string) string { return "[secret " + name + "]" }
 
@@ -64,8 +67,11 @@ func (v *usedSecrets) Get(name string) (any, bool) {
 	return x, ok
 }
 
-// Keys is empty: secrets cannot be listed.
-func (v *usedSecrets) Keys() []string { return nil }
+// Len is 0: secrets cannot be listed.
+func (v *usedSecrets) Len() int { return 0 }
+
+// All is empty: secrets cannot be listed.
+func (v *usedSecrets) All() map[string]any { return map[string]any{} }
 
 // addSecret remembers a text, which scrub then removes in every encoding.
 func (v *usedSecrets) addSecret(s, stand string) { v.used.Add(s, stand) }
