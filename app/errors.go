@@ -50,9 +50,6 @@ func ErrorCode(err error) string {
 	if _, ok := errors.AsType[*flow.Invalid](err); ok {
 		return engine.CodeFlowInvalid
 	}
-	if _, ok := errors.AsType[*UsageError](err); ok {
-		return engine.CodeUsage
-	}
 	for _, c := range []struct {
 		err  error
 		code string
@@ -71,6 +68,7 @@ func ErrorCode(err error) string {
 		{store.ErrBusy, engine.CodeSessionBusy},
 		{store.ErrSessionAdvanced, engine.CodeSessionMoved},
 		{store.ErrNewerVersion, engine.CodeStoreNewer},
+		{store.ErrNotWeir, engine.CodeStoreForeign},
 		{store.ErrCorrupt, engine.CodeStoreCorrupt},
 		{store.ErrFull, engine.CodeStoreFull},
 		{store.ErrBackup, engine.CodeStoreBackup},
@@ -79,6 +77,9 @@ func ErrorCode(err error) string {
 		if errors.Is(err, c.err) {
 			return c.code
 		}
+	}
+	if _, ok := errors.AsType[*UsageError](err); ok {
+		return engine.CodeUsage
 	}
 	return engine.CodeFailed
 }

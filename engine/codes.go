@@ -117,6 +117,7 @@ const (
 	CodeSteerLate           = "steer_late"
 	CodeStoreNewer          = "store_newer"
 	CodeStoreCorrupt        = "store_corrupt"
+	CodeStoreForeign        = "store_foreign"
 	CodeStoreFull           = "store_full"
 	CodeStoreBackup         = "store_backup"
 	CodeStoreUnsupported    = "store_unsupported"
@@ -284,7 +285,8 @@ func requestErrorCodes() []CodeInfo {
 		{CodeSteerLate, "No node of the run works that could take a message: it has answered, or takes none.", "Send it to the session as the next message, or start another run."},
 		{CodeSessionWaits, "The session waits for something that a message cannot answer: an approval, an event, or several questions.", "Answer the run by the interrupt's id, as the message shows."},
 		{CodeStoreNewer, "The database was written by a newer version of Weir. It was not changed.", "Use that version, or another database with --db."},
-		{CodeStoreCorrupt, "The database is damaged, or is not a Weir database. It was not changed.", "Restore it from a backup; if it is of another program, name another one with --db."},
+		{CodeStoreCorrupt, "The database is damaged. It was not changed.", "Restore it from a backup with `weir store restore`."},
+		{CodeStoreForeign, "The file is not a Weir database: it is of another program. It was not changed.", "Name a Weir database, or a new file, with --db."},
 		{CodeStoreBackup, "The database is a backup. It can be read, and nothing runs in it.", "`weir store restore BACKUP` makes a database of it."},
 		{CodeStoreUnsupported, "The store lacks a capability that the call needs, for example sessions.", "Use a store that has it: `sqlite.Open` has every capability."},
 		{CodeStoreFull, "The disk is full. Acknowledged data is kept.", "Free disk space and continue with `weir resume RUN`."},

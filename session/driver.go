@@ -291,7 +291,7 @@ var errSessionDeleted = errors.New("the session was deleted")
 // error follows from what is stored or configured.
 func retryTimeoutFor(err error) time.Duration {
 	for _, lasting := range []error{
-		store.ErrCorrupt, store.ErrNewerVersion, store.ErrClosed, store.ErrFull, runner.ErrDependenciesChanged, runner.ErrStatus, runner.ErrClosed,
+		store.ErrCorrupt, store.ErrNotWeir, store.ErrNewerVersion, store.ErrClosed, store.ErrFull, runner.ErrDependenciesChanged, runner.ErrStatus, runner.ErrClosed,
 	} {
 		if errors.Is(err, lasting) {
 			return 0

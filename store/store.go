@@ -41,6 +41,8 @@ var (
 	ErrNewerVersion = errors.New("the database is of a newer version")
 	// ErrCorrupt: what is stored cannot be read back.
 	ErrCorrupt = errors.New("the database is damaged")
+	// ErrNotWeir: the file is readable, but it is not a database of Weir.
+	ErrNotWeir = errors.New("it is not a Weir database")
 	// ErrNotCanonical: stored JSON differs from the form that Weir writes, so that two readers may read it
 	// differently.
 	ErrNotCanonical = fmt.Errorf("%w: not written as Weir writes it", ErrCorrupt)

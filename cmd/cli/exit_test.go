@@ -12,7 +12,7 @@ import (
 
 func TestHintsComeFromTheTableOfCodes(t *testing.T) {
 	for _, err := range []error{
-		store.ErrNotFound, store.ErrOwned, store.ErrFenced, store.ErrBusy, store.ErrSessionAdvanced, store.ErrNewerVersion, store.ErrCorrupt,
+		store.ErrNotFound, store.ErrOwned, store.ErrFenced, store.ErrBusy, store.ErrSessionAdvanced, store.ErrNewerVersion, store.ErrCorrupt, store.ErrNotWeir,
 		store.ErrFull, store.ErrUnsupported, runner.ErrAnswer, runner.ErrNoInterrupt, runner.ErrStopped, runner.ErrStatus, runner.ErrDependenciesChanged,
 	} {
 		h := hint(fmt.Errorf("do it: %w", err))

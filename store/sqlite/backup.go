@@ -105,7 +105,7 @@ type Restored struct {
 
 // Restore creates a database from a backup, at a path without a file. It raises all fences and
 // removes all owners, so that no earlier process can write to it. The error is fs.ErrExist if
-// there is a file at path, and store.ErrCorrupt if the backup is damaged.
+// there is a file at path, and store.ErrCorrupt if the backup is damaged, store.ErrNotWeir if it is another file.
 func Restore(ctx context.Context, backup, path string, opts Options) (Restored, error) {
 	var out Restored
 	err := makeFile(path, func(made string) error {

@@ -139,14 +139,17 @@ func TestUnusableBackupsLeaveNoFile(t *testing.T) {
 	for i := 4096; i < len(damaged); i += 3 {
 		damaged[i] ^= 0x5a
 	}
-	for what, content := range map[string][]byte{
-		"cut": data[:len(data)/2], "damaged": damaged, "empty": {}, "text": []byte("weir: 1\nname: no\n"),
+	for what, c := range map[string]struct {
+		content []byte
+		is      error
+	}{
+		"cut": {data[:len(data)/2], store.ErrCorrupt}, "damaged": {damaged, store.ErrCorrupt}, "empty": {nil, store.ErrNotWeir}, "text": {[]byte("weir: 1\nname: no\n"), store.ErrNotWeir},
 	} {
 		bad, target := filepath.Join(dir, what), filepath.Join(dir, what+".db")
-		if err := os.WriteFile(bad, content, 0o600); err != nil {
+		if err := os.WriteFile(bad, c.content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Restore(t.Context(), bad, target, Options{}); !errors.Is(err, store.ErrCorrupt) {
+		if _, err := Restore(t.Context(), bad, target, Options{}); !errors.Is(err, c.is) {
 			t.Errorf("restore of a file that is %s: %v", what, err)
 		}
 		if left, _ := filepath.Glob(filepath.Join(dir, "*"+what+".db*")); len(left) > 0 {

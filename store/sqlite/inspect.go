@@ -29,8 +29,8 @@ const (
 const maxFullCheck = 4 << 20 // bytes
 
 // inspect returns the schema version of the file at path, 0 for an empty one,
-// without writing anything. Errors are fs.ErrNotExist, store.ErrCorrupt and
-// store.ErrNewer.
+// without writing anything. Errors are fs.ErrNotExist, store.ErrNotWeir, store.ErrCorrupt and
+// store.ErrNewerVersion.
 func inspect(ctx context.Context, path string, target int64, opts Options) (int64, error) {
 	h, err := readHeader(path)
 	if err != nil || h.size == 0 {
@@ -88,7 +88,7 @@ func readHeader(path string) (fileHeader, error) {
 		return fileHeader{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return fileHeader{}, fmt.Errorf("%w: it is not a file", store.ErrCorrupt)
+		return fileHeader{}, fmt.Errorf("%w: the path is not a file", store.ErrNotWeir)
 	}
 	var h [headerSize]byte
 	if _, err := io.ReadFull(f, h[:]); err != nil || string(h[:len(magic)]) != magic {

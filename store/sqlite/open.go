@@ -336,6 +336,6 @@ func schemaVersion(ctx context.Context, db querier) (int64, error) {
 }
 
 var (
-	errForeign = fmt.Errorf("%w: it is a SQLite database, but not one of Weir's", store.ErrCorrupt)
-	errNotDB   = fmt.Errorf("%w: it is not a SQLite database", store.ErrCorrupt)
+	errForeign = fmt.Errorf("%w: the file is a SQLite database of another program", store.ErrNotWeir)
+	errNotDB   = fmt.Errorf("%w: the file is not a SQLite database", store.ErrNotWeir)
 )

@@ -44,7 +44,7 @@ func OpenReadOnly(ctx context.Context, path string, opts Options) (*Store, error
 // canOpenReadOnly reports whether a database that cannot be opened for writing may still be
 // read: not where it is damaged, newer, or another's.
 func canOpenReadOnly(err error) bool {
-	for _, final := range []error{store.ErrCorrupt, store.ErrNewerVersion, store.ErrForeignSchema, fs.ErrNotExist} {
+	for _, final := range []error{store.ErrCorrupt, store.ErrNotWeir, store.ErrNewerVersion, store.ErrForeignSchema, fs.ErrNotExist} {
 		if errors.Is(err, final) {
 			return false
 		}

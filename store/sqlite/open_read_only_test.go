@@ -298,7 +298,7 @@ func TestOpenReadOnlyNamesUnreadableDatabase(t *testing.T) {
 
 func TestOpenReadOnlyRefusesForeignDatabases(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.db")
-	for what, want := range map[string]error{"none": fs.ErrNotExist, "text": store.ErrCorrupt} {
+	for what, want := range map[string]error{"none": fs.ErrNotExist, "text": store.ErrNotWeir} {
 		if what == "text" {
 			if err := os.WriteFile(path, []byte(fmt.Sprintf("%0200d", 1)), 0o600); err != nil {
 				t.Fatal(err)

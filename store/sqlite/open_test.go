@@ -172,9 +172,9 @@ func TestOpenRefusesForeignFilesUnchanged(t *testing.T) {
 		says string
 	}{
 		{"newer", edited(t, data, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)"), store.ErrNewerVersion, fmt.Sprint("schema version 99 and this build knows up to ", newest(t))},
-		{"another's", edited(t, data, "PRAGMA application_id = 7"), store.ErrCorrupt, "not one of Weir's"},
-		{"text", []byte(strings.Repeat("not a database\n", 1000)), store.ErrCorrupt, "not a SQLite database"},
-		{"short", []byte("SQLite format 3\x00"), store.ErrCorrupt, "not a SQLite database"},
+		{"another's", edited(t, data, "PRAGMA application_id = 7"), store.ErrNotWeir, "it is not a Weir database: the file is a SQLite database of another program"},
+		{"text", []byte(strings.Repeat("not a database\n", 1000)), store.ErrNotWeir, "not a SQLite database"},
+		{"short", []byte("SQLite format 3\x00"), store.ErrNotWeir, "not a SQLite database"},
 		{"cut off", data[:len(data)/2], store.ErrCorrupt, "its header says"},
 		{"first page", smashed(data, 100), store.ErrCorrupt, ""},
 		{"in the middle", smashed(data, page), store.ErrCorrupt, ""},
@@ -235,7 +235,7 @@ func TestAProcessThatOnlyStartsARunOpensOneConnection(t *testing.T) {
 }
 
 func TestOpenRefusesAFolder(t *testing.T) {
-	if _, err := Open(t.Context(), t.TempDir(), Options{}); !errors.Is(err, store.ErrCorrupt) {
+	if _, err := Open(t.Context(), t.TempDir(), Options{}); !errors.Is(err, store.ErrNotWeir) {
 		t.Errorf("got %v", err)
 	}
 }

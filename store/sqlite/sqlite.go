@@ -85,9 +85,9 @@ type Store struct {
 
 // Open opens the file at path, making it, and its folder, if there is none,
 // and upgrading it where it is of an earlier version; before that it is copied
-// to path + ".v<version>.backup". Errors are store.ErrNewer, store.ErrCorrupt
-// (the file is not touched then). The error is store.ErrForeign if it has triggers or views that
-// are not Weir's, and store.ErrFull.
+// to path + ".v<version>.backup". Errors are store.ErrNewerVersion, store.ErrCorrupt
+// and store.ErrNotWeir (the file is not touched then), store.ErrForeignSchema if it has triggers
+// or views that are not Weir's, and store.ErrFull.
 func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	return open(ctx, path, opts, migrations())
 }
