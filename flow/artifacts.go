@@ -131,7 +131,7 @@ func (s *scope) artifactType(f fields) string {
 	t, _ := v.asText()
 	if !slices.Contains(ArtifactTypes(), t) {
 		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("the type of an artifact must be one of %s; got %s", strings.Join(ArtifactTypes(), ", "), s.l.describe(v)),
-			s.l.suggest(t, ArtifactTypes))
+			s.l.nearest(t, ArtifactTypes))
 	}
 	return t
 }
@@ -281,7 +281,7 @@ func (s *scope) nodeOutput(it *nodeDraft, v *value, r expr.Ref) {
 	if len(names) > 0 {
 		msg += "; it has " + strings.Join(names, ", ")
 	}
-	s.l.reportInText(v, r.Offset, CodeUnknownPort, msg, s.l.suggest(name, func() []string { return names }))
+	s.l.reportInText(v, r.Offset, CodeUnknownPort, msg, s.l.nearest(name, func() []string { return names }))
 }
 
 // artifacts writes `artifacts`.

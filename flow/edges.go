@@ -111,7 +111,7 @@ func (s *scope) connectEntry(e edgeEntry) *edgeDraft {
 	}
 	if data {
 		if _, ok := to.inPort(toPort); !ok {
-			s.l.reportAt(e.to, CodeUnknownPort, s.unknownInputHint(to, toPort), s.l.suggest(toPort, to.inNames))
+			s.l.reportAt(e.to, CodeUnknownPort, s.unknownInputHint(to, toPort), s.l.nearest(toPort, to.inNames))
 			return nil
 		}
 		if to.ports.AnyIn && !IsPortName(toPort) {

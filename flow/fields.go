@@ -32,7 +32,7 @@ func (f fields) rejectUnknown(keys ...string) {
 		m := &f.v.members[i]
 		if !slices.Contains(keys, m.key) {
 			f.l.reportAtKey(m, CodeUnknownKey, fmt.Sprintf("%s has no key %s; expected one of %s", f.what, quote(m.key), strings.Join(keys, ", ")),
-				f.l.suggest(m.key, func() []string { return keys }))
+				f.l.nearest(m.key, func() []string { return keys }))
 		}
 	}
 }
@@ -59,7 +59,7 @@ func (f fields) choice(key string, of ...string) string {
 	s, ok := v.asText()
 	if !ok || !slices.Contains(of, s) {
 		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s must be one of %s; got %s", key, strings.Join(of, ", "), f.l.describe(v)),
-			f.l.suggest(s, func() []string { return of }))
+			f.l.nearest(s, func() []string { return of }))
 		return ""
 	}
 	return s

@@ -153,9 +153,20 @@ func (l *loader) reportInText(v *value, off int, code, msg, hint string) {
 	l.report(line, col, code, msg, hint)
 }
 
-// suggest is didYouMean, limited to the first few hundred calls, because it compares every
+// suggest returns the hint of a message about an unknown name: the nearest candidate, or a
+// list of them. It is limited to the first few hundred calls, because it compares every
 // candidate.
 func (l *loader) suggest(got string, candidates func() []string) string {
+	if l.hints++; l.hints > 200 {
+		return ""
+	}
+	all := candidates()
+	return cmp.Or(didYouMean(got, all), listCandidates("available: ", all))
+}
+
+// nearest is suggest for a message that lists the candidates itself: its hint does not repeat
+// them.
+func (l *loader) nearest(got string, candidates func() []string) string {
 	if l.hints++; l.hints > 200 {
 		return ""
 	}

@@ -23,7 +23,7 @@ func (s *scope) bindInputs(it *nodeDraft) {
 		m := &in.members[i]
 		p, ok := it.inPort(m.key)
 		if !ok {
-			s.l.reportAtKey(m, CodeUnknownPort, s.unknownInputHint(it, m.key), s.l.suggest(m.key, it.inNames))
+			s.l.reportAtKey(m, CodeUnknownPort, s.unknownInputHint(it, m.key), s.l.nearest(m.key, it.inNames))
 			continue
 		}
 		if it.ports.AnyIn && !s.l.portName(m, "a port") {

@@ -72,7 +72,7 @@ func (l *loader) contextModels(c *ContextSettings, f fields, v *value) {
 	if on := f.v.get("on"); on != nil {
 		for _, e := range l.distinctTexts(on, "on", "error codes") {
 			if known := FallbackCodes(); !slices.Contains(known, e.text) {
-				l.reportAt(e, CodeBadValue, fmt.Sprintf("on has the code %s; expected one of %s", quote(e.text), strings.Join(known, ", ")), l.suggest(e.text, FallbackCodes))
+				l.reportAt(e, CodeBadValue, fmt.Sprintf("on has the code %s; expected one of %s", quote(e.text), strings.Join(known, ", ")), l.nearest(e.text, FallbackCodes))
 				continue
 			}
 			c.On = append(c.On, e.text)

@@ -245,7 +245,7 @@ func (l *loader) reducer(v *value) Reducer {
 	s, _ := v.asText()
 	if !slices.Contains(all, s) {
 		l.reportAt(v, CodeBadReducer, fmt.Sprintf("a reducer must be one of %s; got %s", strings.Join(all, ", "), l.describe(v)),
-			l.suggest(s, func() []string { return all }))
+			l.nearest(s, func() []string { return all }))
 		return ReduceNone
 	}
 	return Reducer(s)

@@ -114,7 +114,7 @@ func runMembers() []string { return []string{"id", "flow", "user", "session", "r
 func (l *loader) runRef(v *value, r expr.Ref) {
 	if len(r.Path) > 0 && !slices.Contains(runMembers(), r.Path[0]) {
 		l.reportInText(v, r.Offset, CodeUnknownReference, fmt.Sprintf("run has no member %s; it has %s", quote(r.Path[0]), strings.Join(runMembers(), ", ")),
-			l.suggest(r.Path[0], runMembers))
+			l.nearest(r.Path[0], runMembers))
 		return
 	}
 	if len(r.Path) < 2 || r.Path[0] != "inputs" || l.inputs[r.Path[1]] {

@@ -219,7 +219,7 @@ func (s *scope) source(id, port string, v *value, off int) *nodeDraft {
 	}
 	if _, ok := it.outPort(port); !ok {
 		s.l.reportInText(v, off, CodeUnknownPort, fmt.Sprintf("%s (%s) has no output port %s; it has %s", id, it.node.Type, quote(port), strings.Join(it.outNames(), ", ")),
-			s.l.suggest(port, it.outNames))
+			s.l.nearest(port, it.outNames))
 		return nil
 	}
 	return it

@@ -385,7 +385,7 @@ func (r *settingsReader) report(with *value, e *jsonschema.ValidationError) {
 	default:
 		hint := ""
 		if en, ok := k.(*fault.Enum); ok {
-			hint = l.suggest(fmt.Sprint(en.Got), func() []string { return stringList(en.Want) })
+			hint = l.nearest(fmt.Sprint(en.Got), func() []string { return stringList(en.Want) })
 		}
 		l.reportAt(at, CodeInvalidSetting, fmt.Sprintf("the setting %s of %s: %s", joinPath(path, ""), id, strings.Join(schema.Reasons(e), ", or ")), hint)
 	}

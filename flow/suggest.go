@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// didYouMean returns a hint that names the nearest candidate, or lists a few if none is
-// near.
+// didYouMean returns a hint that names the nearest candidate, "" if none is near.
 func didYouMean(got string, candidates []string) string {
 	if best := NearestName(got, candidates); best != "" {
 		return "did you mean " + best + "?"
 	}
-	return listCandidates("available: ", candidates)
+	return ""
 }
 
 // listCandidates names up to ten candidates after the lead, "" if there are none.

@@ -10,11 +10,16 @@ import (
 )
 
 // CheckInput normalises a value for an input of a flow, or says why it does not fit the
-// input's type and schema.
+// input's type and schema. A text for an input of type message becomes a user message.
 func CheckInput(in flow.Input, v any) (engine.Value, error) {
 	n, err := engine.Normalize(v)
 	if err != nil {
 		return nil, err
+	}
+	if in.Type == flow.TypeMessage {
+		if n, err = Coerce(in.Type, n); err != nil {
+			return nil, err
+		}
 	}
 	if !fitsType(in.Type, n) {
 		return nil, fmt.Errorf("expected %s, got %s", in.Type, engine.KindOf(n))

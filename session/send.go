@@ -325,8 +325,6 @@ func (m *queuedInput) startOptions(f *flow.Flow) (b runner.StartOptions, err err
 	case !ok:
 	case in.Type == flow.TypeText:
 		inputs[in.Name] = node.TextOf(m.message)
-	case in.Type == flow.TypeMessage:
-		inputs[in.Name] = messageOf(m.message)
 	default:
 		inputs[in.Name] = m.message
 	}
@@ -334,14 +332,6 @@ func (m *queuedInput) startOptions(f *flow.Flow) (b runner.StartOptions, err err
 	m.settings.apply(&b.Settings)
 	b.Inputs, err = runner.CheckInputs(f, inputs)
 	return b, err
-}
-
-// messageOf returns the content as a message: a text becomes a user message.
-func messageOf(said engine.Value) engine.Value {
-	if text, ok := said.(string); ok {
-		return map[string]any{"role": string(convo.User), "text": text}
-	}
-	return said
 }
 
 // roundBeginning returns the options with which the run of a round starts, for the session

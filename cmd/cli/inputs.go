@@ -159,8 +159,8 @@ func typeOf(f *weir.Flow, name string) flow.PortType {
 	return flow.TypeText
 }
 
-// inputValue reads a value from the command line: as it stands for text, as
-// JSON for every other type. A file after an @ is that for an input of type file.
+// inputValue reads a value from the command line: as it stands for text, and for a message
+// that is not written as a JSON object, as JSON for every other type. A file after an @ is that for an input of type file.
 func (p *cli) inputValue(t flow.PortType, text string) (any, error) {
 	if rest, ok := strings.CutPrefix(text, "@"); ok {
 		text = rest
@@ -174,7 +174,7 @@ func (p *cli) inputValue(t flow.PortType, text string) (any, error) {
 			}
 		}
 	}
-	if t == flow.TypeText {
+	if t == flow.TypeText || t == flow.TypeMessage && !beginsObject(text) {
 		return text, nil
 	}
 	v, err := engine.ParseValue([]byte(text))
@@ -189,6 +189,13 @@ func (p *cli) inputValue(t flow.PortType, text string) (any, error) {
 		return nil, err
 	}
 	return nil, fmt.Errorf("expected %s, written as JSON, got %s", t, shorten(text, 60))
+}
+
+// beginsObject reports whether a text begins as an object in JSON does.
+func beginsObject(text string) bool {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(text), "{")
+	rest = strings.TrimSpace(rest)
+	return ok && (strings.HasPrefix(rest, `"`) || strings.HasPrefix(rest, "}"))
 }
 
 // readFile reads a file, or stdin for "-". A signal ends the process while it waits for a pipe or terminal.
