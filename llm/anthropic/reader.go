@@ -61,6 +61,9 @@ func newReader(p *Provider, a *answerBuilder) *reader {
 	return &reader{p: p, answer: a, open: map[int]*blockBuilder{}}
 }
 
+// Ended reports whether a stop reason came: only message_stop follows it.
+func (r *reader) Ended() bool { return r.answer.stop != "" }
+
 // Event reads an event and returns true when the answer is complete.
 func (r *reader) Event(data []byte) (bool, error) {
 	var e event

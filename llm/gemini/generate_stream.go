@@ -107,6 +107,9 @@ func (r *generateReader) Event(data []byte) (bool, error) {
 	return false, nil
 }
 
+// Ended reports whether a finish reason came.
+func (r *generateReader) Ended() bool { return r.finish != "" }
+
 func (r *generateReader) part(part generatedPart) error {
 	a := r.answer
 	switch {

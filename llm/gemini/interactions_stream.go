@@ -80,6 +80,9 @@ type interactionObject struct {
 	} `json:"usage"`
 }
 
+// Ended is false: the last event of an answer completes it.
+func (r *interactionReader) Ended() bool { return false }
+
 // Event reads an event.
 func (r *interactionReader) Event(data []byte) (bool, error) {
 	var e interactionEvent

@@ -40,6 +40,10 @@ type Turn struct {
 	Raw []string
 	// Type is the Content-Type of Raw, text/event-stream if empty.
 	Type string
+	// Open keeps the connection open after the last event, until the client has disconnected. The last Unsent events
+	// are not sent then.
+	Open   bool
+	Unsent int
 	// Before is called before each event of the stream (or write of Raw), to delay it; its ctx ends when the client
 	// has disconnected.
 	Before func(ctx context.Context, event int)

@@ -218,6 +218,10 @@ func write(w http.ResponseWriter, r *http.Request, turn *Turn, events []string, 
 	if flush.Flush() != nil {
 		return
 	}
+	if turn.Open {
+		events = events[:max(0, len(events)-turn.Unsent)]
+		defer func() { <-r.Context().Done() }()
+	}
 	for n, event := range events {
 		if turn.Break != nil && n == turn.Break.After {
 			breakOff(turn.Break, send, fault)

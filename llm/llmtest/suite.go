@@ -92,6 +92,7 @@ func Run(t *testing.T, factory Factory) {
 		{"a failure is asked for once", testNoRetry},
 		{"a failure inside the stream is reported", testStreamFault},
 		{"a stream that is cut can be retried", testCut},
+		{"an answer is whole though the connection stays open", testOpen},
 		{"a server that is not there can be retried", testUnreachable},
 		{"cancelling stops a stream at once", testCancel},
 		{"cancelling stops a call that waits", testCancelWaiting},

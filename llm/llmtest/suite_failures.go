@@ -112,6 +112,28 @@ func testCut(t *testing.T, x *conformanceTest) {
 	}
 }
 
+// testOpen has the server keep the connection open after its last event, and after each event that completes the answer:
+// without the end mark, and without the usage.
+func testOpen(t *testing.T, x *conformanceTest) {
+	x.Script(Text("First."))
+	x.ask(t, say("Hello."))
+	usage := llm.Usage{Input: 1200, Output: 77}
+	for unsent := range tailOf(x.Last().API) + 1 {
+		x.Script(Turn{Text: "A whole answer.", Usage: usage, Open: true, Unsent: unsent})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		h, err := x.try(ctx, say("Hello."))
+		cancel()
+		switch {
+		case err != nil:
+			t.Errorf("without the last %d events: %v", unsent, err)
+		case h.Message.Text != "A whole answer." || h.Stop != "end":
+			t.Errorf("without the last %d events: %q, stop %q", unsent, h.Message.Text, h.Stop)
+		case unsent == 0 && (h.Usage.Input != usage.Input || h.Usage.Output != usage.Output):
+			t.Errorf("the usage is %+v", h.Usage)
+		}
+	}
+}
+
 func testUnreachable(t *testing.T, x *conformanceTest) {
 	x.Close()
 	if e := x.fail(t, say("Hello.")); e.Code != "model_unavailable" || !e.Retry || e.Status != 0 {

@@ -132,6 +132,9 @@ func (r *chatReader) Event(data []byte) (bool, error) {
 	return false, nil
 }
 
+// Ended reports whether a finish reason came.
+func (r *chatReader) Ended() bool { return r.answer.stop != "" }
+
 // addChoice adds a delta. A server that sends reasoning under both names sends it once.
 func (r *chatReader) addChoice(d delta) {
 	r.native = r.native || d.ReasoningContent != ""

@@ -46,6 +46,9 @@ type responsesEvent struct {
 	Response     json.RawMessage `json:"response"`
 }
 
+// Ended is false: the last event of an answer completes it.
+func (r *responsesReader) Ended() bool { return false }
+
 // Event reads an event.
 func (r *responsesReader) Event(data []byte) (bool, error) {
 	var e responsesEvent

@@ -10,9 +10,14 @@ import (
 	"maps"
 	"mime"
 	"net/http"
+	"time"
 
 	"github.com/weir-run/weir/llm"
 )
+
+// trailerWait is how long an answer that is whole waits for its usage and the end of the stream: some servers send
+// neither and keep the connection open.
+const trailerWait = 3 * time.Second
 
 // maxRequestID limits a vendor's request id, in bytes.
 const maxRequestID = 100
@@ -23,6 +28,9 @@ type AnswerReader interface {
 	Event(data []byte) (done bool, err error)
 	// Object reads an answer that a server sent as one object instead of a stream.
 	Object(data []byte) error
+	// Ended reports whether the answer is whole and only its usage or an end mark may follow. Post waits for these for
+	// trailerWait, and then calls End as if the server had sent [DONE].
+	Ended() bool
 	// End is called if the stream ends before Event returned true. marked reports whether the server sent [DONE]; err
 	// is the read error, nil if the server ended the stream.
 	End(marked bool, err error) error
@@ -47,7 +55,9 @@ type Endpoint struct {
 // request: nothing is repeated, and redirects are followed only if the client does. The error is that of Refused,
 // Fault or r, ErrNotAPI, or the reason why the exchange ended; ErrorFormatter.Failure converts it for other packages.
 func (e *Endpoint) Post(ctx context.Context, address string, header http.Header, body []byte, r AnswerReader) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	connected, disconnect := context.WithCancel(ctx)
+	defer disconnect()
+	req, err := http.NewRequestWithContext(connected, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return errors.New("the address cannot be used") // the error's text contains the address
 	}
@@ -72,7 +82,7 @@ func (e *Endpoint) Post(ctx context.Context, address string, header http.Header,
 	case err == nil && kind == "text/html":
 		return ErrNotAPI
 	}
-	return e.readEvents(newEvents(answer), r)
+	return e.readEvents(ctx, disconnect, newEvents(answer), r)
 }
 
 // Ping sends a GET request that costs nothing, such as one for the list of models. It
@@ -141,12 +151,22 @@ func (e *Endpoint) readWhole(body io.Reader, r AnswerReader) error {
 	return r.Object(data)
 }
 
-func (e *Endpoint) readEvents(events *eventReader, r AnswerReader) error {
+// readEvents reads the events of the call of ctx. It calls disconnect when it has waited long enough for what follows
+// a whole answer.
+func (e *Endpoint) readEvents(ctx context.Context, disconnect func(), events *eventReader, r AnswerReader) error {
+	var wait *time.Timer
+	defer func() {
+		if wait != nil {
+			wait.Stop()
+		}
+	}()
 	for {
 		data, err := events.next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return r.End(false, nil)
+		case err != nil && r.Ended() && ctx.Err() == nil:
+			return r.End(true, nil)
 		case err != nil:
 			return r.End(false, fmt.Errorf("read stream: %w", err))
 		case isDone(data):
@@ -157,6 +177,9 @@ func (e *Endpoint) readEvents(events *eventReader, r AnswerReader) error {
 		}
 		if done, err := r.Event(data); err != nil || done {
 			return err
+		}
+		if wait == nil && r.Ended() {
+			wait = time.AfterFunc(trailerWait, disconnect)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +36,9 @@ func (h *heard) Event(data []byte) (bool, error) {
 	return string(data) == `"last"`, nil
 }
 
+// Ended reports whether the last event was "finish", or followed it.
+func (h *heard) Ended() bool { return slices.Contains(h.events, `"finish"`) }
+
 // Object records an answer that is not streamed.
 func (h *heard) Object(data []byte) error {
 	h.whole = string(data)
@@ -45,6 +49,40 @@ func (h *heard) Object(data []byte) error {
 func (h *heard) End(marked bool, err error) error {
 	h.ended, h.marked, h.err = true, marked, err
 	return err
+}
+
+// TestAWholeAnswerDoesNotWaitForTheEndOfItsStream has a server that sends no more after an answer is whole, or breaks
+// the connection; before that, either is a failure.
+func TestAWholeAnswerDoesNotWaitForTheEndOfItsStream(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		sent  string
+		open  bool
+		whole bool
+	}{
+		{"data: 1\n\ndata: \"finish\"\n\n", true, true},
+		{"data: \"finish\"\n\ndata: 2\n\n", true, true},
+		{"data: \"finish\"\n\ndata: 2\n\n", false, true},
+		{"data: 1\n\n", false, false},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, c.sent) // the test finds what is missing
+			_ = http.NewResponseController(w).Flush()
+			if c.open {
+				<-r.Context().Done()
+			}
+			panic(http.ErrAbortHandler)
+		}))
+		h := &heard{}
+		e := (&answers{}).endpoint()
+		e.Client = vendorapi.Client(s.Client())
+		err := e.Post(t.Context(), s.URL, nil, []byte("{}"), h)
+		if (err == nil) != c.whole || h.marked != c.whole || !h.ended {
+			t.Errorf("%q, open %t: %v, %+v", c.sent, c.open, err, h)
+		}
+		s.Close()
+	}
 }
 
 // answers is a server that gives one answer, and keeps the request.
