@@ -2,11 +2,10 @@ package weir
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 
-	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/tool"
@@ -15,9 +14,8 @@ import (
 // FlowTool is a flow that models may call as a tool. Each call is a run of its own, with its
 // own history. The arguments of the call are the inputs of the run, and the model receives its
 // outputs. The run id is derived from the key of the call, so a call that is repeated after a
-// crash continues the same run. A flow that a model calls cannot ask a person a question; it is
-// cancelled if it does. A node of type tool runs the flow as a node of type flow does, with
-// isolation: fresh, and its questions are questions of the caller.
+// crash continues the same run. It is a child run of the caller, as that of a node of type flow
+// with isolation: fresh: its questions are questions of the caller, which pauses for them.
 type FlowTool struct {
 	// Name is the name of the tool; "" is the name of the flow.
 	Name string
@@ -56,7 +54,7 @@ func (w *Weir) flowTools(list []FlowTool) ([]*Tool, error) {
 		if ft.Description == "" {
 			ft.Description = ft.Flow.Description
 		}
-		t, err := tool.FromSchema(ft.Name, ft.Description, FlowParameters(ft.Flow), w.callFlow(ft.Flow, ft.Model))
+		t, err := tool.FromSchema(ft.Name, ft.Description, FlowParameters(ft.Flow), callFlow)
 		if err != nil {
 			return nil, err
 		}
@@ -112,32 +110,9 @@ func jsonType(t flow.PortType) string {
 	return ""
 }
 
-// callFlow runs a flow for one tool call.
-func (w *Weir) callFlow(f *Flow, model string) func(context.Context, tool.Call, map[string]any) (string, error) {
-	return func(ctx context.Context, call tool.Call, args map[string]any) (string, error) {
-		p, err := w.program(ctx, f)
-		if err != nil {
-			return "", err
-		}
-		b, err := newBeginning(f, Start{Inputs: args, Model: model})
-		if err != nil {
-			return "", err
-		}
-		r, err := w.local.Call(ctx, p, call.Key, b)
-		if err != nil {
-			return "", err
-		}
-		switch r.Status {
-		case engine.Completed:
-			return outputText(r.Outputs)
-		case engine.Paused:
-			return "", fmt.Errorf("the flow %s asks a person something, which it cannot do as a tool (run %s)", f.Name, r.Run)
-		case engine.Failed:
-			return "", fmt.Errorf("the flow %s failed: %w (run %s)", f.Name, r.Error, r.Run)
-		case engine.Pending, engine.Running, engine.Waiting, engine.Skipped, engine.Cancelled, engine.NotNeeded:
-		}
-		return "", fmt.Errorf("the flow %s ended %s (run %s)", f.Name, r.Status, r.Run)
-	}
+// callFlow is the function of tools that are flows. Nodes run the flow as a child run instead.
+func callFlow(context.Context, tool.Call, map[string]any) (string, error) {
+	return "", tool.NotMade(errors.New("a flow is run by nodes only"))
 }
 
 // flowOfTool returns the program of a flow that is offered as a tool, and its model. The flow
@@ -150,14 +125,4 @@ func (w *Weir) flowOfTool(ctx context.Context, name string) (*runner.Program, st
 	ft := w.toolFlows[t.Name]
 	p, err := w.program(ctx, ft.Flow)
 	return p, ft.Model, err
-}
-
-// outputText returns the outputs of a flow as text for a model: a single text unchanged,
-// anything else as JSON.
-func outputText(outputs engine.Values) (string, error) {
-	if s, ok := onlyText(outputs); ok {
-		return s, nil
-	}
-	b, err := json.Marshal(outputs)
-	return string(b), err
 }

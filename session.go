@@ -185,11 +185,3 @@ func executionOf(r *Run, err error) (*runner.Execution, error) {
 	}
 	return r.execution(), err
 }
-
-// onlyText returns the only output of a run if it is a text.
-func onlyText(outputs engine.Values) (text string, ok bool) {
-	if len(outputs) == 1 {
-		text, ok = outputs[0].Value.(string)
-	}
-	return text, ok
-}

@@ -119,6 +119,8 @@ type fileReader struct {
 	path string
 	flow *weir.Flow
 	cat  *node.Catalogue
+	// toolFlows are the flows that the present test offers as tools. Any node may call them.
+	toolFlows []*weir.Flow
 }
 
 // Load reads a test file and its flow. The error is a *flow.Invalid with all problems of both; a file that cannot be
@@ -163,14 +165,19 @@ func Parse(path string, data []byte, o Options) (*File, error) {
 // flowPath returns the path of the flow: that of the key, or the test file's without ".test".
 func (r *fileReader) flowPath(doc *flow.FileValue) string {
 	if d := doc.Get("flow"); d != nil {
-		p := r.text(d, "flow")
-		if filepath.IsAbs(p) {
-			return p
-		}
-		return filepath.Join(filepath.Dir(r.path), p)
+		return r.relativePath(d, "flow")
 	}
 	ext := filepath.Ext(r.path)
 	return strings.TrimSuffix(strings.TrimSuffix(r.path, ext), ".test") + ext
+}
+
+// relativePath reads a path that is relative to the test file.
+func (r *fileReader) relativePath(d *flow.FileValue, what string) string {
+	p := r.text(d, what)
+	if filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(filepath.Dir(r.path), p)
 }
 
 // flowInvalid reports an invalid flow.
@@ -258,9 +265,10 @@ func (r *fileReader) test(l testKeys) *Test {
 		t.secrets[e.Key] = r.text(e.Value, "a secret")
 	}
 	r.checkTargets(l.get("target"), t.targets)
+	r.toolFlows = nil
+	t.tools = r.toolMocks(l)
 	t.mocks = r.mocks(l)
 	t.answers = r.answers(l)
-	t.tools = r.toolMocks(l)
 	t.script = r.script(l)
 	if d := l.test.Get("turns"); d != nil {
 		t.turns = r.conversationSteps(l, d)
@@ -295,15 +303,16 @@ func (r *fileReader) node(pos flow.Pos, path string) *flow.Node {
 	if r.flow == nil {
 		return nil
 	}
-	n := nodeAt(&r.flow.Graph, recorded.PathWithoutIterations(path))
+	n := nodeAt(&r.flow.Graph, recorded.PathWithoutIterations(path), r.toolFlows)
 	if n == nil {
 		r.report(pos, flow.CodeUnknownNode, fmt.Sprintf("flow %s has no node %q", r.flow.Name, path), didYouMean(recorded.PathWithoutIterations(path), r.paths()))
 	}
 	return n
 }
 
-// nodeAt finds a node by its path: "refine/draft" is in a body, "research>notes" in the flow of a node.
-func nodeAt(g *flow.Graph, path string) *flow.Node {
+// nodeAt finds a node by its path: "refine/draft" is in a body, "research>notes" in the flow of a node, or in one of
+// the flows that are tools.
+func nodeAt(g *flow.Graph, path string, tools []*weir.Flow) *flow.Node {
 	outer, inner, child := strings.Cut(path, ">")
 	var n *flow.Node
 	for id := range strings.SplitSeq(outer, "/") {
@@ -318,8 +327,8 @@ func nodeAt(g *flow.Graph, path string) *flow.Node {
 	if !child {
 		return n
 	}
-	for _, f := range flowsOf(n) {
-		if at := nodeAt(&f.Graph, inner); at != nil {
+	for _, f := range slices.Concat(flowsOf(n), tools) {
+		if at := nodeAt(&f.Graph, inner, tools); at != nil {
 			return at
 		}
 	}

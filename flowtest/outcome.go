@@ -65,6 +65,7 @@ type journalReader struct {
 	out       *outcome
 	inspect   func(run string) (*runner.RunView, error)
 	prefix    string // prefix of the paths of the current run
+	idPrefix  string // prefix of the ids of its questions
 	steps     []nodeOutcome
 	index     map[string]int
 	readRuns  map[string]bool // runs
@@ -134,7 +135,7 @@ func (b *journalReader) applyEvent(e engine.Event) error {
 		return b.applyWaiting(e)
 	case *engine.InterruptAnswered:
 		for _, q := range b.questions {
-			if m := q.(map[string]any); m["id"] == b.prefix+e.ID {
+			if m := q.(map[string]any); m["id"] == b.idPrefix+e.ID {
 				m["answer"] = plainValue(e.Value)
 			}
 		}
@@ -149,11 +150,15 @@ func (b *journalReader) applyWaiting(e *engine.NodeWaiting) error {
 		switch i.Kind {
 		case engine.AwaitTimer:
 		case engine.AwaitChild:
-			if b.readRuns[i.Child.Run] {
+			if i.Child == nil || b.readRuns[i.Child.Run] {
 				continue
 			}
 			b.readRuns[i.Child.Run] = true
-			if _, err := b.read(i.Child.Run, b.prefix+e.Path+">"); err != nil && !errors.Is(err, store.ErrNotFound) {
+			around := b.idPrefix
+			b.idPrefix += engine.BelowChild(i.ID, "")
+			_, err := b.read(i.Child.Run, b.prefix+e.Path+">")
+			b.idPrefix = around
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
 				return err
 			}
 		default:
@@ -165,10 +170,10 @@ func (b *journalReader) applyWaiting(e *engine.NodeWaiting) error {
 
 // addQuestion adds a question once: a node that waits for several asks the others again when one is answered.
 func (b *journalReader) addQuestion(i engine.Interrupt) {
-	if slices.ContainsFunc(b.questions, func(q any) bool { return q.(map[string]any)["id"] == b.prefix+i.ID }) {
+	if slices.ContainsFunc(b.questions, func(q any) bool { return q.(map[string]any)["id"] == b.idPrefix+i.ID }) {
 		return
 	}
-	q := map[string]any{"id": b.prefix + i.ID, "node": b.prefix + nodeOfInterrupt(i.ID), "kind": string(i.Kind), "prompt": i.Prompt}
+	q := map[string]any{"id": b.idPrefix + i.ID, "node": b.prefix + nodeOfInterrupt(i.ID), "kind": string(i.Kind), "prompt": i.Prompt}
 	if i.Event != "" {
 		q["event"] = i.Event
 	}

@@ -53,7 +53,7 @@ func (t *Test) execute(ctx context.Context, f *File, o *Options) (*outcome, []Fa
 	p.cancel, p.store = cancel, memory.New()
 	wo := weir.Options{
 		Store: p.store,
-		Types: o.Types, Replay: p.model, Models: o.Models, Tools: p.tools.tools(t.tools), HTTP: p.network(o), Executors: o.Executors,
+		Types: o.Types, Replay: p.model, Models: o.Models, Tools: p.tools.tools(t.tools), Flows: flowTools(t.tools), HTTP: p.network(o), Executors: o.Executors,
 		Secrets: func(name string) (string, bool) { s, ok := t.secrets[name]; return s, ok },
 		Wrap:    p.mocks.wrap, Skip: func(open map[string][]engine.Interrupt) bool { return p.maySkipWait(bounded, open[p.root()]) },
 	}

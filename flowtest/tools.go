@@ -23,6 +23,7 @@ type toolMock struct {
 	spec    tool.Tool
 	pos     flow.Pos
 	results []toolResult // in the order of the calls; the last one repeats
+	file    string       // of the flow that is called instead; "" is none
 }
 
 // toolResult is the result of one call.
@@ -60,6 +61,10 @@ func (r *fileReader) toolMocks(l testKeys) []*toolMock {
 
 // toolMock reads a result, a list of results, or an object with more keys.
 func (r *fileReader) toolMock(m *toolMock, d *flow.FileValue) {
+	if d.IsObject() && d.Get("flow") != nil {
+		r.toolFlow(m, d)
+		return
+	}
 	described := d.IsObject() && (d.Get("results") != nil || d.Get("description") != nil || d.Get("parameters") != nil ||
 		d.Get("approve") != nil || d.Get("ends") != nil || d.Get("readOnly") != nil)
 	if described {
@@ -89,6 +94,20 @@ func (r *fileReader) toolMock(m *toolMock, d *flow.FileValue) {
 	for _, e := range d.Items() {
 		m.results = append(m.results, r.toolResult(e, false))
 	}
+}
+
+// toolFlow reads a flow that is offered as a tool, with its path relative to the test file.
+func (r *fileReader) toolFlow(m *toolMock, d *flow.FileValue) {
+	r.object(d, "a flow as a tool", "flow", "description", "approve")
+	m.spec.Description = r.text(d.Get("description"), "description")
+	m.spec.Approve = tool.Approval(r.text(d.Get("approve"), "approve"))
+	m.file = r.relativePath(d.Get("flow"), "flow")
+	f, err := flow.Load(m.file, r.cat)
+	if err != nil {
+		r.flowInvalid(d, m.file, err)
+		return
+	}
+	r.toolFlows = append(r.toolFlows, f)
 }
 
 // toolResult reads {result: ...}, {error: ...}, with `when`, or a text.
@@ -169,7 +188,20 @@ type toolCall struct {
 func (b *toolRecorder) tools(mocks []*toolMock) []*weir.Tool {
 	var out []*weir.Tool
 	for _, m := range mocks {
-		out = append(out, m.tool(b))
+		if m.file == "" {
+			out = append(out, m.tool(b))
+		}
+	}
+	return out
+}
+
+// flowTools returns the flows of a test that are offered as tools.
+func flowTools(mocks []*toolMock) []weir.FlowTool {
+	var out []weir.FlowTool
+	for _, m := range mocks {
+		if m.file != "" {
+			out = append(out, weir.FlowTool{Name: m.spec.Name, Description: m.spec.Description, File: m.file, Approve: m.spec.Approve})
+		}
 	}
 	return out
 }

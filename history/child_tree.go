@@ -88,7 +88,7 @@ func childInterrupts(commits []engine.Commit) []engine.Interrupt {
 }
 
 // ParentNode returns the path of the node, in the run parent, that started the child run;
-// "" if a model called the flow as a tool.
+// "" if a tool call of an earlier version started it.
 func ParentNode(ctx context.Context, s store.Journal, run, parent string) (node string, err error) {
 	for c, err := range s.Commits(ctx, parent, 0) {
 		if err != nil {

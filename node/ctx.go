@@ -207,6 +207,8 @@ type Effect struct {
 	// Reserve is the maximum spending of a model call, nil for effects that spend nothing.
 	// If a budget leaves less for its answer, the runner lowers Output before Do.
 	Reserve *Reserve
+	// OnlyRecorded: Do is not called. Without a recorded result, the error is ErrNotRecorded.
+	OnlyRecorded bool
 	// Do performs the effect. Key is the idempotency key to send with the request.
 	Do func(ctx context.Context, key string) (Outcome, error)
 }

@@ -42,6 +42,9 @@ func (f NodeFunc) Run(ctx *Ctx) error { return f(ctx) }
 // it; its Run is called again from the top once the answer is available.
 var ErrSuspended = errors.New("node suspended")
 
+// ErrNotRecorded is the error of an Effect that is OnlyRecorded and has no recorded result.
+var ErrNotRecorded = errors.New("effect not recorded")
+
 // Catalogue is an explicit list of node types. It implements flow.Catalogue.
 type Catalogue struct {
 	byName   map[string]Type

@@ -63,6 +63,9 @@ func unknownPolicy(t *tool.Tool) UnknownPolicy {
 // call makes a call that requires no approval, or has it. A tool that requires input is
 // called again with a person's answers, as an effect of its own.
 func (h *toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
+	if t.Flow != "" {
+		return h.callFlow(index, t, call)
+	}
 	var given *tool.Input
 	for round := 1; ; round++ {
 		v, err := h.effect(index, round, t, call, given)

@@ -141,7 +141,7 @@ func (b *builder) runStarted(e *engine.RunStarted) {
 		path, name := engine.SplitInterruptID(e.Node)
 		_, number, _ := strings.Cut(name, "#")
 		b.parent = spanOf(e.Parent, nodeKey(path, attemptIn(number)))
-	case e.Caller != "": // PATH/NAME#N, and .ATTEMPT likewise
+	case e.Caller != "": // of an earlier version: PATH/NAME#N, and .ATTEMPT likewise
 		at := strings.LastIndexByte(e.Caller, '#')
 		number, _, _ := strings.Cut(e.Caller[at+1:], ".")
 		b.parent = spanOf(e.Parent, nodeKey(e.Caller[:at+1]+number, attemptIn(e.Caller[at+1:])))

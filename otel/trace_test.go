@@ -228,8 +228,8 @@ func TestSpansFollowTheConventions(t *testing.T) {
 	attributes("invoke_workflow helper", map[string]string{"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "helper"})
 	attributes("node bad", map[string]string{"weir.node.attempt": "2", "weir.status": "completed", "error.type": ""})
 	child, call := byName["invoke_workflow helper "], byName["execute_tool helper "]
-	if child == nil || call == nil || child.ParentSpanID != call.SpanID {
-		t.Error("the run of the tool is not below its call")
+	if child == nil || call == nil || child.ParentSpanID != call.ParentSpanID {
+		t.Error("the run of the tool is not below the node that calls it")
 	}
 	if bad := byName["node bad failed"]; bad == nil || bad.Status.Code != 2 || bad.attr("weir.node.attempt") != "1" || bad.attr("error.type") == "" || bad.Status.Message != bad.attr("error.type") {
 		t.Errorf("the failed attempt: %+v", bad)

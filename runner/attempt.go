@@ -68,13 +68,12 @@ type attempt struct {
 	mu                 sync.Mutex // guards what parallel effects share
 	steering           steering
 	ordinals           ordinals
-	partial            []byte                  // the output of the current model call so far
-	partialKey         string                  // the effect that it belongs to
-	pending            []engine.Event          // effects that are not durable yet
-	toolUsage          map[string]engine.Usage // usage of flows that tools ran, by effect key
-	recorded, replayed int                     // the effects that an interrupted attempt had completed or announced, and how many of them this entry has requested
-	executed           bool                    // this entry has executed an effect
-	unreserved         []unreservedEffect      // effects in flight that no budget binds
+	partial            []byte             // the output of the current model call so far
+	partialKey         string             // the effect that it belongs to
+	pending            []engine.Event     // effects that are not durable yet
+	recorded, replayed int                // the effects that an interrupted attempt had completed or announced, and how many of them this entry has requested
+	executed           bool               // this entry has executed an effect
+	unreserved         []unreservedEffect // effects in flight that no budget binds
 	interrupts         []engine.Interrupt
 	tooSmall           map[string]engine.Usage // limits of the run's budgets that questions are about, by interrupt
 	pullPort           string

@@ -14,7 +14,6 @@ type parentLedger struct {
 	child  string   // the child's
 	paths  []string // the accounts of the node that runs the child
 	prefix string   // prefix of the child's keys
-	byTool bool     // a tool call waits for the child, so that no child below it can ask a person
 }
 
 // ledgerLink is one of the ledgers in which a call reserves: that of its run, or of an ancestor run.
@@ -24,7 +23,6 @@ type ledgerLink struct {
 	prefix string // prefix of the call's key
 	run    string // "" for the call's own run
 	child  string // the child run through which the call is linked, "" for the call's own
-	byTool bool   // a tool call is between the call's run and this one
 }
 
 // chain returns the ledger of a call, linked to those of its ancestors, which must be locked.
@@ -35,7 +33,7 @@ func (l *ledgerLink) parent() *ledgerLink {
 	if u == nil {
 		return nil
 	}
-	return &ledgerLink{ledger: u.ledger, paths: u.paths, prefix: u.prefix + l.prefix, run: u.run, child: u.child, byTool: l.byTool || u.byTool}
+	return &ledgerLink{ledger: u.ledger, paths: u.paths, prefix: u.prefix + l.prefix, run: u.run, child: u.child}
 }
 
 // accountName returns the path of an account, with the run's id for an ancestor's account.
@@ -46,12 +44,9 @@ func (l *ledgerLink) accountName(path string) string {
 	return l.run + "|" + path
 }
 
-// accountForCall returns the account as it applies to the call. An account above a tool call does not ask.
+// accountForCall returns the account as it applies to the call.
 func (l *ledgerLink) accountForCall(a *engine.Account) *engine.Account {
 	a.Path = l.accountName(a.Path)
-	if l.byTool {
-		a.OnLimit = "fail"
-	}
 	return a
 }
 
@@ -124,22 +119,6 @@ func (p *budgetLedger) attachParent(parent *Execution, child string, budgets *ch
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.parent = &parentLedger{ledger: up, run: parent.ID, child: child, paths: paths, prefix: budgets.Node + "/" + child + "/"}
-}
-
-// attachCaller links the ledger of a run that a tool call waits for to its caller's, and reports the run's earlier
-// usage to the caller.
-func (p *budgetLedger) attachCaller(up *budgetLedger, c *toolRun, spent engine.Usage) {
-	p.mu.Lock()
-	p.parent = &parentLedger{ledger: up, run: c.caller, child: c.run, paths: c.accounts, prefix: c.path + "/" + c.run + "/", byTool: true}
-	p.mu.Unlock()
-	first := up.chain(c.accounts)
-	defer first.lockAll()()
-	known := up.childUsage[c.run]
-	more := usageBeyond(spent, known)
-	up.countChild(c.run, known.Add(more))
-	for l := first; l != nil; l = l.parent() {
-		l.addUsage(more)
-	}
 }
 
 // expectReports lists the children of a loaded run: the usage of each that the journal has counted, and which will

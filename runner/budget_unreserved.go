@@ -48,25 +48,3 @@ func (a *attempt) chargeUnreserved() []engine.Event {
 	a.unreserved = nil
 	return out
 }
-
-// uncommittedUsage returns the possible usage of a run's attempts besides what its journal has or reserves; called by
-// the run's goroutine only.
-func (m *machine) uncommittedUsage() engine.Usage {
-	var sum engine.Usage
-	for path, a := range m.active {
-		begun := m.run.StartedEffects(path)
-		a.mu.Lock()
-		for _, u := range a.unreserved {
-			sum = sum.Add(u.maxUsage)
-		}
-		for _, e := range a.pending {
-			done, ok := e.(*engine.EffectCompleted)
-			if !ok || done.Usage == nil || begun[done.Key] != nil && begun[done.Key].Reserve != nil {
-				continue
-			}
-			sum = sum.Add(*done.Usage)
-		}
-		a.mu.Unlock()
-	}
-	return sum
-}

@@ -87,8 +87,8 @@ func (x *Execution) attachToParent() {
 	case childrun.NoRequest:
 	case childrun.LaunchAtOnce:
 		b.markReady()
-	case childrun.AskCaller:
-		x.local.loops.Go(x.findCaller)
+	case childrun.NobodyWaits:
+		x.command(func(*engine.Run) (engine.Event, error) { return x.applyAnswer(childrun.NotAwaited, nil, func() {}) })
 	case childrun.AskParent:
 		report, asked := b.link.Sent(), make(chan struct{})
 		b.asked = asked
@@ -128,19 +128,6 @@ func (x *Execution) applyAnswer(a childrun.Answer, err error, below func()) (eng
 
 // notAwaitedReason is the reason of a run that cancels itself because no node or tool call waits for it.
 const notAwaitedReason = "no run waits for this one"
-
-// findCaller lets a resumed run of a tool call continue. If its caller was cancelled, the run is cancelled too.
-func (x *Execution) findCaller() {
-	row, err := x.local.store.Run(x.local.ctx, x.m.run.Start.Parent)
-	answer := childrun.ParentEnded
-	switch {
-	case row.Head.Status == engine.Cancelled:
-		answer = childrun.NotAwaited
-	case err != nil && !errors.Is(err, store.ErrNotFound):
-		answer = childrun.Unavailable
-	}
-	x.command(func(*engine.Run) (engine.Event, error) { return x.applyAnswer(answer, err, func() {}) })
-}
 
 // attach delivers a report to the parent of a run until the parent has it, and returns the parent's answer. If that
 // is Accepted, the parent's execution is attached to its own parent, and stays as long as the child is executed.

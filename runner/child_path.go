@@ -9,7 +9,8 @@ import (
 )
 
 // ChildAt returns the newest child run that the node at a path of a run has started, with the interrupt that the node
-// waits for; Child is nil if there is none. The path must not lead into a child.
+// waits for; Child is nil if there is none. The path must not lead into a child. For a node that starts several children,
+// the path may be what precedes the ">" in the ids of the questions of one, such as "ask:tool2#1".
 func (l *Local) ChildAt(ctx context.Context, run, path string) (engine.Interrupt, error) {
 	var newest engine.Interrupt
 	for c, err := range l.store.Commits(ctx, run, 0) {
@@ -18,11 +19,11 @@ func (l *Local) ChildAt(ctx context.Context, run, path string) (engine.Interrupt
 		}
 		for _, e := range c.Events {
 			w, ok := e.(*engine.NodeWaiting)
-			if !ok || w.Path != path {
+			if !ok {
 				continue
 			}
 			for _, i := range w.Interrupts {
-				if i.Child != nil {
+				if i.Child != nil && (w.Path == path || engine.BelowChild(i.ID, "") == path+">") {
 					newest = i
 				}
 			}

@@ -12,10 +12,9 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// superviseChildren starts what is due for the open children in the journal. Everything that it acts on is durable. While a
-// cancellation waits for the runs of tool calls, no child is joined: it would continue before it is cancelled.
+// superviseChildren starts what is due for the open children in the journal. Everything that it acts on is durable.
 func (x *Execution) superviseChildren() {
-	if !x.m.checkChildren || x.draining() || x.err != nil || x.toolRuns.cancelling() {
+	if !x.m.checkChildren || x.draining() || x.err != nil {
 		return
 	}
 	x.m.checkChildren = false

@@ -27,6 +27,9 @@ func (a *attempt) Do(e *node.Effect) (engine.Value, error) {
 	if err != nil {
 		return nil, &engine.Error{Code: engine.CodeValue, Key: key, Permanent: true, Message: err.Error()}
 	}
+	if e.OnlyRecorded && a.completedEffect(key) == nil {
+		return nil, node.ErrNotRecorded
+	}
 	if a.inspection != nil {
 		return a.inspectEffect(e, key, digest)
 	}
@@ -127,7 +130,7 @@ func (a *attempt) chargeAfter(e *node.Effect, key string) {
 // completeEffect records the result of an effect that has returned.
 func (a *attempt) completeEffect(e *node.Effect, key, digest string, out *node.Outcome, err error, took time.Duration) (engine.Value, error) {
 	a.resetIdleTimeout()
-	spent := a.toolRunUsage(key)
+	var spent engine.Usage
 	if err != nil && a.ctx.Err() != nil {
 		switch {
 		case e.Reserve != nil: // the interrupted try is charged at its reservation
@@ -135,18 +138,12 @@ func (a *attempt) completeEffect(e *node.Effect, key, digest string, out *node.O
 		case out.Usage != nil:
 			spent = spent.Add(*out.Usage)
 		}
-		a.chargeToolRun(key, digest, spent)
+		a.chargeCutOff(key, digest, spent)
 		a.notePartial(key)
 		return nil, context.Cause(a.ctx) // outcome unknown: nothing is recorded
 	}
 	if err != nil && out.Unknown {
 		return a.unknownOutcome(e.Unknown, key, digest, spent, err)
-	}
-	if spent != (engine.Usage{}) {
-		if out.Usage != nil {
-			spent = spent.Add(*out.Usage)
-		}
-		out.Usage = &spent
 	}
 	done := &engine.EffectCompleted{
 		Key: key, Digest: digest, Usage: out.Usage, Manifest: out.Manifest,
@@ -169,11 +166,22 @@ func (a *attempt) completeEffect(e *node.Effect, key, digest string, out *node.O
 	return engine.Copy(done.Result), nil
 }
 
+// chargeCutOff keeps what an effect has spent that was cut off, as one of unknown outcome is charged at its reservation.
+func (a *attempt) chargeCutOff(key, digest string, spent engine.Usage) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.removeUnreserved(key)
+	if spent == (engine.Usage{}) || a.abandoned {
+		return
+	}
+	a.pending = append(a.pending, &engine.EffectStarted{Key: key, Digest: digest, Reserve: &spent})
+}
+
 // unknownOutcome applies the policy of an effect that reported an unknown outcome. If a
 // person is asked, nothing is recorded, as if the process had ended during the effect.
 func (a *attempt) unknownOutcome(policy node.UnknownPolicy, key, digest string, spent engine.Usage, err error) (engine.Value, error) {
 	if policy == node.UnknownAsk {
-		a.chargeToolRun(key, digest, spent)
+		a.chargeCutOff(key, digest, spent)
 		a.mu.Lock()
 		if a.startedEffects == nil {
 			a.startedEffects = make(map[string]*engine.EffectStarted)

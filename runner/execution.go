@@ -50,7 +50,6 @@ type Execution struct {
 	cancelAcks    []chan error                           // cancellations, not yet durable in all children
 	settled       map[string]bool                        // questions of children about increased budgets
 	settling      int                                    // those that are being settled
-	toolRuns      toolRuns                               // flows that tools run
 	follower      *follow.Follower
 	describer     describer
 	resting       atomic.Pointer[resting] // any goroutine: the tree only waits, and its executions end
@@ -206,7 +205,7 @@ func (x *Execution) advance() error {
 		if err := x.commit(); err != nil {
 			return err
 		}
-		held := len(x.m.starts) > 0 && (!x.parentLink.link.MayLaunch(originOf(x.m.run.Start)) || x.toolRuns.cancelling())
+		held := len(x.m.starts) > 0 && !x.parentLink.link.MayLaunch(originOf(x.m.run.Start))
 		if len(x.m.direct) == 0 && (held || len(x.m.starts) == 0) {
 			return nil
 		}
@@ -354,9 +353,6 @@ func (x *Execution) handleCommand(m *driverMessage) error {
 	if err != nil || e == nil {
 		m.ack <- err
 		return nil //nolint:nilerr // an error of a refused command is for its sender, not for the run
-	}
-	if _, cancel := e.(*engine.CancelRequested); cancel && x.deferCancel(m) {
-		return nil
 	}
 	if q, ok := e.(*queuedAnswer); ok {
 		e = q.Event

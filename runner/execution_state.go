@@ -94,7 +94,6 @@ type progress struct {
 	attempts  bool // attempts are executing
 	starts    bool // attempts are about to start
 	children  bool // child runs are being started or resumed, or questions of them settled
-	toolRuns  bool // flows that tools run are being cancelled, and the run is cancelled after them
 	described bool // data is being described
 	cancelled bool // a cancellation is not durable in all child runs
 	stopping  bool // the run or a part of it is being cancelled, or has failed
@@ -106,7 +105,7 @@ func (x *Execution) progress() progress {
 	p := progress{
 		failed: x.err != nil, unmade: x.creation != nil, draining: x.draining(),
 		attempts: len(x.m.active) > 0, starts: len(x.m.starts)+len(x.m.direct) > 0,
-		children: x.children.Joining() || x.settling > 0, toolRuns: x.toolRuns.cancelling(), described: x.describer.running > 0,
+		children: x.children.Joining() || x.settling > 0, described: x.describer.running > 0,
 		cancelled: len(x.cancelAcks) > 0, stopping: x.m.run.Cancelling(),
 	}
 	p.rests = s.Ended() || s == engine.Paused && !p.children || x.m.program.recorded && x.onlyCancelsChildren()
@@ -115,7 +114,7 @@ func (x *Execution) progress() progress {
 
 // busy reports whether something of this process is in progress for the run.
 func (p *progress) busy() bool {
-	return p.attempts || p.starts || p.children || p.toolRuns || p.described || p.cancelled
+	return p.attempts || p.starts || p.children || p.described || p.cancelled
 }
 
 // next returns the state that follows.
@@ -123,11 +122,11 @@ func (p *progress) next() executionState {
 	switch {
 	case p.failed && p.unmade:
 		return ended
-	case p.failed, p.draining && !p.attempts, !p.draining && p.rests && !p.toolRuns && !p.described:
+	case p.failed, p.draining && !p.attempts, !p.draining && p.rests && !p.described:
 		return releasing
 	case p.draining:
 		return draining
-	case p.stopping || p.toolRuns:
+	case p.stopping:
 		return cancelling
 	case p.busy():
 		return running

@@ -73,21 +73,21 @@ func TestDrainingNeitherRevivesNorIsUndone(t *testing.T) {
 // with the rules, each stated alone.
 func TestTheNextStateFollowsFromTheProgress(t *testing.T) {
 	t.Parallel()
-	for bits := range 1 << 11 {
+	for bits := range 1 << 10 {
 		is := func(i int) bool { return bits&(1<<i) != 0 }
 		p := progress{
 			failed: is(0), unmade: is(1), draining: is(2), rests: is(3), attempts: is(4), starts: is(5),
-			children: is(6), toolRuns: is(7), described: is(8), cancelled: is(9), stopping: is(10),
+			children: is(6), described: is(7), cancelled: is(8), stopping: is(9),
 		}
 		got := p.next()
-		ends := p.failed || p.draining && !p.attempts || !p.draining && p.rests && !p.toolRuns && !p.described
+		ends := p.failed || p.draining && !p.attempts || !p.draining && p.rests && !p.described
 		rules := map[string]bool{
 			"it ends exactly if it failed, is drained or rests":        (got >= releasing) == ends,
 			"only an execution without a run ends without a release":   (got == ended) == (p.failed && p.unmade),
 			"what drains and has attempts continues to drain":          (got == draining) == (!ends && p.draining),
 			"what waits has nothing in progress":                       got != waiting || !p.busy() && !p.stopping,
-			"what runs has something in progress, and does not stop":   got != running || p.busy() && !p.stopping && !p.toolRuns,
-			"what is cancelled is being stopped, or is about to be":    got != cancelling || p.stopping || p.toolRuns,
+			"what runs has something in progress, and does not stop":   got != running || p.busy() && !p.stopping,
+			"what is cancelled is being stopped, or is about to be":    got != cancelling || p.stopping,
 			"no execution acquires again what it has, by its progress": got != acquiring,
 		}
 		// order: each rule is checked for itself.

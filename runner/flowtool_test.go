@@ -42,9 +42,6 @@ outputs: {twice: "{{ twice.value }}"}`, `{}`, `true: `},
 		"a failure": {`
 nodes: {no: {type: fail, with: {message: "Not today."}}}
 outputs: {}`, `{}`, "Not today."},
-		"a question": {`
-nodes: {ask: {type: userInput, with: {prompt: "Who?"}}}
-outputs: {who: "{{ ask.text }}"}`, `{}`, "asks a person"},
 		"itself without end": {`
 context: {model: m/m}
 nodes:

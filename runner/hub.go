@@ -48,7 +48,7 @@ func (h *hub) initialize(run string, events int64, children []engine.OpenChild) 
 	h.root, h.start = run, events
 	h.lastEvents = map[string]int64{run: events}
 	for _, c := range children {
-		h.children = append(h.children, runPosition{run: c.Start.Run, pathPrefix: c.Node + ">", parent: run, last: lastUnknown})
+		h.children = append(h.children, runPosition{run: c.Start.Run, pathPrefix: engine.BelowChild(c.ID, ""), parent: run, last: lastUnknown})
 	}
 }
 

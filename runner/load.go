@@ -136,9 +136,6 @@ func (l *Local) prepare(x *Execution, first func(*Execution) error) error {
 	if m.run.Start != nil && m.pendingFork == nil {
 		m.checkChildren = true
 		m.ledger.expectReports(m.run.OpenChildren())
-		if err := l.cancelAbandonedToolRuns(m); err != nil {
-			return err
-		}
 		if err := m.relaunch(l.clock.now()); err != nil {
 			return err
 		}

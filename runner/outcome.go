@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -34,6 +36,38 @@ func (m *machine) applyOutcome(at int64, a *attempt, err error, micros int64) er
 	return m.settleLateQuestions(at, a)
 }
 
+// waitsOf returns what an attempt waits for, in the order of the numbers in its ids: parallel calls arrive in any order. A
+// child that has ended while the attempt executed is not started again, for the engine or for a reader of the events.
+func (m *machine) waitsOf(a *attempt) []engine.Interrupt {
+	slices.SortStableFunc(a.interrupts, func(x, y engine.Interrupt) int { return compareNumbered(x.ID, y.ID) })
+	known := m.run.Answers(a.Path)
+	for i := range a.interrupts {
+		if ans := known[a.interrupts[i].ID]; ans != nil && ans.Given {
+			a.interrupts[i].Child = nil
+		}
+	}
+	return a.interrupts
+}
+
+// compareNumbered compares texts, and numbers in them by their value.
+func compareNumbered(a, b string) int {
+	for a != "" && b != "" {
+		x, y := leadingDigits(a), leadingDigits(b)
+		if x == "" || y == "" {
+			x, y = a[:1], b[:1]
+		} else if len(x) != len(y) {
+			return len(x) - len(y)
+		}
+		if c := strings.Compare(x, y); c != 0 {
+			return c
+		}
+		a, b = a[len(x):], b[len(y):]
+	}
+	return len(a) - len(b)
+}
+
+func leadingDigits(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }
+
 // outcomeEvent returns the event that ends an entry into an attempt.
 func (m *machine) outcomeEvent(a *attempt, err error, micros int64) (e engine.Event) {
 	defer func() {
@@ -46,7 +80,7 @@ func (m *machine) outcomeEvent(a *attempt, err error, micros int64) (e engine.Ev
 	case timedOut:
 		return a.failedEvent(timeoutErr, micros)
 	case len(a.interrupts) > 0:
-		return &engine.NodeWaiting{Path: a.Path, Interrupts: a.interrupts}
+		return &engine.NodeWaiting{Path: a.Path, Interrupts: m.waitsOf(a)}
 	case a.pullPort != "":
 		return &engine.NodePulling{Path: a.Path, Port: a.pullPort}
 	case a.expand != nil && err != nil:

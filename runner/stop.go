@@ -27,7 +27,6 @@ func (x *Execution) stopUnneeded() {
 			continue
 		}
 		a.stopping.Store(true)
-		x.cancelToolRunsAt(path)
 		if a.onlyReads && x.m.run.LostRace(path) { // its results are not used
 			a.cancel(errAborted)
 			x.stopAfter(a, drainTimeout, stopAbandon)

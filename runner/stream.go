@@ -304,7 +304,7 @@ func (r *reader) yieldEvent(it Item) bool {
 	case *engine.NodeWaiting:
 		for _, i := range e.Interrupts {
 			if i.Child != nil {
-				r.addRun(runPosition{run: i.Child.Run, pathPrefix: above + e.Path + ">", parent: it.Run})
+				r.addRun(runPosition{run: i.Child.Run, pathPrefix: above + engine.BelowChild(i.ID, ""), parent: it.Run})
 			}
 		}
 	case *engine.NoteRecorded:

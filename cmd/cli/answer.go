@@ -92,13 +92,14 @@ func openInterrupt(r *engine.Run, id string) (engine.Interrupt, error) {
 	if i, _, ok := r.Interrupt(id); ok {
 		return i, nil
 	}
-	for _, fits := range []func(path string) bool{
-		func(path string) bool { return path == id || strings.HasPrefix(path, id+">") }, // in a child run of the node
-		func(path string) bool { return strings.HasSuffix(path, ">"+id) },               // as the child run calls it
+	for _, fits := range []func(i, path string) bool{
+		func(i, _ string) bool { return strings.HasPrefix(i, id+":") },                     // in one of several child runs of a node
+		func(_, path string) bool { return path == id || strings.HasPrefix(path, id+">") }, // in a child run of the node
+		func(_, path string) bool { return strings.HasSuffix(path, ">"+id) },               // as the child run calls it
 	} {
 		var found []engine.Interrupt
 		for _, i := range r.Interrupts() {
-			if fits(history.NodeOfInterrupt(i.ID)) {
+			if fits(i.ID, history.NodeOfInterrupt(i.ID)) {
 				found = append(found, i)
 			}
 		}

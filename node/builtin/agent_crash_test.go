@@ -129,13 +129,14 @@ type crashCase struct {
 	files flow.MemFiles
 	model weir.Provider
 	tools []*tool.Tool
+	flows []weir.FlowTool
 	l     *effectLog // of the keys of all that is done outside
 }
 
 // process returns a Weir over a record that takes so many commits.
 func (s *crashCase) process(t require, record weir.Store, left int) *weir.Weir {
 	t.Helper()
-	w, err := weir.Open(weir.Options{Store: &limitedStore{Store: record, left: left}, Providers: models(s.model), Tools: s.tools})
+	w, err := weir.Open(weir.Options{Store: &limitedStore{Store: record, left: left}, Providers: models(s.model), Tools: s.tools, Flows: s.flows})
 	if err != nil {
 		t.Fatal(err)
 	}

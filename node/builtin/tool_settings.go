@@ -39,7 +39,10 @@ const approveDoc = "| `approve` | `{TOOL: always}` or `{TOOL: once}`: a person h
 const approvalDoc = `If a call needs approval, the calls of the same answer that need none are made first;
 then the run pauses, with a question for each call that does (of a tool with ` + "`once`" + ` one at a time). The answers are ` + "`approve`" + `,
 ` + "`reject`" + `, or ` + "`{\"approve\": false, \"reason\": \"...\"}`" + `, and the model gets the reason. ` + "`once`" + ` means once
-in the run: an approval in one node applies to all nodes. The result records who answered.`
+in the run: an approval in one node applies to all nodes. The result records who answered.
+
+A tool that is a flow runs as a child run after the other calls of the same answer. Its questions are questions of this run, with
+ids of the form ` + "`PATH:toolN#1>ID`" + `.`
 
 // offeredTools returns the tools of the port tools, with the approval policy of the
 // settings.

@@ -28,10 +28,6 @@ func answer(a childrun.Answer, stopping bool, want childrun.Permission, state ch
 	return event{"answer", func(l *childrun.Link) any { return l.Answered(a, stopping) }, want, state}
 }
 
-func lend(want bool) event {
-	return event{"lend", func(l *childrun.Link) any { return l.Lend() }, want, childrun.Attached}
-}
-
 func increased(want bool, state childrun.LinkState, list ...engine.Account) event {
 	return event{"increased", func(l *childrun.Link) any { return l.Increased(list) }, want, state}
 }
@@ -64,8 +60,8 @@ func TestLinkReturnsTheActionOfEachEvent(t *testing.T) {
 		"without a parent it aborts":               {ask, answer(childrun.Unavailable, false, childrun.Abort, attached)},
 		"without a parent and stopping it ends":    {ask, answer(childrun.Unavailable, true, childrun.Launch, attached)},
 		"an orphan has nobody to notify":           {ask, orphan, news(engine.Running, false, attached, q), increased(false, attached, more)},
-		"the run of a tool call asks for its caller": {
-			resume(childrun.Tool, false, childrun.AskCaller, attaching), lend(true), lend(false),
+		"the run of a tool call of an earlier version cancels itself": {
+			resume(childrun.Tool, false, childrun.NobodyWaits, attaching), answer(childrun.NotAwaited, false, childrun.LaunchCancelled, attached),
 			answer(childrun.NotAwaited, false, childrun.NoPermission, attached), increased(false, attached, more),
 		},
 		"an increased budget is reported before anything is launched": {

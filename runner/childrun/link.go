@@ -12,7 +12,7 @@ type Origin uint8
 // The origins of a run.
 const (
 	Root Origin = iota // nothing waits for the run
-	Tool               // a tool call waits for it
+	Tool               // a tool call of an earlier version started it; nothing waits for it
 	Node               // a node waits for it and its parent's journal has its reports
 )
 
@@ -45,8 +45,8 @@ const (
 	LaunchAtOnce
 	// AskParent: bring the report Sent to the parent and call Answered.
 	AskParent
-	// AskCaller: find out whether the run of the tool call is cancelled and call Answered.
-	AskCaller
+	// NobodyWaits: call Answered with NotAwaited.
+	NobodyWaits
 )
 
 // Answer is what a child learns when it asks its parent.
@@ -115,18 +115,10 @@ func (l *Link) Continue(o Origin, recorded bool, report func() *engine.ChildRepo
 		return LaunchAtOnce
 	case o == Tool:
 		l.state = Attaching
-		return AskCaller
+		return NobodyWaits
 	}
 	l.state, l.sent = Attaching, report()
 	return AskParent
-}
-
-// Lend returns the event that a tool call has attached the run to its own budgets. It reports
-// whether that changes the state.
-func (l *Link) Lend() bool {
-	changed := l.state != Attached
-	l.state = Attached
-	return changed
 }
 
 // Answered returns the event that a request of Continue was answered. A run that is stopping,
