@@ -300,8 +300,8 @@ outputs: {text: "{{ say.text }}"}
 			t.Fatal(err)
 		}
 		reply := weirkit.SendAndWait(t, weirkit.OpenSession(t, w, weirkit.Parse(t, w, talk)), step.message, weir.SendOptions{})
-		if text, _ := weir.Output[string](reply.Result, "text"); text != step.want || (step.want == "") != (reply.Result.Status == engine.Paused) {
-			t.Errorf("%s: %s %q %v", step.message, reply.Result.Status, text, reply.Result.Error)
+		if text, _ := weir.Output[string](reply.Result, "text"); text != step.want || (step.want == "") != (reply.Status == engine.Paused) {
+			t.Errorf("%s: %s %q %v", step.message, reply.Status, text, reply.Error)
 		}
 		if err := w.Close(t.Context()); err != nil {
 			t.Fatal(err)

@@ -66,30 +66,35 @@ func TestFlowToolsThatAskSurviveACrashAtAnyCommit(t *testing.T) {
 	for _, nodeType := range []string{"llmRequest", "agent"} {
 		t.Run(nodeType, func(t *testing.T) {
 			t.Parallel()
-			whole, keys, _ := askingToolsCase(t, nodeType).runWithCrash(t, unlimitedCommits)
-			if text, _ := weir.Output[string](whole, "text"); whole.Status != engine.Completed || text != "all is done" {
-				t.Fatalf("the run %s with %q: %v", whole.Status, text, whole.Error)
-			}
-			if len(keys) != 12 { // 2 + 4 of the caller, and 3 of each flow
-				t.Errorf("there were %d effects: %q", len(keys), keys)
-			}
-			died := 0
-			for {
-				r, got, dead := askingToolsCase(t, nodeType).runWithCrash(t, died+1)
-				if !dead {
-					break
-				}
-				died++
-				if r.Status != engine.Completed || !reflect.DeepEqual(r.Outputs, whole.Outputs) {
-					t.Errorf("after %d commits the run %s with %v: %v", died, r.Status, r.Outputs, r.Error)
-				}
-				if !slices.Equal(got, keys) {
-					t.Errorf("after %d commits the effects are %q, expected %q", died, got, keys)
-				}
-			}
-			if died < 20 {
-				t.Errorf("the run has %d commits in which a process may die, expected more", died)
-			}
+			crashAtEachCommit(t, nodeType)
 		})
+	}
+}
+
+func crashAtEachCommit(t *testing.T, nodeType string) {
+	t.Helper()
+	whole, keys, _ := askingToolsCase(t, nodeType).runWithCrash(t, unlimitedCommits)
+	if text, _ := weir.Output[string](whole, "text"); whole.Status != engine.Completed || text != "all is done" {
+		t.Fatalf("the run %s with %q: %v", whole.Status, text, whole.Error)
+	}
+	if len(keys) != 12 { // 2 + 4 of the caller, and 3 of each flow
+		t.Errorf("there were %d effects: %q", len(keys), keys)
+	}
+	died := 0
+	for {
+		r, got, dead := askingToolsCase(t, nodeType).runWithCrash(t, died+1)
+		if !dead {
+			break
+		}
+		died++
+		if r.Status != engine.Completed || !reflect.DeepEqual(r.Outputs, whole.Outputs) {
+			t.Errorf("after %d commits the run %s with %v: %v", died, r.Status, r.Outputs, r.Error)
+		}
+		if !slices.Equal(got, keys) {
+			t.Errorf("after %d commits the effects are %q, expected %q", died, got, keys)
+		}
+	}
+	if died < 20 {
+		t.Errorf("the run has %d commits in which a process may die, expected more", died)
 	}
 }
