@@ -40,6 +40,9 @@ async function record({ server, start, ended }) {
     for (const message of customer(c).slice(0, 4)) await server.api('POST', `v1/sessions/${body.session}/messages?wait=30`, { message })
     sessions.push(body.session)
   }
+  const form = new FormData()
+  form.set('file', new Blob([customer(list[0]).join('\n')], { type: 'text/plain' }), 'customer.txt')
+  await fetch(`${server.url}v1/files`, { method: 'POST', body: form })
   const { body: noted } = await server.api('POST', 'v1/sessions', { flow: 'noted' })
   await server.api('POST', `v1/sessions/${noted.session}/messages?wait=10`, { message: customer(list[3])[1] })
   return { run, failed, waiting, graph, deep, wide, talk, session: sessions[0], forked: forked.run, list }

@@ -80,7 +80,7 @@ function SessionPage({ id }: { id: string }) {
   )
 }
 
-const roundColumns = [...[t.runs.status, t.runs.run, t.runs.detail].map((name) => ({ name })), ...[t.runs.tokens, t.run.cost, t.runs.duration, t.runs.started].map((name) => ({ name, right: true }))]
+const roundColumns = [...['', t.runs.run, t.runs.detail].map((name) => ({ name })), ...[t.runs.tokens, t.run.cost, t.runs.duration, t.runs.started].map((name) => ({ name, right: true }))]
 
 /** The rounds of a session, the newest first, as they change. */
 function Rounds({ list, now }: { list: RunList; now: number }) {
@@ -91,7 +91,7 @@ function Rounds({ list, now }: { list: RunList; now: number }) {
     <Rows
       label={t.sessions.roundsTab} kind="rounds" columns={roundColumns} list={list.rows} id={(r) => r.run} to={(r) => href(['runs', r.run])} more={list.more}
       cells={(r) => [
-        <Status of={r.status} />, <span className="mono">{r.run}</span>, <span className="dim">{r.error?.message ?? r.interrupts?.[0]?.prompt}</span>,
+        <Status of={r.status} quiet />, <span className="mono">{r.run}</span>, <span className="dim">{r.error?.message ?? r.interrupts?.[0]?.prompt}</span>,
         count(r.usage.input + r.usage.output), cost(r.usage.cost), duration((isEnded(r) ? Date.parse(r.updated) : Math.max(now, Date.parse(r.created))) - Date.parse(r.created)), <span className="dim">{ago(Date.parse(r.created), now)}</span>,
       ]}
     />

@@ -2,7 +2,7 @@ import { Button, Modal, TextInput } from '@mantine/core'
 import { useState } from 'react'
 import { api, ApiError, requestKey, take, type Schemas } from '../api/client'
 import { CopyMenu } from '../parts/CopyMenu'
-import { Failure } from '../parts/common'
+import { Failure, Loading } from '../parts/common'
 import { SchemaFields } from '../parts/QuestionForm'
 import { go, href } from '../route'
 import { t } from '../strings'
@@ -35,13 +35,15 @@ export function StartRun({ flow, close }: { flow?: string; close: () => void }) 
   return (
     <Modal opened onClose={close} title={t.start.title} closeButtonProps={{ 'aria-label': t.state.close }}>
       <form className="column gap" onSubmit={(e) => { e.preventDefault(); void start() }}>
-        <div>
+        {flows.error && <Failure error={flows.error} retry={flows.reload} />}
+        {!flows.data && !flows.error && <Loading />}
+        {flows.data && <div>
           <label className="small" htmlFor="start-flow">{t.start.flow}</label>
           <select id="start-flow" className="select" value={chosen?.name ?? ''} onChange={(e) => { setName(e.currentTarget.value); setInputs({}) }}>
             {list.map((f) => <option key={f.name}>{f.name}</option>)}
           </select>
           {chosen?.description && <div className="small dim" style={{ marginTop: 4 }}>{chosen.description}</div>}
-        </div>
+        </div>}
         {chosen && <SchemaFields key={chosen.name} schema={chosen.inputs as never} types={chosen.inputTypes} value={inputs} change={setInputs} />}
         <TextInput label={t.start.model} description={t.start.modelHint} value={model} onChange={(e) => setModel(e.currentTarget.value)} />
         {error && <Failure error={error} />}
