@@ -107,7 +107,7 @@ func openCanary(t *testing.T, c *canaries, logged *log) (p *process, echo string
 	})
 	files := map[string]string{
 		filepath.Join(keys, "secret"): c.add("secret of the flow"), filepath.Join(keys, "key"): model.APIKey, filepath.Join(keys, "otel"): c.add("header of the collector"),
-		filepath.Join(dir, "canary.yaml"): canaryFlow,
+		filepath.Join(dir, "canary.yaml"): canaryFlow, filepath.Join(dir, "talks.yaml"): spokenCanary("talks", echoes.URL), filepath.Join(dir, "breaks.yaml"): spokenCanary("breaks", echoes.URL),
 		filepath.Join(dir, "config.yaml"): "secrets: {CANARY: {file: " + keys + "/secret}}\nproviders:\n  fake: {type: openai-compatible, baseURL: " + model.URL + ", key: {file: " + keys + "/key}}\n" +
 			"otel: {endpoint: '" + collector.URL + "', contents: true, headers: {Authorization: {file: " + keys + "/otel}}}\nhttp: {allowPrivate: [127.0.0.1]}\ntools:\n  http:\n" +
 			"  - {name: echo, description: Echo, url: \"" + echoes.URL + "\", method: GET, query: {q: \"{{ args.q }}\"}, headers: {Authorization: \"{{ secrets.CANARY }}\"}, parameters: {type: object, properties: {q: {type: string}}}, approve: never}\n",

@@ -11,7 +11,7 @@ import (
 )
 
 // workInBackground does what no request asks for until the server drains: it sends webhooks,
-// fires triggers and deletes links and files that have expired. Every process on the store does; they share the work.
+// fires triggers and deletes links, logins and files that have expired. Every process on the store does; they share the work.
 func (s *Server) workInBackground() (wait func()) {
 	if s.app.Store.Capabilities().Documents == nil {
 		return func() {}
@@ -33,13 +33,13 @@ func (s *Server) workInBackground() (wait func()) {
 	}
 }
 
-// deleteExpired deletes links and files that have expired and days of quotas that are no longer of use, as
+// deleteExpired deletes links, logins and files that have expired and days of quotas that are no longer of use, as
 // long as ctx lasts.
 func (s *Server) deleteExpired(ctx context.Context) {
 	tick := time.NewTicker(s.options.Sweep)
 	defer tick.Stop()
 	for {
-		for _, kind := range []string{linkKind, app.QuotaDayKind} {
+		for _, kind := range []string{linkKind, loginKind, app.QuotaDayKind} {
 			if err := s.deleteDue(ctx, kind); err != nil && ctx.Err() == nil {
 				s.logger.WarnContext(ctx, "delete what has expired", "kind", kind, "error", err)
 			}

@@ -40,6 +40,7 @@ func (s *Server) registerRoutes() {
 	s.registerValues()
 	s.registerFiles()
 	s.registerMe()
+	s.registerLogin()
 	s.registerUsers()
 	s.registerReference()
 	s.registerFilters()

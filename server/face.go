@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -46,6 +47,11 @@ func (s *Server) fail(w http.ResponseWriter, pattern string, p *Problem) {
 // ProblemOf returns the problem that the API reports for an error. Errors that no request
 // causes are logged.
 func (c *Caller) ProblemOf(err error) *Problem {
+	if errors.Is(err, context.Canceled) {
+		if refused := c.call.checkAllowed(); refused != nil {
+			err = refused
+		}
+	}
 	p := problemOf(err)
 	c.call.who.action.Failed(p.Code)
 	if p.Status == http.StatusInternalServerError {
@@ -133,7 +139,7 @@ func (c *Caller) As(user string) (*Caller, error) {
 		return nil, err
 	}
 	x := c.call
-	x.who.user, x.who.all = user, false
+	x.who.user, x.who.all, x.who.acts = user, false, true
 	return &Caller{x}, nil
 }
 
@@ -206,8 +212,12 @@ func (c *Caller) NewID() string { return runner.NewID() }
 // returns the function that lets the next one pass.
 func (c *Caller) Enter(key string) (leave func()) { return c.call.calls.enter(key) }
 
-// UntilDrain returns a context that ends with the request and when the server drains.
-func (c *Caller) UntilDrain() context.Context { return c.call.untilDrain(c.call) }
+// UntilDrain is WhileAllowed for the context of the request.
+func (c *Caller) UntilDrain() context.Context { return c.call.whileAllowed(c.call) }
+
+// WhileAllowed returns a context that ends with another one, when the server drains, and within a heartbeat after the token of the caller was
+// revoked or expired, or the user was deactivated. ProblemOf then says why.
+func (c *Caller) WhileAllowed(ctx context.Context) context.Context { return c.call.whileAllowed(ctx) }
 
 // IsDraining reports whether the server is stopping.
 func (c *Caller) IsDraining() bool { return c.call.isDraining() }

@@ -163,6 +163,20 @@ func (s *Server) checkSender(r *http.Request) *Problem {
 	return nil
 }
 
+// trustOrigins returns what refuses changes by pages of sites that are not named.
+func (o *Options) trustOrigins() (*http.CrossOriginProtection, error) {
+	sameSite := http.NewCrossOriginProtection()
+	if len(o.Origins) > 0 && !o.RequireToken {
+		return nil, errors.New("pages of other sites may use the API of a server that requires tokens alone: otherwise they would act for the owner of the process")
+	}
+	for _, origin := range o.Origins {
+		if err := trustOrigin(sameSite, origin); err != nil {
+			return nil, err
+		}
+	}
+	return sameSite, nil
+}
+
 // trustOrigin lets pages of an origin send requests.
 func trustOrigin(p *http.CrossOriginProtection, origin string) error {
 	err := checkOrigin(origin)

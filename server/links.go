@@ -33,6 +33,8 @@ type answerLink struct {
 	Expires   time.Time `json:"expires"`
 	Used      bool      `json:"used"`
 	Tries     int       `json:"tries"`
+	// By is who made the link.
+	By string `json:"by,omitempty"`
 }
 
 type createLinkInput struct {
@@ -101,7 +103,7 @@ func createLink(c *call, in *createLinkInput) (*created[createdLink], error) {
 		life = time.Duration(in.Body.Expires) * time.Second
 	}
 	secret := strings.ToLower(rand.Text() + rand.Text())
-	l := answerLink{Interrupt: in.Body.Interrupt, Question: question, Expires: time.Now().Add(life).UTC().Truncate(time.Second)}
+	l := answerLink{Interrupt: in.Body.Interrupt, Question: question, Expires: time.Now().Add(life).UTC().Truncate(time.Second), By: c.who.user}
 	data, err := json.Marshal(l)
 	if err != nil {
 		return nil, err
@@ -145,6 +147,15 @@ func (s *Server) link(ctx context.Context, secret string) (*openLink, error) {
 	}
 	if l.Used || l.Tries >= maxLinkTries || !time.Now().Before(l.Expires) {
 		return nil, errLink
+	}
+	for _, user := range []string{d.User, l.By} { // whose run it is, and who gave the link away
+		_, disabled, err := s.roleOf(ctx, user)
+		if err != nil {
+			return nil, err
+		}
+		if disabled {
+			return nil, errLink
+		}
 	}
 	var question string
 	l.question, question, err = s.openQuestion(ctx, d.Run, l.Interrupt)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,6 +21,9 @@ func (o *Options) checkProxies() error {
 			return fmt.Errorf("the addresses %s of trusted proxies contain every client or none: name those of the proxies alone", p)
 		}
 	}
+	if err := o.checkSignOut(); err != nil {
+		return err
+	}
 	if o.UserHeader == "" {
 		return nil
 	}
@@ -32,6 +36,20 @@ func (o *Options) checkProxies() error {
 	used := []string{"Authorization", "Host", "Cookie", "Origin", "Connection", "Content-Type", "Content-Length", "X-Forwarded-For", "Idempotency-Key"}
 	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`).MatchString(o.UserHeader) || slices.Contains(used, http.CanonicalHeaderKey(o.UserHeader)) {
 		return fmt.Errorf("%q is no header that can name the user; X-Forwarded-User is one", o.UserHeader)
+	}
+	return nil
+}
+
+// checkSignOut returns an error unless a browser can open the address for signing out.
+func (o *Options) checkSignOut() error {
+	u, err := url.Parse(o.SignOutURL)
+	switch {
+	case o.SignOutURL == "":
+		return nil
+	case o.UserHeader == "":
+		return errors.New("an address for signing out of a proxy needs the header in which the proxy names the user")
+	case err != nil || u.User != nil || u.Host == "" && (u.Scheme != "" || !strings.HasPrefix(u.Path, "/")) || u.Host != "" && u.Scheme != "https" && u.Scheme != "http":
+		return fmt.Errorf("the address %q for signing out is neither a path such as /oauth2/sign_out nor a URL", o.SignOutURL)
 	}
 	return nil
 }

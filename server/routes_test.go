@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-run/weir/server"
 	"github.com/weir-run/weir/server/client"
+	"github.com/weir-run/weir/server/servertest"
 )
 
 // attack is how a route is tried: with a body, and with the ids of objects of another user
@@ -82,19 +83,19 @@ func attacks(victim, own objects) map[string]attack {
 		"GET /v1/runs/{run}/node":                       run("/node?node=greet", ""),
 		"GET /v1/runs/{run}/value":                      run("/value?node=greet&part=outputs&name=text", ""),
 		"GET /v1/flows/{flow}/graph":                    flow("/graph", ""),
-		"GET /v1/me":                                    {},
-		"GET /v1/memory":                                {},
-		"GET /v1/errors":                                {},
-		"GET /v1/schema":                                {},
-		"GET /v1/usage":                                 {},
-		"GET /v1/models":                                {},
-		"GET /v1/models/{model}":                        {},
-		"POST /v1/chat/completions":                     {body: `{"model":"talk","messages":[{"role":"user","content":"x"}]}`},
-		"POST /v1/responses":                            {body: `{"model":"talk","input":"x"}`},
-		"POST /mcp":                                     {body: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`},
-		"POST /agui/{flow}":                             {paths: []string{"/agui/" + victim.flow}, body: `{"threadId":"t","runId":"1","messages":[{"id":"1","role":"user","content":"x"}]}`},
-		"GET /v1/responses/{response}":                  {},
-		"DELETE /v1/responses/{response}":               {}, "GET /v1/responses/{response}/input_items": {},
+		"GET /v1/me":                                    {}, "GET /v1/sign-in": {}, "GET /login/start": {}, "GET /login/callback": {}, "POST /login/end": {},
+		"GET /v1/memory":                  {},
+		"GET /v1/errors":                  {},
+		"GET /v1/schema":                  {},
+		"GET /v1/usage":                   {},
+		"GET /v1/models":                  {},
+		"GET /v1/models/{model}":          {},
+		"POST /v1/chat/completions":       {body: `{"model":"talk","messages":[{"role":"user","content":"x"}]}`},
+		"POST /v1/responses":              {body: `{"model":"talk","input":"x"}`},
+		"POST /mcp":                       {body: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`},
+		"POST /agui/{flow}":               {paths: []string{"/agui/" + victim.flow}, body: `{"threadId":"t","runId":"1","messages":[{"id":"1","role":"user","content":"x"}]}`},
+		"GET /v1/responses/{response}":    {},
+		"DELETE /v1/responses/{response}": {}, "GET /v1/responses/{response}/input_items": {},
 		"POST /v1/responses/{response}/cancel":        {},
 		"POST /v1/conversations":                      {body: `{}`},
 		"GET /v1/conversations/{conversation}":        {},
@@ -247,7 +248,7 @@ func namesAda(body string) bool { return regexp.MustCompile(`\bada\b`).MatchStri
 // route that attacks does not list fails the test.
 func TestEveryRouteRefusesWhoMayNot(t *testing.T) {
 	t.Parallel()
-	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true})
+	p := openProcess(t, t.TempDir(), loginOptions(servertest.StartIssuer(t), nil))
 	ada, bob := p.anyone("ada"), p.anyone("bob")
 	victim, own := makeObjects(t, ada), makeObjects(t, bob)
 	victim.memory = p.remember("ada", "the berth is free")
@@ -284,6 +285,12 @@ func checkPublic(t *testing.T, p *process, pattern string) {
 	}
 	if strings.HasPrefix(path, "/t/") { // it is signed
 		want = http.StatusUnauthorized
+	}
+	switch path {
+	case "/login/start":
+		want = http.StatusSeeOther
+	case "/login/callback": // nobody has begun
+		want = http.StatusForbidden
 	}
 	if got := p.send(method, path, "", nil); got.status != want {
 		t.Errorf("without a token: %d %s", got.status, got.body)

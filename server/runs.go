@@ -138,14 +138,19 @@ func (c *call) report(id string, wait int) (app.RunReport, error) {
 // whileAllowed returns a context for waiting: it also ends when the server drains, and within a heartbeat after the caller's
 // token was revoked or the user deactivated.
 func (c *call) whileAllowed(ctx context.Context) context.Context {
-	ctx, cancel := context.WithCancel(c.untilDrain(ctx))
+	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer cancel()
 		beat := time.NewTicker(c.options.Heartbeat)
 		defer beat.Stop()
-		for c.mayStillRead() {
+		for {
 			select {
 			case <-beat.C:
+				if !c.mayStillRead() {
+					return
+				}
+			case <-c.draining:
+				return
 			case <-ctx.Done():
 				return
 			}

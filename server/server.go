@@ -20,6 +20,7 @@ import (
 	"github.com/weir-run/weir/internal/lru"
 	"github.com/weir-run/weir/server/auditlog"
 	"github.com/weir-run/weir/server/filestore"
+	"github.com/weir-run/weir/server/oidc"
 	"github.com/weir-run/weir/server/trigger"
 	"github.com/weir-run/weir/server/webhook"
 )
@@ -55,6 +56,10 @@ type Options struct {
 	// UserHeader is the header in which a trusted proxy names the user of a request, such as
 	// X-Forwarded-User. A request with it from elsewhere is refused. It needs TrustedProxies and RequireToken.
 	UserHeader string
+	// SignOutURL is the path or address at which a browser signs out of the trusted proxy, such as /oauth2/sign_out; "" is none.
+	SignOutURL string
+	// OIDC has people sign in with a browser. It needs RequireToken and PublicURL; nil does not.
+	OIDC *OIDC
 	// TokenRate bounds the requests of each token to this number a second in the long run, with ten times
 	// as many at once; 0 does not. Each process counts by itself.
 	TokenRate float64
@@ -98,8 +103,10 @@ type Server struct {
 	metrics   *metrics
 	calls     inFlight
 	layouts   layoutCache
-	linkRate  *rateLimit // by address
-	tokenRate *rateLimit // nil for none
+	linkRate  *rateLimit   // by address
+	loginRate *rateLimit   // by address
+	issuer    *oidc.Issuer // nil where people do not sign in
+	tokenRate *rateLimit   // nil for none
 	hooks     *webhook.Sender
 	triggers  *trigger.Runner
 	audit     *auditlog.Log // nil where the store has no documents
@@ -148,14 +155,13 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if err := errors.Join(o.placeBelow(), o.checkProxies(), o.checkBackups()); err != nil {
 		return nil, err
 	}
-	sameSite := http.NewCrossOriginProtection()
-	if len(o.Origins) > 0 && !o.RequireToken {
-		return nil, errors.New("pages of other sites may use the API of a server that requires tokens alone: otherwise they would act for the owner of the process")
+	issuer, err := o.checkOIDC()
+	if err != nil {
+		return nil, err
 	}
-	for _, origin := range o.Origins {
-		if err := trustOrigin(sameSite, origin); err != nil {
-			return nil, err
-		}
+	sameSite, err := o.trustOrigins()
+	if err != nil {
+		return nil, err
 	}
 	if o.App.HTTP == nil { // not opened by app.Open
 		var err error
@@ -175,7 +181,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		app: o.App, options: o, logger: o.Logger, key: key, flows: make(map[string]*app.ServedFlow),
 		layouts: layoutCache{Map: lru.Map[string, *graph.Layout]{Max: maxLayouts}},
 		routes:  newRoutes(), sameSite: sameSite, draining: make(chan struct{}), metrics: newMetrics(),
-		linkRate: newRateLimit(1, 60), files: filestore.New(o.App.Store),
+		linkRate: newRateLimit(1, 60), loginRate: newRateLimit(1, 60), issuer: issuer, files: filestore.New(o.App.Store),
 	}
 	if o.TokenRate > 0 {
 		s.tokenRate = newRateLimit(o.TokenRate, max(1, 10*o.TokenRate))

@@ -155,19 +155,29 @@ func (c *call) sendEvents(ctx context.Context, w http.ResponseWriter, first stre
 	}
 }
 
-// mayStillRead reports whether the token of a stream is still valid, if it has one, and its user active, with a role that
-// allows what the request was allowed.
+// mayStillRead reports whether what has authenticated a request is still valid, and its user active, with a role that allows what the request
+// was allowed. For who acts for somebody, that person must be active too.
 func (c *call) mayStillRead() bool {
+	if c.who.login != "" {
+		now, problem := c.authenticateLogin(c, c.who.login)
+		return problem == nil && !slices.ContainsFunc(c.who.scopes, func(s Scope) bool { return !slices.Contains(now.scopes, s) })
+	}
+	if c.who.acts {
+		role, disabled, err := c.roleOf(c, c.who.user)
+		if err != nil || disabled || !role.allows(Start) {
+			return false
+		}
+	}
 	if c.who.token == "" {
 		role, disabled, err := c.roleOf(c, c.who.user)
-		return err == nil && !disabled && c.who.keeps(role)
+		return err == nil && !disabled && (c.who.acts || c.who.keeps(role))
 	}
-	list, err := c.app.Store.Tokens(c, c.who.user)
+	list, err := c.app.Store.Tokens(c, c.who.holder)
 	if err != nil {
 		return false
 	}
 	i := slices.IndexFunc(list, func(t store.Token) bool { return t.ID == c.who.token })
-	role, disabled, err := c.roleOf(c, c.who.user)
+	role, disabled, err := c.roleOf(c, c.who.holder)
 	return err == nil && !disabled && c.who.keeps(role) && i >= 0 && list[i].Valid(time.Now())
 }
 

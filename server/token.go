@@ -64,7 +64,13 @@ type principal struct {
 	user   string
 	token  string // its id, "" without one
 	scopes []Scope
-	// expires is when the token does; zero is never.
+	// holder is the user of the token; another one than user for a program that acts for somebody.
+	holder string
+	// acts says that user was named by a program with the scope act-as.
+	acts bool
+	// login is the digest of the cookie of a person who has signed in, "" without one.
+	login string
+	// expires is when the token, or the login, does; zero is never.
 	expires time.Time
 	// role is that of the user, "" for none.
 	role Role
@@ -87,6 +93,9 @@ func (s *Server) authenticate(r *http.Request) (principal, *Problem) {
 	if s.options.UserHeader != "" && len(r.Header.Values(s.options.UserHeader)) > 0 {
 		return s.authenticateProxied(r)
 	}
+	if secret := s.loginCookie(r); s.issuer != nil && len(given) == 0 && secret != "" && s.believesCookie(r) {
+		return s.authenticateLogin(r.Context(), linkID(secret))
+	}
 	if len(given) == 0 {
 		if s.options.RequireToken {
 			return principal{}, newProblem(http.StatusUnauthorized, engine.CodeUnauthenticated, "the request has no token")
@@ -99,10 +108,10 @@ func (s *Server) authenticate(r *http.Request) (principal, *Problem) {
 // authenticateToken finds who sends a request with a token, which must be valid.
 func (s *Server) authenticateToken(r *http.Request, given []string) (principal, *Problem) {
 	kind, secret, _ := strings.Cut(given[0], " ")
-	if len(given) == 1 && strings.EqualFold(kind, "Bearer") {
+	if len(given) == 1 && strings.EqualFold(kind, "Bearer") && !strings.HasPrefix(secret, loginPrefix) {
 		t, err := s.app.Store.TokenByHash(r.Context(), tokenHash(secret))
 		if err == nil && t.Valid(time.Now()) {
-			p := principal{user: t.User, token: t.ID, expires: t.Expires}
+			p := principal{user: t.User, holder: t.User, token: t.ID, expires: t.Expires}
 			for _, x := range t.Scopes {
 				p.scopes = append(p.scopes, Scope(x))
 			}

@@ -38,6 +38,17 @@ func (r Role) allows(s Scope) bool {
 	return true
 }
 
+// rank orders roles by what they allow. That of no role is -1.
+func (r Role) rank() int { return slices.Index([]Role{ViewerRole, OperatorRole, OwnerRole}, r) }
+
+// lesser returns the role that allows less. No role bounds nothing.
+func lesser(a, b Role) Role {
+	if a == "" || b != "" && b.rank() < a.rank() {
+		return b
+	}
+	return a
+}
+
 // User is the record of a user of a server.
 type User struct {
 	Name string `json:"user"`
@@ -155,7 +166,7 @@ func (p *principal) bound(role Role) {
 
 // keeps reports whether the principal has all its scopes with the present role of its user.
 func (p *principal) keeps(role Role) bool {
-	if p.token == "" && p.user != "" && p.all && role != OwnerRole { // a proxy has named an owner
+	if p.token == "" && p.login == "" && p.user != "" && p.all && role != OwnerRole { // a proxy has named an owner
 		return false
 	}
 	return !slices.ContainsFunc(p.scopes, func(s Scope) bool { return !role.allows(s) })

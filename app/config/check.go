@@ -135,6 +135,7 @@ func (c *Config) applyDefaults() {
 	}
 	c.Providers = providers
 	c.applyExecutorDefaults()
+	c.Server.OIDC.ClientSecret.getenv = c.env
 	for name, k := range c.Secrets {
 		k.getenv = c.env
 		c.Secrets[name] = k

@@ -196,6 +196,7 @@ func (d *document) resolvePaths() {
 		fix(m["key"])
 	}
 	fix(mapAt(d.values, "executors", "e2b")["key"])
+	fix(mapAt(d.values, "server", "oidc")["clientSecret"])
 	for _, h := range mapAt(d.values, "otel", "headers") {
 		fix(h)
 	}

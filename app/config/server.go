@@ -11,6 +11,22 @@ type Server struct {
 	Audit Audit `json:"audit"`
 	// Backup says where backups of the database are written, and when.
 	Backup Backup `json:"backup"`
+	// OIDC says who signs people in; see server.OIDC.
+	OIDC OIDC `json:"oidc"`
+}
+
+// OIDC says which OpenID Connect issuer signs people in, and what they may do; without an issuer nobody signs in.
+type OIDC struct {
+	Issuer          string            `json:"issuer"`
+	ClientID        string            `json:"clientID"`
+	ClientSecret    Key               `json:"clientSecret"`
+	Scopes          []string          `json:"scopes"` // nil is the default of the server
+	User            string            `json:"user"`
+	UnverifiedEmail bool              `json:"unverifiedEmail"`
+	Groups          string            `json:"groups"`
+	Roles           map[string]string `json:"roles"` // by group: owner, operator or viewer
+	Role            string            `json:"role"`
+	Session         time.Duration     `json:"session"`
 }
 
 // Audit bounds the audit log; zero values are the defaults of the server.

@@ -97,7 +97,7 @@ func (d *document) reportType(path []string, k *kind.Type) {
 // isKey reports whether a path leads to where a key is said to be.
 func isKey(path []string) bool {
 	return len(path) == 3 && path[0] == "providers" && path[2] == "key" ||
-		slices.Equal(path, []string{"executors", "e2b", "key"}) || len(path) == 2 && path[0] == "secrets"
+		slices.Equal(path, []string{"executors", "e2b", "key"}) || slices.Equal(path, []string{"server", "oidc", "clientSecret"}) || len(path) == 2 && path[0] == "secrets"
 }
 
 func (d *document) reportForm(path []string, want string) {
@@ -106,7 +106,7 @@ func (d *document) reportForm(path []string, want string) {
 		d.report(path, "is to be the name of an environment variable and not what it holds", "such as OPENAI_API_KEY")
 	case strings.Contains(want, "https"):
 		d.report(path, "is to begin with https:// or http://", "")
-	case path[0] == "server" && (last == "keep" || last == "every"):
+	case path[0] == "server" && (last == "keep" || last == "every" || last == "session"):
 		d.report(path, "is to be a duration of at least a minute", "such as 90m or 24h")
 	case last == "timeout" || last == "drain":
 		d.report(path, "is to be a duration", "such as 30s or 1m30s")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
+	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/server"
 	"github.com/weir-run/weir/server/agui"
 	"github.com/weir-run/weir/server/auditlog"
@@ -42,6 +43,7 @@ type serveOptions struct {
 	rate    float64
 	proxies []string
 	header  string
+	signOut string
 }
 
 func (p *cli) serveCommand() *cobra.Command {
@@ -80,6 +82,7 @@ may end, and the runs can be resumed.`,
 	f.StringVar(&o.public, "public-url", "", "the `URL` under which clients reach the server, for links that it makes")
 	f.StringSliceVar(&o.proxies, "trusted-proxy", nil, "believe X-Forwarded-For, and --user-header, of proxies at this address or `CIDR`; may be repeated")
 	f.StringVar(&o.header, "user-header", "", "the `HEADER` in which a trusted proxy names the user, such as X-Forwarded-User; requires --trusted-proxy")
+	f.StringVar(&o.signOut, "sign-out-url", "", "the `URL` or path, such as /oauth2/sign_out, at which a browser signs out of the trusted proxy")
 	f.StringVar(&o.base, "base-path", "", "serve below this `PATH`, such as /weir, which a proxy passes on unchanged")
 	f.BoolVar(&o.tokens, "tokens", false, "require a token for every request, also from this machine")
 	f.BoolVar(&o.demo, "demo", false, "serve two flows with a scripted model, and show how each protocol is tried")
@@ -143,22 +146,26 @@ func (p *cli) openServed(ctx context.Context, flows []app.ServedFlow) (*applicat
 }
 
 func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows []app.ServedFlow, o *serveOptions) error {
-	tokens := o.tokens || len(o.origins) > 0 || o.header != "" || !onlyThisMachine(l.Addr())
-	if tokens && o.header == "" {
-		if err := p.checkTokens(ctx, a); err != nil {
-			return err
-		}
-	}
 	cfg, err := p.config()
 	if err != nil {
 		return err
+	}
+	login := oidcOf(&cfg.Server.OIDC)
+	if _, err := cfg.Server.OIDC.ClientSecret.Value(); err != nil {
+		return usagef("server.oidc.clientSecret: %w", err)
+	}
+	tokens := o.tokens || len(o.origins) > 0 || o.header != "" || login != nil || !onlyThisMachine(l.Addr())
+	if tokens && o.header == "" && login == nil {
+		if err := p.checkTokens(ctx, a); err != nil {
+			return err
+		}
 	}
 	proxies, err := prefixes(o.proxies)
 	if err != nil {
 		return err
 	}
 	s, err := server.New(ctx, server.Options{
-		App: a.App, Flows: flows, Tests: p.testsOf(cfg, a.HTTP), RequireToken: tokens, Hosts: o.hosts, Origins: o.origins, MaxBody: o.maxBody, MaxFile: o.maxFile, PublicURL: o.public, BasePath: o.base, TrustedProxies: proxies, UserHeader: o.header, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
+		App: a.App, Flows: flows, Tests: p.testsOf(cfg, a.HTTP), RequireToken: tokens, Hosts: o.hosts, Origins: o.origins, MaxBody: o.maxBody, MaxFile: o.maxFile, PublicURL: o.public, BasePath: o.base, TrustedProxies: proxies, UserHeader: o.header, SignOutURL: o.signOut, OIDC: login, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
 		Backups: server.Backups{Folder: cfg.Server.Backup.Folder, Every: cfg.Server.Backup.Every, Keep: cfg.Server.Backup.Keep},
 		Reload:  func() ([]string, error) { return a.Reload(p.configOptions()) },
 		Audit:   auditlog.Options{Keep: cfg.Server.Audit.Keep, Entries: cfg.Server.Audit.Entries},
@@ -183,6 +190,24 @@ func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows
 		}
 	}
 	return s.Serve(l)
+}
+
+// oidcOf returns who signs people in, nil for nobody.
+func oidcOf(c *config.OIDC) *server.OIDC {
+	if c.Issuer == "" {
+		return nil
+	}
+	o := &server.OIDC{
+		Issuer: c.Issuer, ClientID: c.ClientID, Scopes: c.Scopes, User: c.User, UnverifiedEmail: c.UnverifiedEmail, Groups: c.Groups,
+		Roles: map[string]server.Role{}, Role: server.Role(c.Role), Lifetime: c.Session,
+	}
+	if c.ClientSecret.Set() {
+		o.Secret = c.ClientSecret.Value
+	}
+	for group, role := range c.Roles {
+		o.Roles[group] = server.Role(role)
+	}
+	return o
 }
 
 // reloadOnHangup reads the configuration again with each SIGHUP, until the function that it returns is called.

@@ -18,6 +18,7 @@ func networkClients() map[string]string {
 		"node/builtin/safehttp/safehttp.go": "it is the client that refuses such addresses: of httpRequest, HTTP tools, MCP servers and webhooks",
 		"sandbox/e2b/e2b.go":                "its address is in the configuration; it follows no redirect",
 		"llm/vendorapi/client.go":           "its address is in the configuration; it follows no redirect",
+		"server/oidc/oidc.go":               "its address is in the configuration, and what the issuer names has the same scheme; it follows no redirect",
 		"otel/exporter.go":                  "its address is in the configuration; it follows no redirect",
 		"tool/mcp/transport.go":             "it is given the client of safehttp",
 		"server/client/client.go":           "a client of programs, which no server uses",

@@ -121,7 +121,7 @@ func upperPackageRules() []PackageRule {
 	return []PackageRule{
 		{
 			"server",
-			[]string{".", "server/auditlog", "server/filestore", "server/webhook", "server/trigger", "app", "llm", "llm/stops", "audit", "history", "session", "store", "memory", "trajectory/draw", "runner", "flow", "flow/graph", "flowtest", "convo", "engine", "internal/excerpt", "internal/guard", "internal/jsonkey", "internal/lru"},
+			[]string{".", "server/auditlog", "server/filestore", "server/oidc", "server/webhook", "server/trigger", "app", "llm", "llm/stops", "audit", "history", "session", "store", "memory", "trajectory/draw", "runner", "flow", "flow/graph", "flowtest", "convo", "engine", "internal/excerpt", "internal/guard", "internal/jsonkey", "internal/lru"},
 			"the API calls the library and shows its reports; it knows neither flags nor terminals",
 		},
 		{"node/codegen/learned", []string{"node/codegen", "store", "engine"}, "learned code is listed and deleted in a store, without a run"},
@@ -132,6 +132,7 @@ func upperPackageRules() []PackageRule {
 		{"server/servertest", []string{".", "app", "app/config", "convo", "llm", "llm/llmtest", "runner", "server"}, "it opens servers as the command does, for tests"},
 		{"server/auditlog", []string{"store"}, "who did what is recorded in the same way, whatever API did it"},
 		{"server/webhook", []string{"store", "engine"}, "deliveries follow from notices of the store, whatever API shows them"},
+		{"server/oidc", nil, "who a person is at an issuer does not depend on what the person may do here"},
 		{"server/filestore", []string{"store"}, "how files are kept does not depend on who may read them"},
 		{"server/trigger", []string{"store", "engine"}, "when a run starts does not depend on how it is started"},
 		{"server/...", nil, "a client knows the API by its description alone, and links nothing of the engine"},
@@ -204,6 +205,8 @@ func DependencyRules() []DependencyRule {
 			true, true,
 			"the protocol's types stay behind tool/mcp and server/mcp, and the library must not link its SDK unasked",
 		},
+		{"github.com/coreos/go-oidc", []string{"server/oidc"}, true, true, "tokens of an issuer are verified in one place, and the library must not link what does it unasked"},
+		{"golang.org/x/oauth2", []string{"server/oidc"}, true, false, "codes are exchanged in one place"},
 		{"github.com/danielgtaylor/huma", []string{"server"}, true, true, "the router of the API stays behind its handlers, and the library must not link it unasked"},
 		{"github.com/google/jsonschema-go", []string{"tool"}, true, false, "schemas of structs are inferred in one place"},
 		{

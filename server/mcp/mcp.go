@@ -205,7 +205,13 @@ func (t *flowTool) start(arguments json.RawMessage) (string, error) {
 // wait waits until a run rests.
 func (t *flowTool) wait(ctx context.Context, run string) (weir.Result, error) {
 	if x := t.c.App().ActiveRun(run); x != nil {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		ctx = t.c.WhileAllowed(ctx)
 		r, err := x.Wait(ctx)
+		if err != nil && t.c.IsDraining() {
+			err = server.Unavailable()
+		}
 		if err == nil || ctx.Err() != nil {
 			return r, err
 		}

@@ -210,7 +210,7 @@ func createChat(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 	c.Wait(w)
 	state, err := x.wait()
 	if err != nil {
-		handle(w, c, err)
+		handle(w, x.c, err) // of the person for whom it waits
 		return
 	}
 	x.headers(w)

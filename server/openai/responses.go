@@ -146,7 +146,7 @@ func createResponse(w http.ResponseWriter, r *http.Request, c *server.Caller) {
 	default:
 		c.Wait(w)
 		if err := x.finish(&b, rec); err != nil {
-			handle(w, c, err)
+			handle(w, x.c, err) // of the person for whom it waits
 			return
 		}
 		x.headers(w)

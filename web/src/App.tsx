@@ -1,13 +1,13 @@
 import { ActionIcon, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
 import { lazy, Suspense, useEffect, useMemo, useState, type ReactNode } from 'react'
-import { api, clearToken, onUnauthenticated, take, token } from './api/client'
+import { api, base, clearToken, onUnauthenticated, take } from './api/client'
 import { Boundary } from './parts/Boundary'
 import { Failure, Loading } from './parts/common'
 import { Icon, type IconName } from './parts/icons'
-import { Login } from './pages/Login'
+import { Login, restorePlace } from './pages/Login'
 import { Runs } from './pages/Runs'
 import { href, useRoute } from './route'
-import { Caller } from './caller'
+import { Caller, useCaller } from './caller'
 import { t } from './strings'
 import { useLoad } from './use'
 import { Live, useRunList } from './list'
@@ -39,6 +39,7 @@ const nav: { id: keyof typeof t.nav & IconName; page: () => ReactNode; group?: b
 export function App() {
   const [signedOut, setSignedOut] = useState(false)
   useEffect(() => onUnauthenticated(() => setSignedOut(true)), [])
+  useEffect(restorePlace, [])
   const me = useLoad((signal) => take(api.GET('/v1/me', { signal })), [signedOut])
   if (signedOut) return <Login done={() => setSignedOut(false)} />
   if (me.error && !me.data) return <Failure error={me.error} retry={me.reload} />
@@ -96,13 +97,7 @@ function Shell() {
           <a href="docs" className="small dim" target="_blank" rel="noreferrer">{t.nav.api}</a>
           <a href={href(['codes'])} className="small dim">{t.nav.codes}</a>
           <span className="grow" />
-          {token() && (
-            <Tooltip label={t.nav.signOut}>
-              <ActionIcon aria-label={t.nav.signOut} onClick={() => { clearToken(); location.reload() }}>
-                <Icon name="out" />
-              </ActionIcon>
-            </Tooltip>
-          )}
+          <SignOutButton />
         </div>
       </div>
       {seeking && <Suspense fallback={null}><Palette pages={nav.map((x) => x.id)} close={() => setSeeking(false)} /></Suspense>}
@@ -117,6 +112,29 @@ function Shell() {
 const waitingFilter = { status: waitingStatuses }
 
 const isMac = navigator.platform.startsWith('Mac')
+
+/** Signs out of what has signed the person in: a token, the issuer or a proxy. */
+function SignOutButton() {
+  const { signOut, signOutURL } = useCaller()
+  if (!signOut || (signOut === 'proxy' && !signOutURL)) return null
+  const leave = async () => {
+    clearToken()
+    if (signOut === 'proxy') return location.assign(signOutURL)
+    if (signOut === 'login') {
+      const r = await fetch(`${base}/login/end`, { method: 'POST' }).catch(() => null)
+      const { url } = r?.ok ? ((await r.json()) as { url: string }) : { url: '' }
+      if (url) return location.assign(url)
+    }
+    location.reload()
+  }
+  return (
+    <Tooltip label={t.nav.signOut}>
+      <ActionIcon aria-label={t.nav.signOut} onClick={() => void leave()}>
+        <Icon name="out" />
+      </ActionIcon>
+    </Tooltip>
+  )
+}
 
 function SchemeButton() {
   const { setColorScheme } = useMantineColorScheme()

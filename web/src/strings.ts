@@ -6,7 +6,7 @@ export const t = {
     skip: 'Skip to the content', theme: 'Colour scheme', api: 'API', signOut: 'Sign out', main: 'Main',
   },
   login: {
-    title: 'Sign in', intro: 'This server requires a token. An administrator makes one with this command:',
+    title: 'Sign in', intro: 'This server requires a token. An administrator makes one with this command:', withIssuer: 'Sign in with your organisation', or: 'Or use a token:',
     token: 'Token', keep: 'Keep me signed in on this device', submit: 'Sign in', bad: 'The server does not accept this token.',
   },
   state: {
