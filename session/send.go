@@ -223,8 +223,10 @@ func (s *Session) send(ctx context.Context, id string, said *queuedInput, o Send
 // resend returns the reply to a message that is stored: in the session, or in the fork
 // that was made for it while the session was busy.
 func (s *Session) resend(ctx context.Context, known *store.QueuedMessage, said *queuedInput, o SendOptions) (*Reply, error) {
-	if err := s.m.checkRepeats(ctx, known, said); err != nil {
-		return nil, err
+	if said.message != "" || len(said.inputs) > 0 { // otherwise the sender asks for the reply alone: an empty message is never kept
+		if err := s.m.checkRepeats(ctx, known, said); err != nil {
+			return nil, err
+		}
 	}
 	in := s
 	switch known.Session {
