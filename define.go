@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/weir-run/weir/flow"
 )
@@ -52,7 +53,7 @@ type NodeSpec struct {
 	Artifacts []map[string]any `json:"artifacts,omitempty"`
 }
 
-// Define validates a definition; the error is a *flow.Invalid with all
+// Define validates a definition. A time.Duration in it is written as in a flow file: "100ms". The error is a *flow.Invalid with all
 // problems where it is not a valid flow. A node of type flow names the flow it
 // runs by the value itself:
 //
@@ -60,6 +61,10 @@ type NodeSpec struct {
 func (w *Weir) Define(d Definition) (*Flow, error) {
 	used := flowNamer{flows: make(map[string]*Flow)}
 	d.Nodes = used.nameNodes(d.Nodes)
+	for _, m := range []*map[string]any{&d.Context, &d.Session, &d.Budget, &d.Inputs, &d.State, &d.Outputs} {
+		*m = used.nameMembers(*m)
+	}
+	d.Timeout = used.nameValue(d.Timeout)
 	b, err := json.Marshal(struct {
 		Weir int `json:"weir"`
 		Definition
@@ -89,22 +94,37 @@ func (n flowNamer) nameNodes(specs map[string]NodeSpec) map[string]NodeSpec {
 	out := make(map[string]NodeSpec, len(specs))
 	for _, id := range slices.Sorted(maps.Keys(specs)) {
 		spec := specs[id]
-		if spec.With != nil {
-			spec.With, _ = n.nameValue(spec.With).(map[string]any)
+		for _, m := range []*map[string]any{&spec.In, &spec.With, &spec.Retry, &spec.Budget} {
+			*m = n.nameMembers(*m)
+		}
+		for _, v := range []*any{&spec.Timeout, &spec.OnError, &spec.Cache} {
+			*v = n.nameValue(*v)
 		}
 		out[id] = spec
 	}
 	return out
 }
 
-// nameValue returns a copy of a setting in which names replace flows.
+// nameMembers is nameValue for each member of an object.
+func (n flowNamer) nameMembers(m map[string]any) map[string]any {
+	out, _ := n.nameValue(m).(map[string]any)
+	return out
+}
+
+// nameValue returns a copy of a value in which names replace flows, and texts durations, of which JSON would make numbers of
+// nanoseconds that a flow file reads as seconds.
 func (n flowNamer) nameValue(v any) any {
 	switch v := v.(type) {
 	case *Flow:
 		return n.nameOf(v)
+	case time.Duration:
+		return v.String()
 	case map[string]NodeSpec:
 		return n.nameNodes(v)
 	case map[string]any:
+		if v == nil {
+			return v
+		}
 		out := make(map[string]any, len(v))
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			out[k] = n.nameValue(v[k])

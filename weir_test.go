@@ -236,3 +236,34 @@ func TestEveryDefinitionKeyReachesTheFlow(t *testing.T) {
 		t.Errorf("flow %+v, node %+v", f, n)
 	}
 }
+
+// TestDurationsOfADefinitionAreThoseOfAFlowFile writes a duration wherever a flow has one. JSON would make 50 million seconds of it.
+func TestDurationsOfADefinitionAreThoseOfAFlowFile(t *testing.T) {
+	w, err := weir.Open(weir.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close(t.Context()) }()
+	type object = map[string]any
+	define := func(d any) *weir.Flow {
+		f, err := w.Define(weir.Definition{
+			Name: "timed", Timeout: d, Context: object{"callTimeout": object{"idle": d}}, Session: object{"ttl": d},
+			Nodes: map[string]weir.NodeSpec{
+				"a": {
+					Type: "loop", Timeout: d, Retry: object{"attempts": 2, "backoff": d}, Isolation: "fork",
+					With: object{"max": 2, "body": object{"nodes": map[string]weir.NodeSpec{"b": {
+						Type: "transform", In: object{"text": d}, With: object{"expr": "inputs.text"}, Timeout: d, Cache: object{"ttl": d},
+					}}}},
+				},
+				"c": {Type: "wait", With: object{"for": d}},
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	if got, want := define(50*time.Millisecond), define("50ms"); got.Fingerprint() != want.Fingerprint() || got.Timeout != 50*time.Millisecond {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"reflect"
 	"strings"
@@ -73,6 +74,11 @@ func TestNormalizeConvertsGoDataToValues(t *testing.T) {
 		{engine.Handle{ID: "c\xff"}, engine.Handle{ID: "c\uFFFD"}},
 		{engine.Values{{Name: "a", Value: 1}}, map[string]any{"a": int64(1)}},
 		{map[string]any{"k\xff": []any{int32(1)}}, map[string]any{"k\uFFFD": []any{int64(1)}}},
+		{errors.New("lost"), errors.New("JSON has none of its fields")},
+		{map[string]any{"err": fmt.Errorf("more: %w", io.EOF)}, errors.New("JSON has none of its fields")},
+		{struct{}{}, map[string]any{}},
+		{json.RawMessage(`{"a": 1, "a": 2}`), errors.New(`the key "a" occurs twice`)},
+		{[]json.RawMessage{json.RawMessage(`{"b": {"a": 1, "a": 2}}`)}, errors.New(`the key "a" occurs twice`)},
 		{math.NaN(), errors.New("is not a number that can be stored")},
 		{[]any{math.Inf(1)}, errors.New("is not a number that can be stored")},
 		{map[string]any{"a": make(chan int)}, errors.New("cannot be stored")},
