@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -165,9 +164,9 @@ const (
 
 // Normalize converts decoded JSON and plain Go data to a Value and copies every list and
 // object: integers of any width become int64, json.Number int64 or float64, structs their
-// JSON. It refuses values that JSON cannot represent, of which it has no field or a key twice, that are nested deeper than MaxDepth,
-// contain themselves, or are larger than MaxSize, and whole numbers of which neither int64
-// nor float64 keeps all digits.
+// JSON. It refuses values that JSON cannot represent, that have a key twice, are nested deeper
+// than MaxDepth, contain themselves, or are larger than MaxSize, errors of which JSON has no
+// field, and whole numbers of which neither int64 nor float64 keeps all digits.
 func Normalize(x any) (Value, error) {
 	n := normalizer{depth: MaxDepth, bytesLeft: MaxSize}
 	return n.value(x)
@@ -211,8 +210,8 @@ func (n *normalizer) value(x any) (Value, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a value of type %T cannot be stored: %w", x, err)
 	}
-	if string(b) == "{}" && hidesAll(reflect.TypeOf(x)) {
-		return nil, fmt.Errorf("a value of type %T cannot be stored: JSON has none of its fields. Store its text instead", x)
+	if _, ok := x.(error); ok && string(b) == "{}" {
+		return nil, fmt.Errorf("an error of type %T cannot be stored, since JSON has none of its fields: store its text", x)
 	}
 	err = jsonkey.Check(b) // the type may write its JSON itself
 	var v Value
@@ -224,22 +223,6 @@ func (n *normalizer) value(x any) (Value, error) {
 	}
 	n.bytesLeft -= len(b)
 	return unescapeMarkers(v), nil
-}
-
-// hidesAll reports whether a type is a struct that has fields and exports none, as most errors do.
-func hidesAll(t reflect.Type) bool {
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct {
-		return false
-	}
-	for f := range t.Fields() {
-		if f.IsExported() {
-			return false
-		}
-	}
-	return t.NumField() > 0
 }
 
 // enter descends one level, into that many members.

@@ -138,10 +138,10 @@ func TestEveryQuestionOfAFlowToolPausesItsCaller(t *testing.T) {
 }
 
 // startTwoFlowTools starts a run whose model calls the flow twice and a plain tool in between.
-func startTwoFlowTools(t *testing.T, s store.Store, node string, note *tool.Tool) (*weir.Weir, weir.Result) {
+func startTwoFlowTools(t *testing.T, s store.Store, note *tool.Tool) (*weir.Weir, weir.Result) {
 	t.Helper()
 	w := questionProcess(t, s, whoFlow, []convo.Call{callOf("c", `{"n": 1}`), {ID: "d", Name: "note"}, callOf("e", `{"n": 2}`)}, note)
-	return w, weirkit.Wait(t, weirkit.StartText(t, w, callingFlow(node)))
+	return w, weirkit.Wait(t, weirkit.StartText(t, w, callingFlow(callingNode)))
 }
 
 func countingTool(n *int) *tool.Tool {
@@ -155,7 +155,7 @@ func TestFlowsOfOneAnswerAskTogetherAndOtherToolsRunOnce(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]string{{"say:tool1#1>", "say:tool3#1>"}, {"say:tool3#1>", "say:tool1#1>"}} {
 		noted := 0
-		w, r := startTwoFlowTools(t, nil, callingNode, countingTool(&noted))
+		w, r := startTwoFlowTools(t, nil, countingTool(&noted))
 		if len(r.Interrupts) != 2 || r.Interrupts[0].Prompt == r.Interrupts[1].Prompt {
 			t.Fatalf("the questions are %v", r.Interrupts)
 		}
@@ -172,7 +172,7 @@ func TestFlowsOfOneAnswerAskTogetherAndOtherToolsRunOnce(t *testing.T) {
 func TestACallerThatWaitsForFlowToolsIsCancelledWithThem(t *testing.T) {
 	t.Parallel()
 	noted := 0
-	w, _ := startTwoFlowTools(t, nil, callingNode, countingTool(&noted))
+	w, _ := startTwoFlowTools(t, nil, countingTool(&noted))
 	run, err := w.Cancel(t.Context(), "run", "ada", "enough")
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestTheTimeoutOfACallerCoversTheQuestionsOfItsFlowTools(t *testing.T) {
 func TestAChildOfAToolCallThatAPersonCancelsIsAFailedCall(t *testing.T) {
 	t.Parallel()
 	noted := 0
-	w, r := startTwoFlowTools(t, nil, callingNode, countingTool(&noted))
+	w, r := startTwoFlowTools(t, nil, countingTool(&noted))
 	r = answerIn(t, w, "run", &r, "say:tool3#1>", "two")
 	below := waitForChildren(t, w, 2)
 	open := below[slices.IndexFunc(below, func(x store.Run) bool { return x.Head.Status == engine.Paused })]
@@ -233,7 +233,7 @@ func TestAForkOfACallerAsksTheQuestionsOfItsFlowToolsAnew(t *testing.T) {
 	t.Parallel()
 	for answered := range 3 {
 		noted := 0
-		w, r := startTwoFlowTools(t, nil, callingNode, countingTool(&noted))
+		w, r := startTwoFlowTools(t, nil, countingTool(&noted))
 		for i, prefix := range []string{"say:tool1#1>", "say:tool3#1>"} {
 			if i < answered {
 				r = answerIn(t, w, "run", &r, prefix, "first")
@@ -267,7 +267,7 @@ func TestTwoProcessesAnswerTheQuestionsOfFlowTools(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "weir.db")
 	noted := 0
-	_, r := startTwoFlowTools(t, weirkit.OpenSQLite(t, path), callingNode, countingTool(&noted))
+	_, r := startTwoFlowTools(t, weirkit.OpenSQLite(t, path), countingTool(&noted))
 	other := questionProcess(t, weirkit.OpenSQLite(t, path), whoFlow, nil, countingTool(new(int)))
 	r = answerIn(t, other, "run", &r, "say:tool3#1>", "two")
 	r = answerIn(t, other, "run", &r, "say:tool1#1>", "one")

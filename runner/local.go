@@ -190,15 +190,6 @@ func (l *Local) Start(ctx context.Context, p *Program, b StartOptions) (*Executi
 	return x, err
 }
 
-// startOrLoad makes a run, or loads it if it exists.
-func (l *Local) startOrLoad(ctx context.Context, p *Program, b *StartOptions, first func(*Execution) error) (x *Execution, fresh bool, err error) {
-	x, fresh, err = l.startNew(ctx, p, b, RoundStart{}, first)
-	if errors.Is(err, store.ErrExists) {
-		x, fresh, err = l.getOrLoad(ctx, p, b.ID, loadAny, first)
-	}
-	return x, fresh, err
-}
-
 // StartRound starts the run of a session's next round with the message that waits first
 // there. The run, the message that it takes and what the session says are one commit with
 // the run's first events. The error is store.ErrExists if the run exists or a round has taken the

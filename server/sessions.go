@@ -249,9 +249,8 @@ func (c *call) sentOnce(m *sending, route, key string, content any, wait int) (*
 		reply, err = c.sendWithFiles(m)
 		return id, err
 	})
-	if err == nil && reply == nil { // sent before: the same message has the same reply
-		m.options.ID = id
-		reply, err = m.send(context.WithoutCancel(c), m.message, m.options)
+	if err == nil && reply == nil { // sent before
+		reply, err = m.session.ReplyTo(context.WithoutCancel(c), id, m.options.By)
 	}
 	if err != nil {
 		return nil, err

@@ -166,7 +166,7 @@ func TestTheCallerIsTheUserOfTheToken(t *testing.T) {
 	p := openProcess(t, t.TempDir(), server.Options{RequireToken: true})
 	token := p.client("ada", server.Read).Token
 	got := p.send(http.MethodGet, "/v1/me", "", withToken(token))
-	if want := `{"user":"ada","role":"","scopes":["read"],"all":false,"tokenRequired":true}`; strings.TrimSpace(got.body) != want {
+	if want := `{"user":"ada","role":"","scopes":["read"],"all":false,"tokenRequired":true,"signOut":"token","signOutURL":""}`; strings.TrimSpace(got.body) != want {
 		t.Errorf("%s, expected %s", got.body, want)
 	}
 }

@@ -223,11 +223,28 @@ func (s *Session) send(ctx context.Context, id string, said *queuedInput, o Send
 // resend returns the reply to a message that is stored: in the session, or in the fork
 // that was made for it while the session was busy.
 func (s *Session) resend(ctx context.Context, known *store.QueuedMessage, said *queuedInput, o SendOptions) (*Reply, error) {
-	if said.message != "" || len(said.inputs) > 0 { // otherwise the sender asks for the reply alone: an empty message is never kept
-		if err := s.m.checkRepeats(ctx, known, said); err != nil {
-			return nil, err
-		}
+	if err := s.m.checkRepeats(ctx, known, said); err != nil {
+		return nil, err
 	}
+	return s.replyTo(ctx, known, o)
+}
+
+// ReplyTo returns the reply to a message that was sent to the session, or to the fork that was made for it, in any process, after a
+// restart too. by is recorded as the sender of a cancellation. The error is store.ErrNotFound if there is no such message.
+func (s *Session) ReplyTo(ctx context.Context, message, by string) (*Reply, error) {
+	known, err := s.m.store.FindQueued(ctx, message)
+	if err != nil {
+		return nil, fmt.Errorf("session %s: message %s: %w", s.ID, message, err)
+	}
+	t, err := s.replyTo(ctx, &known, SendOptions{ID: message, By: by})
+	if err != nil {
+		return nil, err
+	}
+	return s.m.drivers.add(t)
+}
+
+// replyTo returns a reply that no driver has yet.
+func (s *Session) replyTo(ctx context.Context, known *store.QueuedMessage, o SendOptions) (*Reply, error) {
 	in := s
 	switch known.Session {
 	case s.ID:

@@ -263,7 +263,7 @@ func exchangeOf(c *server.Caller, session string, rec *responseRecord) (*exchang
 		x.reply, err = in.Reattach(c.Context(), *rec.Start)
 		return x, err
 	}
-	x.reply, err = in.Send(context.WithoutCancel(c.Context()), "", weir.SendOptions{ID: rec.Message})
+	x.reply, err = in.ReplyTo(context.WithoutCancel(c.Context()), rec.Message, "")
 	return x, err
 }
 
