@@ -103,8 +103,12 @@ func openInterrupt(r *engine.Run, id string) (engine.Interrupt, error) {
 				found = append(found, i)
 			}
 		}
-		if len(found) == 1 {
+		switch len(found) {
+		case 0:
+		case 1:
 			return found[0], nil
+		default:
+			return engine.Interrupt{}, errNoInterrupt("%q names several questions of run %s: give the id of one of %s", id, r.ID, interruptIDs(found))
 		}
 	}
 	if r.Status() != engine.Paused {
