@@ -258,7 +258,7 @@ func (s *scope) artifactRef(it *nodeDraft, v *value, r expr.Ref, inEach, each bo
 		case s.byID[r.Root] != nil:
 			hint = fmt.Sprintf("bind it: in: {value: \"{{ %s }}\"}, then read inputs.value", r)
 		default:
-			hint = l.suggest(r.Root, func() []string { return []string{"outputs", "inputs", "state", "run", "item", "index"} })
+			hint = l.nearest(r.Root, func() []string { return []string{"outputs", "inputs", "state", "run", "item", "index"} })
 		}
 		l.reportInText(v, r.Offset, CodeUnknownReference, msg, hint)
 	}

@@ -47,6 +47,8 @@ func TestAHintDoesNotRepeatTheListOfItsMessage(t *testing.T) {
 		"node":          {"nodes: {first: {type: transform, with: {expr: '1'}}, b: {type: transform, after: zzzzzz, with: {expr: '1'}}}", "first"},
 		"flow input":    {"inputs: {topic: text}\nnodes: {a: {type: transform, with: {expr: 'run.inputs.zzzzzz + run.inputs.topic'}}}", "topic"},
 		"fallback code": {"context: {models: [openai/gpt-5-mini, openai/gpt-5], on: [zzzzzz]}\nnodes: {a: {type: transform, with: {expr: '1'}}}", "model_timeout"},
+		"settings":      {"nodes: {a: {type: transform, with: {expr: 'zzzzzz + 1'}}}", "inputs"},
+		"artifact":      {"nodes: {a: {type: transform, artifacts: [{type: Table, name: '{{ zzzzzz }}'}], with: {expr: '1'}}}", "outputs"},
 		"artifact type": {"nodes: {a: {type: transform, artifacts: [{type: zzzzzz, data: '{{ outputs.value }}'}], with: {expr: '1'}}}", "Table"},
 	} {
 		problems, found := problemsOf(t, "flow.yaml", "weir: 1\nname: f\n"+c.text+"\n"), false

@@ -87,7 +87,7 @@ func (s *scope) settingRef(it *nodeDraft, v *value, r expr.Ref, secret bool) {
 				fmt.Sprintf("bind it: in: {value: \"{{ %s }}\"}, then read inputs.value", r))
 			return
 		}
-		l.reportInText(v, r.Offset, CodeUnknownReference, msg, l.suggest(r.Root, func() []string { return []string{"inputs", "state", "run"} }))
+		l.reportInText(v, r.Offset, CodeUnknownReference, msg, l.nearest(r.Root, func() []string { return []string{"inputs", "state", "run", "now"} }))
 	}
 }
 

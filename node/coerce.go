@@ -1,7 +1,10 @@
 package node
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
@@ -41,3 +44,37 @@ func isMessage(m map[string]any) bool {
 	role, _ := m["role"].(string)
 	return role != ""
 }
+
+// CheckMessage returns what is wrong with an object that stands for a message: a member that messages do not have or of
+// another type, which would be lost, or no content. Messages of histories and of traces of agents pass.
+func CheckMessage(o map[string]any) error {
+	content := false
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		v, ok := o[name], true
+		switch name {
+		case "role", "id", "name", "reasoning", "call", "call_id", "provider":
+			_, ok = v.(string)
+		case "pinned", "failed":
+			_, ok = v.(bool)
+		case "priority":
+			var n int64
+			n, ok = v.(int64)
+			ok = ok && n >= 0 && n <= maxPriority
+		case "text", "parts", "calls":
+			content = true
+		case "metadata", "native":
+		default:
+			return fmt.Errorf("a message has no member %q: it has role, text, parts, name, id, pinned and priority", name)
+		}
+		if !ok && v != nil {
+			return fmt.Errorf("the member %s of a message cannot be %s", name, engine.KindOf(v))
+		}
+	}
+	if !content {
+		return errors.New("the message has neither text nor parts")
+	}
+	return nil
+}
+
+// maxPriority is the highest priority of a message.
+const maxPriority = 100

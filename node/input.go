@@ -24,6 +24,9 @@ func CheckInput(in flow.Input, v any) (engine.Value, error) {
 	if !fitsType(in.Type, n) {
 		return nil, fmt.Errorf("expected %s, got %s", in.Type, engine.KindOf(n))
 	}
+	if err := checkMessages(in.Type, n); err != nil {
+		return nil, err
+	}
 	if in.Schema != nil {
 		s, err := CompileSchema(in.Schema)
 		if err != nil {
@@ -65,6 +68,30 @@ func CheckInputs(declared []flow.Input, given engine.Values) (engine.Values, err
 		}
 	}
 	return out, errors.Join(problems...)
+}
+
+// checkMessages checks an input that is a message, or a list of messages and texts.
+func checkMessages(t flow.PortType, v engine.Value) error {
+	switch t {
+	case flow.TypeMessage:
+		if m, ok := v.(map[string]any); ok {
+			if !isMessage(m) {
+				return errors.New("expected a message, which is a text or an object with role and text")
+			}
+			return CheckMessage(m)
+		}
+	case flow.TypeMessages:
+		list, _ := v.([]any)
+		for i, e := range list {
+			if m, ok := e.(map[string]any); ok {
+				if err := checkMessages(flow.TypeMessage, m); err != nil {
+					return fmt.Errorf("element %d: %w", i, err)
+				}
+			}
+		}
+	default:
+	}
+	return nil
 }
 
 func fitsType(t flow.PortType, v engine.Value) bool {

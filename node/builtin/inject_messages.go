@@ -189,6 +189,9 @@ func messageOf(v engine.Value, fallback string) (convo.Message, error) {
 	if !ok || o["role"] == nil {
 		return convo.Message{ID: fallback, Role: convo.User, Text: node.TextOf(v)}, nil
 	}
+	if err := node.CheckMessage(o); err != nil {
+		return convo.Message{}, err
+	}
 	role, _ := o["role"].(string)
 	msg := convo.Message{ID: fallback, Role: convo.Role(role), Text: node.TextOf(o["text"])}
 	switch msg.Role {
