@@ -103,7 +103,7 @@ postgres: ## 100 times kill -9 of PostgreSQL while 8 processes write, and under 
 temporal: N := 100
 temporal: ## N times kill -9 of a worker while runs are executed on Temporal, by default 100, and 20 times of its server, on each store
 	.ci/tool temporal >/dev/null
-	WEIR_REQUIRE_TEMPORAL=1 go -C temporal test . -run 'WorkersAreKilled|ServerOfTemporalIsRestarted' -v -count=1 -timeout 0 -temporal.kills $(N) -temporal.restarts 20
+	WEIR_REQUIRE_TEMPORAL=1 go -C temporal test . -run 'WorkersAreKilled|ServerOfTemporalIsRestarted' -v -count=1 -timeout 0 -temporal.kills $(N) -temporal.busy -temporal.restarts 20
 
 .PHONY: crash
 crash: N := 10000

@@ -27,7 +27,7 @@ func (w *Weir) Blocked() []runner.Blocked {
 // a *runner.Missing if this process lacks something that the run needs.
 func (w *Weir) Continue(ctx context.Context, id string) (*Run, error) {
 	if w.runner != nil {
-		return w.wake(ctx, id)
+		return w.wake(ctx, id, false)
 	}
 	p, err := w.programIfRunnable(ctx, id)
 	if err != nil {

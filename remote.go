@@ -60,17 +60,17 @@ func (w *Weir) handOver(ctx context.Context, id string, x *runner.Execution, err
 	if err != nil && !errors.Is(err, store.ErrOwned) {
 		return nil, err
 	}
-	return w.wake(ctx, id)
+	return w.wake(ctx, id, false)
 }
 
-// wake has a worker execute a run.
-func (w *Weir) wake(ctx context.Context, id string) (*Run, error) {
+// wake has a worker execute a run. With resume a person asks for it.
+func (w *Weir) wake(ctx context.Context, id string, resume bool) (*Run, error) {
 	r, err := w.ref(ctx, id)
 	if err == nil {
 		err = w.local.CheckRunner(ctx, id)
 	}
 	if err == nil {
-		err = w.runner.Wake(ctx, r)
+		err = w.runner.Wake(ctx, r, resume)
 	}
 	if err != nil {
 		return nil, err

@@ -264,7 +264,7 @@ func (w *Weir) isAboutToBeReleased(ctx context.Context, id string) bool {
 // Resume continues a run in this process after a crash, shutdown or pause.
 func (w *Weir) Resume(ctx context.Context, id string) (*Run, error) {
 	if w.runner != nil {
-		return w.wake(ctx, id)
+		return w.wake(ctx, id, true)
 	}
 	if x, err := w.startPendingRound(ctx, id, w.local.Start); x != nil || err != nil {
 		return x, err
@@ -487,7 +487,7 @@ func (w *Weir) Steer(ctx context.Context, run string, s runner.Steering) (node s
 		node, err = w.local.PostSteering(ctx, run, s)
 	}
 	if err == nil && w.runner != nil { // no worker executes the run if this process has recorded the message
-		_, err = w.wake(ctx, run)
+		_, err = w.wake(ctx, run, false)
 	}
 	if err != nil {
 		return "", err

@@ -142,8 +142,9 @@ type Scheduler interface {
 	// alone.
 	Name() string
 	// Wake has a worker execute a run until it rests. What there is to do is durable in the
-	// store. Waking a run that is being executed, or that waits, is harmless.
-	Wake(ctx context.Context, r RunRef) error
+	// store. Waking a run that is being executed, or that waits, is harmless. With resume a person asks for it: a run that
+	// is set aside is executed, see ErrPoisoned.
+	Wake(ctx context.Context, r RunRef, resume bool) error
 	// Deliver has a worker apply a message that is in the inbox of a run, and returns when it
 	// is durable, or why it was refused: ErrNoInterrupt, ErrAnswer, ErrStatus.
 	Deliver(ctx context.Context, r RunRef, p store.Post) error

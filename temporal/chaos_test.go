@@ -19,7 +19,10 @@ import (
 	"github.com/weir-run/weir/internal/pgtest"
 )
 
-var kills = flag.Int("temporal.kills", 6, "how many workers the campaign kills")
+var (
+	kills    = flag.Int("temporal.kills", 6, "how many workers the campaign kills")
+	killBusy = flag.Bool("temporal.busy", false, "kill workers in the middle of an effect, and not at any time")
+)
 
 // TestWorkersAreKilledWhileRunsAreExecuted kills workers at random while runs, and rounds of sessions to which several
 // processes send, are executed. A request to the outside ledger for an effect whose result is in the journal is a failure.
@@ -36,7 +39,7 @@ func TestWorkersAreKilledWhileRunsAreExecuted(t *testing.T) {
 	}
 }
 
-// campaign keeps runs and rounds in progress until so many workers were killed, each while it waits for the ledger, if one does.
+// campaign keeps runs and rounds in progress until so many workers were killed.
 func campaign(w *world, kills int) {
 	const workers, atOnce = 3, 8
 	t := w.t
@@ -58,8 +61,11 @@ func campaign(w *world, kills int) {
 			r := w.start(x, f, weir.Start{ID: fmt.Sprintf("%s-%d", w.queue[len(w.queue)-8:], len(runs))})
 			runs, open = append(runs, r), append(open, r)
 		}
-		pause(t.Context(), time.Duration(300+rand.IntN(600))*time.Millisecond)
-		i := w.busyWorker(running)
+		pause(t.Context(), time.Duration(300+rand.IntN(900))*time.Millisecond)
+		i := rand.IntN(workers)
+		if *killBusy {
+			i = w.busyWorker(running)
+		}
 		kill(running[i])
 		running[i] = w.process()
 	}
@@ -179,4 +185,27 @@ func (w *world) sendAhead(sessions, processes, messages int) (replies []*weir.Re
 		}
 	}
 	return replies
+}
+
+// TestARunThatIsSetAsideIsResumed kills every worker that executes a run until the run is set aside. A person resumes it then.
+func TestARunThatIsSetAsideIsResumed(t *testing.T) {
+	w := newWorld(t)
+	w.ledger.setDelay(patience)
+	x := w.client()
+	r := w.start(x, w.flow(x, paying), weir.Start{})
+	stuck := func() bool {
+		list, err := x.StuckRuns(t.Context(), weir.StuckOptions{})
+		return err == nil && len(list) == 1 && list[0].Run == r.ID && list[0].Reason == weir.StuckPoisoned
+	}
+	for !stuck() {
+		c := w.process()
+		w.until("a worker executes the run, or it is set aside", func() bool { return w.ledger.busy(c.Process.Pid) > 0 || stuck() })
+		kill(c)
+	}
+	w.ledger.setDelay(0)
+	w.process()
+	if _, err := x.Resume(t.Context(), r.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.wait(r, weir.Completed)
 }

@@ -68,10 +68,10 @@ func (c *Client) Close() error {
 }
 
 // Wake implements runner.Scheduler. It starts the workflow of the run, or signals the one that is open.
-func (c *Client) Wake(ctx context.Context, r runner.RunRef) error {
+func (c *Client) Wake(ctx context.Context, r runner.RunRef, resume bool) error {
 	c.noteMissingWorker(ctx, r.Flow)
-	_, err := c.c.SignalWithStartWorkflow(ctx, r.ID, wakeSignal, nil, c.start(r), workflowType, workflowInput{
-		Run: r.ID, Flow: r.Flow, Heartbeat: c.o.Heartbeat, Attributes: c.o.SearchAttributes,
+	_, err := c.c.SignalWithStartWorkflow(ctx, r.ID, wakeSignal, resume, c.start(r), workflowType, workflowInput{
+		Run: r.ID, Flow: r.Flow, Heartbeat: c.o.Heartbeat, Attributes: c.o.SearchAttributes, Resume: resume,
 	})
 	if err != nil {
 		return fmt.Errorf("have Temporal execute run %s: %w", r.ID, err)
@@ -165,7 +165,7 @@ func (c *Client) restart(ctx context.Context, r runner.Unscheduled) error {
 	var missing *serviceerror.NotFound
 	switch {
 	case errors.As(err, &missing):
-		return c.Wake(ctx, r.RunRef)
+		return c.Wake(ctx, r.RunRef, false)
 	case err != nil:
 		return fmt.Errorf("describe the workflow of run %s: %w", r.ID, err)
 	}
@@ -178,5 +178,5 @@ func (c *Client) restart(ctx context.Context, r runner.Unscheduled) error {
 		}
 	default:
 	}
-	return c.Wake(ctx, r.RunRef)
+	return c.Wake(ctx, r.RunRef, false)
 }

@@ -53,7 +53,7 @@ func runOnTemporal(t *testing.T, p *runner.Program, b runner.StartOptions, s run
 		_, err = x.Wait(t.Context())
 	}
 	if err == nil {
-		err = c.Wake(t.Context(), ref)
+		err = c.Wake(t.Context(), ref, false)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -126,11 +126,16 @@ func (k *Worker) Stop() {
 	k.sdk.Stop()
 }
 
+// resumeAttempts is how many attempts of the activity execute a run that is set aside, after a person has asked for it: some may go to a worker
+// that has ended, or find the lease of one. Later ones set the run aside again if it still crashes workers.
+const resumeAttempts = 10
+
 // execute is the activity that executes a run until it rests.
 func (k *Worker) execute(ctx context.Context, in executeInput) (status, error) {
 	ctx, stop := k.startHeartbeat(ctx)
 	defer stop()
-	rest, err := k.w.Execute(ctx, in.Run, runner.ExecuteOptions{Resume: in.Resume, Commits: in.Commits, Drain: k.o.Drain})
+	resume := in.Resume && activity.GetInfo(ctx).Attempt <= resumeAttempts
+	rest, err := k.w.Execute(ctx, in.Run, runner.ExecuteOptions{Resume: resume, Commits: in.Commits, Drain: k.o.Drain})
 	if err != nil {
 		return status{}, k.failure(ctx, in.Run, err)
 	}

@@ -28,6 +28,8 @@ type workflowInput struct {
 	// Heartbeat is Options.Heartbeat of the process that started the workflow.
 	Heartbeat  time.Duration `json:"heartbeat"`
 	Attributes bool          `json:"attributes,omitempty"`
+	// Resume: a person has asked for the workflow.
+	Resume bool `json:"resume,omitempty"`
 	// State is carried over by continue-as-new; nil in the first workflow of a run.
 	State *status `json:"state,omitempty"`
 }
@@ -71,20 +73,36 @@ type run struct {
 // workflowOf is the workflow of every run: it has the run executed until it rests, and waits for a message, a timer or a
 // cancellation to have it executed again.
 func workflowOf(ctx workflow.Context, in workflowInput) (status, error) {
-	r := &run{in: in, woken: in.State == nil}
+	r := &run{in: in, woken: in.State == nil, resume: in.Resume}
 	if in.State != nil {
 		r.status = *in.State
 	}
 	if err := r.listen(ctx); err != nil {
 		return r.status, err
 	}
+	if workflow.GetVersion(ctx, listensFirst, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		err := r.advance(ctx)
+		return r.status, err
+	}
+	end, setEnd := workflow.NewFuture(ctx)
+	// Goroutines run in the order in which they were started: what was asked for is known before an execution that ends with it is judged.
+	workflow.Go(ctx, func(ctx workflow.Context) { setEnd.SetError(r.advance(ctx)) })
+	err := end.Get(ctx, nil)
+	return r.status, err
+}
+
+// listensFirst is the change with which signals of the same workflow task are received before an execution that ended in it is judged.
+const listensFirst = "listens-first"
+
+// advance has the run executed until it has ended.
+func (r *run) advance(ctx workflow.Context) error {
 	for {
 		if err := r.execute(ctx); err != nil {
-			return r.status, err
+			return err
 		}
 		done, err := r.wait(ctx)
 		if done || err != nil {
-			return r.status, err
+			return err
 		}
 	}
 }
@@ -99,8 +117,9 @@ func (r *run) listen(ctx workflow.Context) error {
 	}
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
-			workflow.GetSignalChannel(ctx, wakeSignal).Receive(ctx, nil)
-			r.woken, r.resume = true, true
+			var resume bool
+			workflow.GetSignalChannel(ctx, wakeSignal).Receive(ctx, &resume)
+			r.woken, r.resume = true, r.resume || resume
 		}
 	})
 	workflow.Go(ctx, func(ctx workflow.Context) {
@@ -145,7 +164,8 @@ func (r *run) execute(ctx workflow.Context) error {
 	for r.woken {
 		in := executeInput{Run: r.in.Run, Commits: r.status.Commits, Resume: r.resume}
 		r.woken, r.resume = false, false
-		if err := workflow.ExecuteActivity(background, executeActivity, in).Get(background, &r.status); err != nil {
+		err := workflow.ExecuteActivity(background, executeActivity, in).Get(background, &r.status)
+		if err != nil && !r.resume { // otherwise a person has asked meanwhile to try again
 			return err
 		}
 		if r.in.Attributes {
@@ -169,7 +189,7 @@ func (r *run) wait(ctx workflow.Context) (done bool, err error) {
 			return true, r.status.result()
 		}
 		next := r.in
-		next.State = &r.status
+		next.State, next.Resume = &r.status, false
 		return false, workflow.NewContinueAsNewError(ctx, workflowType, next)
 	}
 	woken := func() bool { return r.woken }
