@@ -5,6 +5,7 @@ package temporal_test
 import (
 	"encoding/base64"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,7 +21,7 @@ import (
 )
 
 // TestAHistoryHoldsNoContents gives a run contents of every kind that a person or a node can give, and looks for them in the
-// history. -histories writes the histories to testdata, from which every later version must replay them.
+// history. -histories N writes the histories to testdata, from which every later version must replay them.
 func TestAHistoryHoldsNoContents(t *testing.T) {
 	for name, c := range map[string]struct {
 		flow string
@@ -135,10 +136,10 @@ func withPayloads(t *testing.T, history string) string {
 	return out
 }
 
-// writeHistory writes a history to testdata if the flag -histories is set.
+// writeHistory writes a history to testdata, under the number that the flag -histories has.
 func writeHistory(t *testing.T, name, history string) {
 	t.Helper()
-	if !*histories {
+	if *histories == 0 {
 		return
 	}
 	host, err := os.Hostname()
@@ -146,12 +147,12 @@ func writeHistory(t *testing.T, name, history string) {
 		t.Fatal(err)
 	}
 	b := []byte(strings.ReplaceAll(history, host, "host"))
-	if err := os.WriteFile(filepath.Join("testdata", "history-"+name+".json"), b, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join("testdata", fmt.Sprintf("history-%d-%s.json", *histories, name)), b, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-var histories = flag.Bool("histories", false, "write the histories of the tests to testdata")
+var histories = flag.Int("histories", 0, "write the histories of the tests to testdata, under this number of a version of the workflow")
 
 const secretFlow = `
 weir: 1
