@@ -41,6 +41,7 @@ long: ## the campaigns that CI runs beside the tests
 .PHONY: race
 race: ## all tests with the race detector, in random order
 	.ci/run race-core
+	.ci/run race-faces
 	.ci/run race-rest
 
 .PHONY: lint
