@@ -205,9 +205,8 @@ func messageOf(v engine.Value, fallback string) (convo.Message, error) {
 		msg.ID = id
 	}
 	msg.Pinned, _ = o["pinned"].(bool)
-	if p, ok := o["priority"].(int64); ok && p >= 0 && p <= 100 {
-		msg.Priority = int(p)
-	}
+	priority, _ := o["priority"].(int64)
+	msg.Priority = int(priority)
 	var err error
 	msg.Parts, err = partsOf(o["parts"])
 	return msg, err
