@@ -1,7 +1,7 @@
 import react from '@vitejs/plugin-react'
 import { defineConfig, type Plugin } from 'vite'
 import { readdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { constants, brotliCompressSync, gzipSync } from 'node:zlib'
 
 /** Compresses what the server sends and removes the plain files, which it does not need. */
@@ -25,6 +25,8 @@ function compressed(): Plugin {
 export default defineConfig({
   base: './',
   plugins: [react(), compressed()],
+  // The client is built in from its sources; what it imports is installed here, in the versions that it names.
+  resolve: { alias: { 'weir-client': resolve('../clients/typescript/src/index.ts') }, dedupe: ['openapi-fetch', 'eventsource-parser'] },
   build: {
     outDir: process.env.WEIR_UI_OUT ?? '../server/ui/dist',
     emptyOutDir: true,

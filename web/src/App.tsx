@@ -1,6 +1,6 @@
-import { ActionIcon, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
-import { lazy, Suspense, useEffect, useMemo, useState, type ReactNode } from 'react'
-import { api, base, clearToken, onUnauthenticated, take } from './api/client'
+import { ActionIcon, CloseButton, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
+import { lazy, Suspense, useCallback, useEffect, useMemo, useState, type ReactNode } from 'react'
+import { api, base, clearToken, onUnauthenticated, take, WeirError } from './api'
 import { Boundary } from './parts/Boundary'
 import { Failure, Loading } from './parts/common'
 import { Icon, type IconName } from './parts/icons'
@@ -59,6 +59,7 @@ function Shell() {
   useNotifications(questions)
   const place = path[0] ?? 'runs'
   const [seeking, setSeeking] = useState(false)
+  const [failed, clearFailed] = useFailedAction()
   useEffect(() => {
     const onKey = (e: KeyboardEvent) => {
       if (e.key.toLowerCase() !== 'k' || !(e.ctrlKey || e.metaKey)) return
@@ -102,11 +103,27 @@ function Shell() {
       </div>
       {seeking && <Suspense fallback={null}><Palette pages={nav.map((x) => x.id)} close={() => setSeeking(false)} /></Suspense>}
       <main className="main" id="content" tabIndex={-1}>
+        {failed && <div className="banner row" role="alert"><span className="grow">{failed.offline ? t.state.offline : failed.message} <span className="dim">{failed.hint}</span></span><CloseButton size="sm" aria-label={t.state.close} onClick={clearFailed} /></div>}
         {live.error?.offline && <div className="banner" role="alert">{t.state.offline}. {t.state.offlineHint}</div>}
         <Boundary key={path.join('/')}><Suspense fallback={<Loading />}>{place === 'runs' && path[1] ? <RunPage key={path[1]} id={path[1]} /> : place === 'codes' ? <Codes /> : (nav.find((x) => x.id === place) ?? nav[0]).page()}</Suspense></Boundary>
       </main>
     </div></Live>
   )
+}
+
+/** The last failure of what a button asked for, where nothing else shows it. */
+function useFailedAction(): [WeirError | undefined, () => void] {
+  const [failed, setFailed] = useState<WeirError>()
+  useEffect(() => {
+    const onFailure = (e: PromiseRejectionEvent) => {
+      if (!(e.reason instanceof WeirError)) return
+      e.preventDefault()
+      setFailed(e.reason)
+    }
+    window.addEventListener('unhandledrejection', onFailure)
+    return () => window.removeEventListener('unhandledrejection', onFailure)
+  }, [])
+  return [failed, useCallback(() => setFailed(undefined), [])]
 }
 
 const waitingFilter = { status: waitingStatuses }

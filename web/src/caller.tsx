@@ -1,5 +1,5 @@
 import { createContext, useContext, type ReactNode } from 'react'
-import type { Schemas } from './api/client'
+import type { Schemas } from './api'
 
 const Context = createContext<Schemas['Caller'] | null>(null)
 

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react'
-import { api, take, type Schemas } from './api/client'
+import { api, take, type Schemas } from './api'
 
 export type Code = Schemas['ErrorCode']
 

@@ -1,28 +1,17 @@
 import { createContext, startTransition, useCallback, useContext, useEffect, useRef, useState } from 'react'
-import { api, ApiError, take, type Schemas } from './api/client'
-import { followList } from './api/stream'
+import { api, followList, take, WeirError, type RunsFilter, type Schemas } from './api'
 import { useBehind } from './use'
 
 type Row = Schemas['RunRow']
 
-export interface Filters {
-  flow?: string
-  status?: string[]
-  user?: string
-  session?: string
-  label?: string
-  all?: boolean
-  since?: string
-  minCost?: number
-  text?: string
-}
+export type Filters = Omit<RunsFilter, 'limit'>
 
 export interface RunList {
   rows: Row[]
   /** How many changes have come. */
   changes: number
   loaded: boolean
-  error?: ApiError
+  error?: WeirError
   reload: () => void
   /** Loads the next page, if there is one. */
   more?: () => Promise<void>
@@ -33,7 +22,7 @@ export function useRunList(filters: Filters, limit = 100, always = false): RunLi
   const key = JSON.stringify(filters)
   const [head, setHead] = useState<{ rows: Row[]; next: string }>()
   const [rest, setRest] = useState<{ list: Row[]; next: string }>()
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const [turn, setTurn] = useState(0)
   const [changes, setChanges] = useState(0)
   const kept = useRef(new Map<string, Row>())
@@ -47,13 +36,8 @@ export function useRunList(filters: Filters, limit = 100, always = false): RunLi
   }, [key])
   useEffect(() => {
     if (!visible) return
-    const q = new URLSearchParams({ limit: String(limit) })
-    for (const [name, value] of Object.entries(JSON.parse(key) as Record<string, unknown>)) {
-      if (Array.isArray(value)) value.forEach((x) => q.append(name, String(x)))
-      else if (value !== undefined && value !== '') q.set(name, String(value))
-    }
     return followList(
-      q.toString(),
+      { ...(JSON.parse(key) as RunsFilter), limit },
       (change) => {
         for (const r of change.runs) kept.current.set(r.run, r)
         const rows = change.ids.flatMap((id) => kept.current.get(id) ?? [])
@@ -63,7 +47,7 @@ export function useRunList(filters: Filters, limit = 100, always = false): RunLi
       },
       (state) => {
         if (state === 'live') setError(undefined)
-        if (state === 'lost') setError(new ApiError(0, { code: 'offline' }))
+        if (state === 'lost') setError(new WeirError(0, {}))
       },
       setError,
     )

@@ -1,9 +1,9 @@
 import { startTransition, useCallback, useEffect, useRef, useState } from 'react'
-import { ApiError } from './api/client'
+import { WeirError } from './api'
 
 export interface Loaded<T> {
   data?: T
-  error?: ApiError
+  error?: WeirError
   loading: boolean
   reload: () => void
 }
@@ -13,7 +13,7 @@ export interface Loaded<T> {
  * value stays while another one is loaded, and when loading fails.
  */
 export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: unknown[], every = 0): Loaded<T> {
-  const [state, setState] = useState<{ data?: T; error?: ApiError; loading: boolean }>({ loading: true })
+  const [state, setState] = useState<{ data?: T; error?: WeirError; loading: boolean }>({ loading: true })
   const [turn, setTurn] = useState(0)
   const latest = useRef(load)
   latest.current = load
@@ -35,7 +35,7 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: unkn
         if (!stop.signal.aborted) startTransition(() => setState({ data, loading: false })) // drawn in slices, so that input is answered meanwhile
       } catch (e) {
         if (stop.signal.aborted) return
-        const error = e instanceof ApiError ? e : new ApiError(0, { detail: String(e), code: 'failed' })
+        const error = e instanceof WeirError ? e : new WeirError(500, { detail: String(e) })
         setState((s) => ({ data: s.data, error, loading: false }))
       }
       first.current = false
@@ -128,7 +128,7 @@ export function usePages<T>(load: (cursor: string, signal?: AbortSignal) => Prom
   const first = useLoad((signal) => load('', signal), deps, slow)
   useAgain(changes, first.reload)
   const [rest, setRest] = useState<{ list: T[]; next: string }>()
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   useEffect(() => setRest(undefined), deps)
   const data = useBehind(first.data?.list, key, rest, setRest, mixed)
   const next = rest ? rest.next : (first.data?.next ?? '')
@@ -138,7 +138,7 @@ export function usePages<T>(load: (cursor: string, signal?: AbortSignal) => Prom
       setRest((r) => ({ list: [...(r?.list ?? []), ...p.list], next: p.next }))
       setError(undefined)
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     }
   }
   const drop = (gone: string) => {

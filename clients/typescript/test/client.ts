@@ -52,14 +52,14 @@ async function refusalsHaveCodes(run: string) {
   assert.equal((await refused(read(weir.runEvents('unknown')))).status, 404)
 }
 
-async function read(events: AsyncIterable<StreamEvent>): Promise<StreamEvent[]> {
-  const out: StreamEvent[] = []
+async function read<T>(events: AsyncIterable<T>): Promise<T[]> {
+  const out: T[] = []
   for await (const e of events) out.push(e)
   return out
 }
 
 /** Sends requests over connections that break behind each complete event, in the middle of the next one. */
-function breaking(seen: (string | null)[]) {
+function breaking(seen: (string | null)[], whole = /^id:.*\n(.+\n)*\n/m) {
   return async (request: Request): Promise<Response> => {
     seen.push(request.headers.get('Last-Event-ID'))
     const response = await fetch(request)
@@ -72,7 +72,7 @@ function breaking(seen: (string | null)[]) {
           const { done, value } = await reader.read()
           if (done) return controller.close()
           text += new TextDecoder().decode(value)
-          const event = /^id:.*\n(.+\n)*\n/m.exec(text)
+          const event = whole.exec(text)
           if (!event) continue
           controller.enqueue(new TextEncoder().encode(text.slice(0, event.index + event[0].length + 7)))
           await reader.cancel()
@@ -116,8 +116,36 @@ async function lostAnswersAreAskedForAgain() {
   assert.equal(sent, 2)
   assert.equal((await start(key)).run, run)
   sent = 0
-  await assert.rejects(loses.POST('/v1/runs', { body: { flow: 'ask', inputs: { name: 'Ada' } } }), TypeError)
+  const lost = await refused(loses.POST('/v1/runs', { body: { flow: 'ask', inputs: { name: 'Ada' } } }))
+  assert.deepEqual([lost.status, lost.code, lost.offline], [0, '', true])
+  assert(lost.cause instanceof TypeError)
   assert.equal(sent, 1, 'a request without a key was sent again')
+}
+
+async function listsTellOfEachChange() {
+  const stop = new AbortController()
+  const states: string[] = []
+  const cursors: (string | null)[] = []
+  const watches = createWeir({ url, token: () => token, fetch: breaking(cursors, /^event: runs\n(.+\n)*\n/m) })
+  const kept = new Map<string, string>()
+  let ids: string[] = []
+  let begun = ''
+  for await (const change of watches.runChanges({ flow: 'ask', status: ['paused'], limit: 5 }, { signal: stop.signal, onConnection: (s) => states.push(s) })) {
+    for (const r of change.runs) kept.set(r.run, r.status)
+    ids = change.ids
+    if (!begun) begun = (await start(newKey())).run
+    else if (ids.includes(begun)) break
+  }
+  assert.equal(ids[0], begun)
+  assert.equal(kept.get(begun), 'paused')
+  assert(ids.length > 1 && ids.every((id) => kept.get(id) === 'paused'), 'a run of the list was never sent')
+  assert.deepEqual(states.slice(0, 3), ['live', 'lost', 'live'])
+  const refusing = read(createWeir({ url, token: 'weir_wrong' }).runChanges())
+  assert.equal((await refused(refusing)).status, 401)
+  const none = createWeir({ url, token, repeat: 0, fetch: () => Promise.reject(new TypeError('refused')) })
+  assert.equal((await refused(none.GET('/v1/flows'))).offline, true)
+  setTimeout(() => stop.abort(), 300)
+  assert.deepEqual(await read(none.runChanges({}, { signal: stop.signal })), [])
 }
 
 async function sessionsAreReadUntilTheReaderStops() {
@@ -156,5 +184,6 @@ const run = await runsAreStartedOnceAndAnswered()
 await refusalsHaveCodes(run)
 await streamsContinueWhereTheConnectionBroke(run)
 await lostAnswersAreAskedForAgain()
+await listsTellOfEachChange()
 await sessionsAreReadUntilTheReaderStops()
 console.log('ok')

@@ -1,6 +1,6 @@
 import { ActionIcon, Button, Textarea, Tooltip } from '@mantine/core'
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
-import { api, ApiError, requestKey, take, type Schemas } from '../api/client'
+import { api, newKey, take, WeirError, type Schemas } from '../api'
 import { useMay } from '../caller'
 import { ago, count } from '../format'
 import { useChanges } from '../list'
@@ -30,15 +30,15 @@ function Choose() {
   useAgain(useChanges(), sessions.reload)
   const now = useNow(true)
   const may = useMay('start')
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const talkative = (flows.data?.flows ?? []).filter((f) => takesMessage(f))
   const list = sessions.data?.sessions ?? []
   const open = async (flow: string) => {
     try {
-      const s = await take(api.POST('/v1/sessions', { params: { header: { 'Idempotency-Key': requestKey() } }, body: { flow } }))
+      const s = await take(api.POST('/v1/sessions', { params: { header: { 'Idempotency-Key': newKey() } }, body: { flow } }))
       go(href(['chat', s.session]))
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     }
   }
   return (
@@ -85,7 +85,7 @@ function takesMessage(f: Schemas['FlowRow']): boolean {
 const mostEarlier = 800
 
 const post = (session: string, message: unknown) =>
-  take(api.POST('/v1/sessions/{session}/messages', { params: { path: { session }, query: { wait: 1 }, header: { 'Idempotency-Key': requestKey() } }, body: { message: message as never } }))
+  take(api.POST('/v1/sessions/{session}/messages', { params: { path: { session }, query: { wait: 1 }, header: { 'Idempotency-Key': newKey() } }, body: { message: message as never } }))
 
 function Conversation({ id }: { id: string }) {
   const may = useMay('start')
@@ -105,7 +105,7 @@ function Conversation({ id }: { id: string }) {
   const flow = useLoad(async (signal) => (session.data?.flow ? take(api.GET('/v1/flows/{flow}', { params: { path: { flow: session.data.flow } }, signal })) : undefined), [session.data?.flow])
   const takesFiles = flow.data?.inputTypes.message === 'message'
   const [pending, setPending] = useState<string[]>([])
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const [run, setRun] = useState('')
   const [works, setWorks] = useState('')
   const [steered, setSteered] = useState('')
@@ -136,7 +136,7 @@ function Conversation({ id }: { id: string }) {
       session.reload()
       list.reload()
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
       setText(message)
       setFiles(files)
     } finally {
@@ -149,12 +149,12 @@ function Conversation({ id }: { id: string }) {
     setText('')
     setError(undefined)
     try {
-      const r = await take(api.POST('/v1/sessions/{session}/steer', { params: { path: { session: id }, header: { 'Idempotency-Key': requestKey() } }, body: { message: message || undefined, interrupt: interrupt || undefined, node } }))
+      const r = await take(api.POST('/v1/sessions/{session}/steer', { params: { path: { session: id }, header: { 'Idempotency-Key': newKey() } }, body: { message: message || undefined, interrupt: interrupt || undefined, node } }))
       setSteered(r.outcome === 'steered' ? `${t.chat.steered} ${r.node}` : t.chat.notSteered)
       session.reload()
       list.reload()
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
       setText(message)
       nodes.reload()
     }
@@ -162,12 +162,12 @@ function Conversation({ id }: { id: string }) {
   /** Has a message, as it is or edited, answered again in a fork of the conversation. */
   const again = async (position: number, edited?: string) => {
     setError(undefined)
-    const params = { path: { session: id, position }, query: { wait: 1 }, header: { 'Idempotency-Key': requestKey() } }
+    const params = { path: { session: id, position }, query: { wait: 1 }, header: { 'Idempotency-Key': newKey() } }
     try {
       const s = await take(edited === undefined ? api.POST('/v1/sessions/{session}/messages/{position}/regenerate', { params, body: {} }) : api.POST('/v1/sessions/{session}/messages/{position}/edit', { params, body: { message: edited as never } }))
       go(href(['chat', s.session]))
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     }
   }
   if (session.error && !session.data) return <Failure error={session.error} retry={session.reload} />

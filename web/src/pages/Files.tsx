@@ -1,6 +1,6 @@
 import { ActionIcon, Button } from '@mantine/core'
 import { useEffect, useState } from 'react'
-import { api, ApiError, base, take, token } from '../api/client'
+import { api, raw, take, WeirError } from '../api'
 import { useMay } from '../caller'
 import { ago, bytes, clock } from '../format'
 import { CopyMenu } from '../parts/CopyMenu'
@@ -62,7 +62,7 @@ const shownAs = /^(text\/|image\/(png|jpeg|gif|webp|avif)$|audio\/|application\/
 function FilePanel({ id, close, gone }: { id: string; close: () => void; gone: () => void }) {
   const may = useMay('start')
   const file = useLoad((signal) => take(api.GET('/v1/files/{file}', { params: { path: { file: id } }, signal })), [id], slow)
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const f = file.data
   const remove = async () => {
     if (!window.confirm(`${t.files.deleteConfirm} ${f!.filename}`)) return
@@ -70,7 +70,7 @@ function FilePanel({ id, close, gone }: { id: string; close: () => void; gone: (
       await api.DELETE('/v1/files/{file}', { params: { path: { file: id } } })
       gone()
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     }
   }
   useEffect(() => {
@@ -114,8 +114,7 @@ function FileContent({ f }: { f: StoredFile }) {
   const shows = (shownAs.test(f.type) && f.bytes <= mostShown) || asked
   const content = useLoad(async (signal) => {
     if (!shows) return undefined
-    const r = await fetch(`${base}/v1/files/${encodeURIComponent(f.id)}/content`, { headers: token() ? { Authorization: `Bearer ${token()}` } : {}, signal })
-    if (!r.ok) throw new Error(r.statusText)
+    const r = await raw(api.GET('/v1/files/{file}/content', { params: { path: { file: f.id } }, parseAs: 'stream', signal }))
     const blob = new Blob([await r.arrayBuffer()], { type: f.type })
     return { blob, text: /^text\/|json$/.test(f.type) ? await blob.slice(0, mostText).text() : undefined }
   }, [f.id, shows])

@@ -1,6 +1,6 @@
 import { ActionIcon, Button, TextInput } from '@mantine/core'
 import { useState } from 'react'
-import { api, ApiError, type Schemas } from '../api/client'
+import { api, WeirError, type Schemas } from '../api'
 import { useCaller, useMay } from '../caller'
 import { Empty, Failure, Section } from '../parts/common'
 import { Icon } from '../parts/icons'
@@ -17,7 +17,7 @@ export default function FlowAccess({ loaded, reload }: { loaded: LoadedFlow; rel
   const caller = useCaller()
   const admin = useMay('admin')
   const owns = useMay('start') && d?.owner === caller.user
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   if (!d) return <Empty art="flows" title={t.access.file} hint={t.access.fileHint} />
   const params = { path: { flow: loaded.flow.name }, header: { 'If-Match': loaded.tag } }
   const change = async (f: () => Promise<unknown>) => {
@@ -25,7 +25,7 @@ export default function FlowAccess({ loaded, reload }: { loaded: LoadedFlow; rel
     try {
       await f()
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     }
     reload()
   }

@@ -1,5 +1,5 @@
 import { lazy, Suspense, useState } from 'react'
-import { api, take, type Schemas } from '../api/client'
+import { api, take, type Schemas } from '../api'
 import { plain } from '../format'
 import { Failure, Loading, Section } from '../parts/common'
 import { t } from '../strings'

@@ -1,6 +1,6 @@
 import { Button } from '@mantine/core'
 import { useState } from 'react'
-import { api, ApiError, take, type Schemas } from '../api/client'
+import { api, take, WeirError, type Schemas } from '../api'
 import { useMay } from '../caller'
 import { ago, duration } from '../format'
 import { Empty, Failure, LoadingRows, Section, Status } from '../parts/common'
@@ -17,7 +17,7 @@ export default function FlowTests({ flow }: { flow: string }) {
   const list = useLoad((signal) => take(api.GET('/v1/flows/{flow}/tests', { params, signal })), [flow])
   const results = useLoad((signal) => take(api.GET('/v1/flows/{flow}/tests/results', { params, signal })), [flow])
   const [running, setRunning] = useState<string>()
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const run = async (test?: string) => {
     setRunning(test ?? '')
     setError(undefined)
@@ -25,7 +25,7 @@ export default function FlowTests({ flow }: { flow: string }) {
       await api.POST('/v1/flows/{flow}/tests/run', { params, body: { test } })
       results.reload()
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     } finally {
       setRunning(undefined)
     }

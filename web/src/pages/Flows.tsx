@@ -1,6 +1,6 @@
 import { Button } from '@mantine/core'
 import { lazy, Suspense, useEffect, useState } from 'react'
-import { api, ApiError, take, type Schemas } from '../api/client'
+import { api, take, WeirError, type Schemas } from '../api'
 import { useMay } from '../caller'
 import { CardGrid } from '../parts/CardGrid'
 import { CopyMenu } from '../parts/CopyMenu'
@@ -99,7 +99,7 @@ function Source({ name, loaded, text, setText, saved }: { name: string; loaded: 
   const source = text ?? (loaded.flow.text || (loaded.flow.flow ? JSON.stringify(loaded.flow.flow, null, 2) : ''))
   const checked = useValidation(source, name)
   const problems = checked?.problems ?? []
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const isFile = !loaded.flow.deployed
   const save = async () => {
     const note = window.prompt(t.flows.saveHint)
@@ -108,7 +108,7 @@ function Source({ name, loaded, text, setText, saved }: { name: string; loaded: 
       await api.PUT('/v1/flows/{flow}', { params: { path: { flow: name }, header: { 'If-Match': loaded.tag } }, body: { flow: source, note } })
       saved()
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     }
   }
   return (

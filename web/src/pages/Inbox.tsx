@@ -1,6 +1,6 @@
 import { Button } from '@mantine/core'
 import { useMemo, useState } from 'react'
-import { api, take, type Schemas } from '../api/client'
+import { api, take, type Schemas } from '../api'
 import { ago, clock, duration, plain } from '../format'
 import { useChanges, useLive } from '../list'
 import { Cards } from '../parts/Cards'

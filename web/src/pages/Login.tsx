@@ -1,6 +1,6 @@
 import { Button, Checkbox, PasswordInput } from '@mantine/core'
 import { useState } from 'react'
-import { api, base, clearToken, setToken, take } from '../api/client'
+import { accepts, api, base, clearToken, setToken, take } from '../api'
 import { go } from '../route'
 import { t } from '../strings'
 import { useLoad } from '../use'
@@ -11,9 +11,11 @@ export function Login({ done }: { done: () => void }) {
   const [wrong, setWrong] = useState('')
   const way = useLoad((signal) => take(api.GET('/v1/sign-in', { signal })), [])
   const submit = async () => {
-    const r = await fetch(`${base}/v1/me`, { headers: { Authorization: `Bearer ${secret.trim()}` } }).catch(() => null)
-    if (!r) return setWrong(t.state.offline)
-    if (!r.ok) return setWrong(t.login.bad)
+    try {
+      if (!(await accepts(secret.trim()))) return setWrong(t.login.bad)
+    } catch {
+      return setWrong(t.state.offline)
+    }
     setToken(secret.trim(), keep)
     done()
   }

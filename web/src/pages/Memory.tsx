@@ -1,6 +1,6 @@
 import { Button } from '@mantine/core'
 import { useState } from 'react'
-import { api, ApiError, take, type Schemas } from '../api/client'
+import { api, take, WeirError, type Schemas } from '../api'
 import { useMay } from '../caller'
 import { ago } from '../format'
 import { useChanges } from '../list'
@@ -24,7 +24,7 @@ export default function Memory() {
     (m) => m.id, [text], useChanges(),
   )
   const now = useNow(true)
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const items = list.data ?? []
   const forget = async (m: Schemas['MemoryRow']) => {
     if (!window.confirm(`${t.memory.forgetConfirm} ${m.key || m.text.slice(0, 60)}`)) return
@@ -32,7 +32,7 @@ export default function Memory() {
       await api.DELETE('/v1/memory/{item}', { params: { path: { item: m.id } } })
       list.drop(m.id)
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     }
   }
   return (

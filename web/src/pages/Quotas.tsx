@@ -1,6 +1,6 @@
 import { Button, NumberInput, TextInput } from '@mantine/core'
 import { useState } from 'react'
-import { api, ApiError, take, type Schemas } from '../api/client'
+import { api, take, WeirError, type Schemas } from '../api'
 import { useMay } from '../caller'
 import { Failure, LoadingRows, Section } from '../parts/common'
 import { Spent } from '../parts/Spent'
@@ -46,7 +46,7 @@ function Card({ q }: { q: Quota }) {
 function Form({ done }: { done: () => void }) {
   const [user, setUser] = useState('')
   const [amount, setAmount] = useState<Amount>({ calls: 0, tokens: 0, cost: 0 })
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const save = async () => {
     setError(undefined)
     try {
@@ -54,7 +54,7 @@ function Form({ done }: { done: () => void }) {
       setUser('')
       done()
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     }
   }
   const field = (key: keyof Amount, label: string) => <NumberInput key={key} label={label} min={0} value={amount[key]} onChange={(v) => setAmount((a) => ({ ...a, [key]: Number(v) || 0 }))} />

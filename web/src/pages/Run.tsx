@@ -1,7 +1,7 @@
 import { ActionIcon, Button } from '@mantine/core'
 import { useMediaQuery } from '@mantine/hooks'
 import { lazy, memo, useCallback, Suspense, useDeferredValue, useEffect, useMemo, useState, type ReactNode } from 'react'
-import { api, take } from '../api/client'
+import { api, take } from '../api'
 import { clock as timeText } from '../format'
 import { Failure, Loading, Tabs } from '../parts/common'
 import { Icon } from '../parts/icons'

@@ -1,7 +1,7 @@
 import { ActionIcon, Button, Checkbox, Menu } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { lazy, memo, Suspense, useMemo, useRef, useState } from 'react'
-import { api, ApiError, take, type Schemas } from '../api/client'
+import { api, take, WeirError, type Schemas } from '../api'
 import { useMay } from '../caller'
 import { ago, cost, count, duration } from '../format'
 import { Empty, Failure, LoadingRows, Status, Tabs } from '../parts/common'
@@ -101,14 +101,14 @@ function useFilters(query: URLSearchParams): Filters {
 function SavedViews({ filtered }: { filtered: boolean }) {
   const [query] = useQuery()
   const list = useLoad((signal) => take(api.GET('/v1/filters', { signal })), [])
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const views = (list.data?.filters ?? []).filter((f) => f.of === 'runs')
   const change = async (f: () => Promise<unknown>) => {
     try {
       await f()
       setError(undefined)
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     }
     list.reload()
   }

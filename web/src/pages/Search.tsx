@@ -1,6 +1,6 @@
 import { Button } from '@mantine/core'
 import { useEffect, useState } from 'react'
-import { api, ApiError, take, type Schemas } from '../api/client'
+import { api, take, WeirError, type Schemas } from '../api'
 import { ago } from '../format'
 import { Empty, Failure, Loading, Status } from '../parts/common'
 import { Stack } from '../parts/Stack'
@@ -12,7 +12,7 @@ type Found = Schemas['FoundRun']
 /** Runs whose journals have a text, each with the places. The server reads for some seconds at a time. */
 export default function Search({ text, flow, status }: { text: string; flow: string; status: string[] }) {
   const [state, setState] = useState<{ runs: Found[]; next: string; scanned: number }>()
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const [busy, setBusy] = useState(false)
   const read = async (cursor: string, signal?: AbortSignal) => {
     setBusy(true)
@@ -21,7 +21,7 @@ export default function Search({ text, flow, status }: { text: string; flow: str
       setState((s) => ({ runs: [...(cursor ? (s?.runs ?? []) : []), ...(r.runs ?? [])], next: r.next, scanned: (cursor ? (s?.scanned ?? 0) : 0) + r.scanned }))
       setError(undefined)
     } catch (e) {
-      if (!signal?.aborted) setError(e as ApiError)
+      if (!signal?.aborted) setError(e as WeirError)
     } finally {
       if (!signal?.aborted) setBusy(false)
     }

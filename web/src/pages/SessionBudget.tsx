@@ -1,4 +1,4 @@
-import { api, requestKey, take } from '../api/client'
+import { api, newKey, take } from '../api'
 import { useMay } from '../caller'
 import { cost, count } from '../format'
 import { Empty, Failure, LoadingRows } from '../parts/common'
@@ -22,7 +22,7 @@ export default function SessionBudget({ session, changes }: { session: string; c
   ]
   const limited = kinds.filter((k) => k.most > 0)
   if (limited.length === 0) return <Empty art="usage" title={t.budget.none} hint={t.budget.noneHint} />
-  const send = (more: Amounts) => api.POST('/v1/sessions/{session}/budget', { params: { path, header: { 'Idempotency-Key': requestKey() } }, body: more })
+  const send = (more: Amounts) => api.POST('/v1/sessions/{session}/budget', { params: { path, header: { 'Idempotency-Key': newKey() } }, body: more })
   return (
     <div className="pad narrow column gap">
       <div className="dim">{t.budget.ofSession}</div>

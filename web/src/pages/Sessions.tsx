@@ -1,5 +1,5 @@
 import { lazy, Suspense, useEffect, useState } from 'react'
-import { api, base, take, token, type Schemas } from '../api/client'
+import { api, raw, take, type Schemas } from '../api'
 import { ago, cost, count, duration } from '../format'
 import { isEnded, useChanges, useRunList, type RunList } from '../list'
 import { CopyMenu } from '../parts/CopyMenu'
@@ -141,10 +141,8 @@ function useImage(run: string): string {
   const [url, setUrl] = useState('')
   useEffect(() => {
     let made = ''
-    fetch(`${base}/v1/runs/${encodeURIComponent(run)}/trajectory.svg`, { headers: token() ? { Authorization: `Bearer ${token()}` } : {} })
-      .then(async (r) => {
-        if (r.ok) setUrl((made = URL.createObjectURL(await r.blob())))
-      })
+    raw(api.GET('/v1/runs/{run}/trajectory.svg', { params: { path: { run } }, parseAs: 'stream' }))
+      .then(async (r) => setUrl((made = URL.createObjectURL(await r.blob()))))
       .catch(() => undefined)
     return () => URL.revokeObjectURL(made)
   }, [run])

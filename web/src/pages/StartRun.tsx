@@ -1,6 +1,6 @@
 import { Button, Modal, TextInput } from '@mantine/core'
 import { useState } from 'react'
-import { api, ApiError, requestKey, take, type Schemas } from '../api/client'
+import { api, newKey, take, WeirError, type Schemas } from '../api'
 import { CopyMenu } from '../parts/CopyMenu'
 import { Failure, Loading } from '../parts/common'
 import { SchemaFields } from '../parts/QuestionForm'
@@ -15,8 +15,8 @@ export function StartRun({ flow, close }: { flow?: string; close: () => void }) 
   const [inputs, setInputs] = useState<Record<string, unknown>>({})
   const [model, setModel] = useState('')
   const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<ApiError>()
-  const [key] = useState(requestKey)
+  const [error, setError] = useState<WeirError>()
+  const [key] = useState(newKey)
   const list = flows.data?.flows ?? []
   const chosen: Schemas['FlowRow'] | undefined = list.find((f) => f.name === name) ?? list[0]
   const body = () => ({ flow: chosen!.name, inputs: inputs as never, model: model || undefined })
@@ -28,7 +28,7 @@ export function StartRun({ flow, close }: { flow?: string; close: () => void }) 
       close()
       go(href(['runs', made.run]))
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
       setBusy(false)
     }
   }

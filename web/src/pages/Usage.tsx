@@ -1,4 +1,4 @@
-import { api, take, type Schemas } from '../api/client'
+import { api, take, type Schemas } from '../api'
 import { cost, count } from '../format'
 import { CopyMenu } from '../parts/CopyMenu'
 import { Empty, Failure, LoadingRows, Tabs } from '../parts/common'

@@ -1,6 +1,6 @@
 import { Button } from '@mantine/core'
 import { useState } from 'react'
-import { api, ApiError, take } from '../api/client'
+import { api, take, WeirError } from '../api'
 import { useMay } from '../caller'
 import { ago, plain } from '../format'
 import { Empty, Failure, Loading } from '../parts/common'
@@ -46,7 +46,7 @@ function Version({ loaded, version, reload }: { loaded: LoadedFlow; version: str
   const asked = query.get('with') ?? ''
   const other = (others.find((v) => v.fingerprint === asked) ?? others.find((v) => v.fingerprint === promoted) ?? others[0])?.fingerprint ?? ''
   const name = loaded.flow.name
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const get = (v: string, signal: AbortSignal) => take(api.GET('/v1/flows/{flow}/versions/{version}', { params: { path: { flow: name, version: v } }, signal }))
   const pair = useLoad(async (signal) => ({ a: other ? await get(other, signal) : undefined, b: await get(version, signal) }), [version, other])
   const promote = async () => {
@@ -54,7 +54,7 @@ function Version({ loaded, version, reload }: { loaded: LoadedFlow; version: str
       await api.POST('/v1/flows/{flow}/promote', { params: { path: { flow: name }, header: { 'If-Match': loaded.tag } }, body: { version } })
       reload()
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     }
   }
   if (pair.error) return <Failure error={pair.error} retry={pair.reload} />

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'react'
-import type { Schemas } from '../api/client'
+import type { Schemas } from '../api'
 import { href } from '../route'
 
 /** A question with the run that waits for its answer. */

@@ -1,5 +1,5 @@
 import { Component, type ReactNode } from 'react'
-import { ApiError } from '../api/client'
+import { WeirError } from '../api'
 import { t } from '../strings'
 import { Failure } from './common'
 
@@ -15,7 +15,7 @@ export class Boundary extends Component<{ children: ReactNode }, { error?: Error
     const { error } = this.state
     if (!error) return this.props.children
     // A browser keeps the failure to load a script, so that only loading the document again helps.
-    if (/dynamically imported module|importing a module/i.test(error.message)) return <Failure error={new ApiError(0, { detail: error.message })} retry={() => location.reload()} />
-    return <Failure error={new ApiError(500, { detail: t.state.broken, hint: error.message })} retry={() => this.setState({ error: undefined })} />
+    if (/dynamically imported module|importing a module/i.test(error.message)) return <Failure error={new WeirError(0, { detail: error.message })} retry={() => location.reload()} />
+    return <Failure error={new WeirError(500, { detail: t.state.broken, hint: error.message })} retry={() => this.setState({ error: undefined })} />
   }
 }

@@ -1,5 +1,5 @@
 import { ActionIcon, Menu } from '@mantine/core'
-import { base } from '../api/client'
+import { base } from '../api'
 import { t } from '../strings'
 import { copyText } from './common'
 import { Icon } from './icons'

@@ -4,7 +4,7 @@ import { linter, lintGutter, type Diagnostic, forceLinting } from '@codemirror/l
 import { Compartment, EditorState } from '@codemirror/state'
 import { EditorView, keymap, lineNumbers, highlightActiveLine } from '@codemirror/view'
 import { useEffect, useRef } from 'react'
-import { api, take, type Schemas } from '../api/client'
+import { api, take, type Schemas } from '../api'
 import { editorTheme, nonce } from './editorTheme'
 import { flowHelp, type FlowSchema } from './flowHelp'
 

@@ -1,6 +1,6 @@
 import { ActionIcon, Button, Textarea } from '@mantine/core'
 import { useId, useRef, useState } from 'react'
-import { api, ApiError, take, type Schemas } from '../api/client'
+import { api, take, WeirError, type Schemas } from '../api'
 import { bytes } from '../format'
 import { t } from '../strings'
 import { Icon } from './icons'
@@ -21,7 +21,7 @@ async function upload(file: File): Promise<StoredFile> {
 export function Uploads({ label, describedBy, files, change, several, uploading, compact, button }: { label: string; button?: string; describedBy?: string; files: StoredFile[]; change: (f: StoredFile[]) => void; several?: boolean; uploading?: (busy: boolean) => void; compact?: boolean }) {
   const input = useRef<HTMLInputElement>(null)
   const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const add = async (list: File[]) => {
     if (list.length === 0) return
     setError(undefined)
@@ -34,7 +34,7 @@ export function Uploads({ label, describedBy, files, change, several, uploading,
         change(all)
       }
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     } finally {
       setBusy(false)
       uploading?.(false)

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useState } from 'react'
-import { base, token } from '../api/client'
+import { rawAt } from '../api'
 import { bytes } from '../format'
 import { save } from '../save'
 import { t } from '../strings'
@@ -39,13 +39,6 @@ export function cutOf(list: Cut[] | null | undefined, place: string): Cut[] {
   return (list ?? []).filter((x) => x.place.startsWith(place)).map((x) => ({ ...x, place: x.place.slice(place.length) }))
 }
 
-/** Reads the whole of what a list has the beginning of. The page may be served below another path than the server knows. */
-async function wholeOf(cut: Cut): Promise<Response> {
-  const r = await fetch(base + cut.url.slice(cut.url.indexOf('/v1/')), { headers: token() ? { Authorization: `Bearer ${token()}` } : {} })
-  if (!r.ok) throw new Error(r.statusText)
-  return r
-}
-
 const shown = 4000
 /** How much of a text is drawn. */
 const mostDrawn = 200_000
@@ -83,7 +76,7 @@ export function MessageView({ message, note, cut, formatted }: { message: Messag
 
 /** Loads or saves the whole of what a list has the beginning of. */
 function Rest({ cut, loaded, show }: { cut: Cut; loaded: boolean; show?: (text: string) => void }) {
-  const message = async () => (await (await wholeOf(cut)).json()) as Message
+  const message = async () => (await (await rawAt(cut.url)).json()) as Message
   const name = cut.place.replaceAll('/', '-')
   return (
     <div className="row">
@@ -102,7 +95,7 @@ const images = /^image\/(png|jpeg|gif|webp|avif)$/
 export function Media({ part, cut, content }: { part: Part; cut?: Cut; content?: Blob }) {
   const [got, setGot] = useState<Blob>()
   const kind = part.mime ?? 'application/octet-stream'
-  const load = async () => setGot(new Blob([await (await wholeOf(cut!)).arrayBuffer()], { type: kind }))
+  const load = async () => setGot(new Blob([await (await rawAt(cut!.url)).arrayBuffer()], { type: kind }))
   useEffect(() => {
     if (cut && cut.size < mostLoaded) load().catch(() => undefined)
   }, [cut?.url])

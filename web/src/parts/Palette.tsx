@@ -1,6 +1,6 @@
 import { Modal, TextInput } from '@mantine/core'
 import { useId, useState, type KeyboardEvent, type ReactNode } from 'react'
-import { api, take } from '../api/client'
+import { api, take } from '../api'
 import { ago } from '../format'
 import { go, href } from '../route'
 import { t } from '../strings'

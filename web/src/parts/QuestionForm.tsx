@@ -1,6 +1,6 @@
 import { Button, Checkbox, NumberInput, Textarea, TextInput } from '@mantine/core'
 import { lazy, Suspense, useId, useState, type ReactNode } from 'react'
-import { api, ApiError, requestKey, type Schemas } from '../api/client'
+import { api, newKey, WeirError, type Schemas } from '../api'
 import { useMay } from '../caller'
 import { t } from '../strings'
 
@@ -12,8 +12,8 @@ type Schema = { type?: string | string[]; enum?: unknown[]; properties?: Record<
 export function QuestionForm({ run, interrupt, done }: { run: string; interrupt: Schemas['Interrupt']; done: () => void }) {
   const may = useMay('answer')
   const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<ApiError>()
-  const [key] = useState(requestKey)
+  const [error, setError] = useState<WeirError>()
+  const [key] = useState(newKey)
   const send = async (value: unknown) => {
     setBusy(true)
     setError(undefined)
@@ -21,7 +21,7 @@ export function QuestionForm({ run, interrupt, done }: { run: string; interrupt:
       await api.POST('/v1/runs/{run}/answer', { params: { path: { run }, header: { 'Idempotency-Key': `${key}-${JSON.stringify(value)}`.slice(0, 200) } }, body: { interrupt: interrupt.id, value: value as never } })
       done()
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     } finally {
       setBusy(false)
     }

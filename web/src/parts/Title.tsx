@@ -1,6 +1,6 @@
 import { ActionIcon, Button, TextInput, Tooltip } from '@mantine/core'
 import { useState } from 'react'
-import { api, ApiError } from '../api/client'
+import { api, WeirError } from '../api'
 import { useMay } from '../caller'
 import { Icon } from './icons'
 import { t } from '../strings'
@@ -9,7 +9,7 @@ import { t } from '../strings'
 export function Title({ session, title, flow, done }: { session: string; title?: string; flow: string; done: () => void }) {
   const may = useMay('start')
   const [text, setText] = useState<string>()
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const [busy, setBusy] = useState(false)
   const close = () => {
     setText(undefined)
@@ -22,7 +22,7 @@ export function Title({ session, title, flow, done }: { session: string; title?:
       close()
       done()
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     } finally {
       setBusy(false)
     }

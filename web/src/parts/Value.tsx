@@ -1,6 +1,6 @@
 import { ActionIcon, Button, Tooltip } from '@mantine/core'
 import { useState } from 'react'
-import { base, token, type Schemas } from '../api/client'
+import { api, raw, type operations, type Schemas } from '../api'
 import { bytes, plain } from '../format'
 import { save } from '../save'
 import { t } from '../strings'
@@ -16,16 +16,14 @@ export interface Source {
   run: string
   node: string
   at: number
-  part: string
+  part: Part
 }
 
+type Part = operations['getNodeValue']['parameters']['query']['part']
+
 async function whole(s: Source, name: string): Promise<string> {
-  const q = new URLSearchParams({ node: s.node, part: s.part, name })
-  if (s.at) q.set('at', String(s.at))
-  const headers: Record<string, string> = token() ? { Authorization: `Bearer ${token()}` } : {}
-  const r = await fetch(`${base}/v1/runs/${encodeURIComponent(s.run)}/value?${q}`, { headers })
-  if (!r.ok) throw new Error(r.statusText)
-  return r.text()
+  const query = { node: s.node, part: s.part, name, at: s.at || undefined }
+  return (await raw(api.GET('/v1/runs/{run}/value', { params: { path: { run: s.run }, query }, parseAs: 'stream' }))).text()
 }
 
 /** A named value. A large one is its beginning, with the whole on request. */

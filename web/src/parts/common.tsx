@@ -1,6 +1,6 @@
 import { ActionIcon, Button, Loader, Tooltip } from '@mantine/core'
 import { useState, type ReactNode } from 'react'
-import type { ApiError } from '../api/client'
+import type { WeirError } from '../api'
 import { statusText, t } from '../strings'
 import { useCodes } from '../codes'
 import { href } from '../route'
@@ -67,7 +67,7 @@ export function Empty({ title, hint, art, children }: { title: string; hint?: st
 }
 
 /** A failure of a request, with its code and what to do. */
-export function Failure({ error, retry }: { error: ApiError; retry?: () => void }) {
+export function Failure({ error, retry }: { error: WeirError; retry?: () => void }) {
   if (error.offline && retry) {
     return (
       <div role="alert" className="column">
@@ -80,7 +80,7 @@ export function Failure({ error, retry }: { error: ApiError; retry?: () => void 
       <div className="error-box" role="alert">
         <b>{error.offline ? t.state.offline : error.message}</b> {error.code && !error.offline && <span className="mono">{error.code}</span>}
         <div>{error.offline ? t.state.offlineHint : error.hint}</div>
-        {error.mistakes.map((m, i) => (
+        {(error.problem.errors ?? []).map((m, i) => (
           <div key={i}>
             <span className="mono">{m.place}</span> {m.message}
           </div>

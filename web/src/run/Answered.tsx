@@ -1,4 +1,4 @@
-import { api, take } from '../api/client'
+import { api, take } from '../api'
 import { Section } from '../parts/common'
 import { plain } from '../format'
 import { href } from '../route'

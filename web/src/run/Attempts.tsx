@@ -1,4 +1,4 @@
-import { api, take, type Schemas } from '../api/client'
+import { api, take, type Schemas } from '../api'
 import { clock, duration } from '../format'
 import { CopyButton, RunError, Section, Status } from '../parts/common'
 import { Content } from '../parts/Value'

@@ -1,6 +1,6 @@
 import { Button, NumberInput } from '@mantine/core'
 import { useState } from 'react'
-import { api, ApiError, requestKey } from '../api/client'
+import { api, newKey, WeirError } from '../api'
 import { Failure } from '../parts/common'
 import { t } from '../strings'
 
@@ -11,14 +11,14 @@ export type Amounts = Partial<Record<(typeof fields)[number], number>>
 
 /** Adds to the budget that a node ran out of, and continues the run. */
 export function BudgetForm({ run, node, done }: { run: string; node: string; done: () => void }) {
-  const send = (more: Amounts) => api.POST('/v1/runs/{run}/budget', { params: { path: { run }, header: { 'Idempotency-Key': requestKey() } }, body: { node, ...more } })
+  const send = (more: Amounts) => api.POST('/v1/runs/{run}/budget', { params: { path: { run }, header: { 'Idempotency-Key': newKey() } }, body: { node, ...more } })
   return <AddForm title={t.budget.title} hint={t.budget.hint} submit={t.budget.submit} send={send} done={done} />
 }
 
 /** A form for amounts to add to a budget. `of` are the kinds that the budget limits. */
 export function AddForm({ title, hint, submit, of = [...fields], send, done }: { title: string; hint: string; submit: string; of?: (keyof Amounts)[]; send: (more: Amounts) => Promise<unknown>; done: () => void }) {
   const [more, setMore] = useState<Amounts>({})
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const [busy, setBusy] = useState(false)
   const given: Amounts = Object.fromEntries(Object.entries(more).filter(([, n]) => n > 0))
   const add = async () => {
@@ -29,7 +29,7 @@ export function AddForm({ title, hint, submit, of = [...fields], send, done }: {
       setMore({})
       done()
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     } finally {
       setBusy(false)
     }

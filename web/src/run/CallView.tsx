@@ -1,6 +1,6 @@
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
-import type { Schemas } from '../api/client'
+import type { Schemas } from '../api'
 import { cost, count, plain } from '../format'
 import { CopyButton, RunError, Section } from '../parts/common'
 import { JsonTree } from '../parts/JsonTree'

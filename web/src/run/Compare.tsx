@@ -1,6 +1,6 @@
 import { lazy, Suspense, useState, type ReactNode } from 'react'
 import { Button, TextInput } from '@mantine/core'
-import { api, take, type Schemas } from '../api/client'
+import { api, take, type Schemas } from '../api'
 import { clock, cost, count, plain } from '../format'
 import { Empty, Failure, Loading, RunError, Section, Status, Tabs } from '../parts/common'
 import type { Message } from '../parts/MessageView'

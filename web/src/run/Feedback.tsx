@@ -1,6 +1,6 @@
 import { ActionIcon, Button, Textarea, TextInput } from '@mantine/core'
 import { useState } from 'react'
-import { api, ApiError, take, token, type Schemas } from '../api/client'
+import { api, take, token, WeirError, type Schemas } from '../api'
 import { useCaller, useMay } from '../caller'
 import { ago } from '../format'
 import { Failure, Section } from '../parts/common'
@@ -15,7 +15,7 @@ export function Labels({ run }: { run: string }) {
   const labels = useLoad((signal) => take(api.GET('/v1/runs/{run}/labels', { params: { path: { run } }, signal })), [run])
   const known = useLoad(async (signal) => (may ? take(api.GET('/v1/labels', { signal })) : undefined), [run, may])
   const [text, setText] = useState('')
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const list = labels.data?.labels ?? []
   const save = async (next: string[]) => {
     setError(undefined)
@@ -24,7 +24,7 @@ export function Labels({ run }: { run: string }) {
       setText('')
       labels.reload()
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     }
   }
   if (labels.error) return <Section title={t.rate.labels}><Failure error={labels.error} retry={labels.reload} /></Section>
@@ -100,7 +100,7 @@ function Rating({ r }: { r: Schemas['Rating'] }) {
 
 function OwnRating({ run, node, own, done }: { run: string; node: string; own?: Schemas['Rating']; done: () => void }) {
   const [note, setNote] = useState(own?.note ?? '')
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const mark = own?.rating ?? 'none'
   const save = async (rating: Mark) => {
     setError(undefined)
@@ -108,7 +108,7 @@ function OwnRating({ run, node, own, done }: { run: string; node: string; own?: 
       await api.PUT('/v1/runs/{run}/ratings', { params: { path: { run } }, body: { rating, note: note.trim(), node: node || undefined } })
       done()
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     }
   }
   const choice = (x: Mark, label: string) => <button type="button" className="chip" aria-pressed={mark === x} onClick={() => void save(mark === x ? 'none' : x)}>{label}</button>

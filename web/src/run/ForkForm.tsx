@@ -1,6 +1,6 @@
 import { Button, Modal, Textarea, TextInput } from '@mantine/core'
 import { useEffect, useState } from 'react'
-import { api, ApiError, requestKey, take, type Schemas } from '../api/client'
+import { api, newKey, take, WeirError, type Schemas } from '../api'
 import { plain } from '../format'
 import { Failure, Loading, Section } from '../parts/common'
 import { CopyMenu, quoted } from '../parts/CopyMenu'
@@ -19,7 +19,7 @@ export function ForkForm({ data, node, close }: { data: Timeline; node: string; 
   const [state, setState] = useState('')
   const [model, setModel] = useState('')
   const [plan, setPlan] = useState<Schemas['ForkPlan']>()
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const [busy, setBusy] = useState(false)
   const editable = (data.inputs ?? []).filter((v) => v.value !== null || v.size <= 4)
   const body = () => {
@@ -37,7 +37,7 @@ export function ForkForm({ data, node, close }: { data: Timeline; node: string; 
           setError(undefined)
         }
       } catch (e) {
-        if (!stopped) setError(e instanceof ApiError ? e : new ApiError(422, { detail: String(e), code: 'request_invalid' }))
+        if (!stopped) setError(e instanceof WeirError ? e : new WeirError(422, { detail: String(e), code: 'request_invalid' }))
       }
     }, 200)
     return () => {
@@ -48,11 +48,11 @@ export function ForkForm({ data, node, close }: { data: Timeline; node: string; 
   const submit = async () => {
     setBusy(true)
     try {
-      const made = await take(api.POST('/v1/runs/{run}/fork', { params: { path: { run: data.run }, header: { 'Idempotency-Key': requestKey() } }, body: body() }))
+      const made = await take(api.POST('/v1/runs/{run}/fork', { params: { path: { run: data.run }, header: { 'Idempotency-Key': newKey() } }, body: body() }))
       close()
       go(href(['runs', made.run]))
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
       setBusy(false)
     }
   }

@@ -1,6 +1,6 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useRef, useState } from 'react'
-import { api, ApiError, take } from '../api/client'
+import { api, take, WeirError } from '../api'
 import { clock } from '../format'
 import { Empty, Failure } from '../parts/common'
 import { CopyMenu } from '../parts/CopyMenu'
@@ -72,7 +72,7 @@ function Line({ e, number, top, chosen, past, to }: { e?: Event; number: number;
 /** The events of the pages that are in view, and of those that were. */
 function usePagesOf(run: string, events: number, first: number, last: number) {
   const [pages, setPages] = useState<ReadonlyMap<number, Event[]>>(new Map())
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const [turn, setTurn] = useState(0)
   const [from, to] = [Math.floor(first / page), Math.floor(last / page)]
   useEffect(() => {
@@ -84,7 +84,7 @@ function usePagesOf(run: string, events: number, first: number, last: number) {
       if (!stop.signal.aborted) setPages((p) => new Map(p).set(n, (r.events ?? []) as unknown as Event[]))
     }
     setError(undefined)
-    for (const n of new Set([from, to])) load(n).catch((e: ApiError) => !stop.signal.aborted && setError(e))
+    for (const n of new Set([from, to])) load(n).catch((e: WeirError) => !stop.signal.aborted && setError(e))
     return () => stop.abort()
   }, [run, events, from, to, turn])
   const get = (number: number) => pages.get(Math.floor((number - 1) / page))?.find((e) => e.number === number)

@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useRef } from 'react'
-import { api, take, type Schemas } from '../api/client'
+import { api, take, type Schemas } from '../api'
 import { count } from '../format'
 import { CopyMenu } from '../parts/CopyMenu'
 import { Empty, Failure, Loading } from '../parts/common'

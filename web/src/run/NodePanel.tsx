@@ -1,6 +1,6 @@
 import { ActionIcon, Button, Menu } from '@mantine/core'
 import { lazy, Suspense, useState } from 'react'
-import { api, ApiError, requestKey, take, type Schemas } from '../api/client'
+import { api, newKey, take, WeirError, type Schemas } from '../api'
 import { useMay } from '../caller'
 import { clock, cost, count, duration } from '../format'
 import { CopyItems, quoted } from '../parts/CopyMenu'
@@ -93,15 +93,15 @@ function Figures({ node }: { node: RunNode }) {
 
 /** Tries a failed node again. */
 function RetryNode({ run, node, done }: { run: string; node: string; done: () => void }) {
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const [busy, setBusy] = useState(false)
   const retry = async () => {
     setBusy(true)
     try {
-      await api.POST('/v1/runs/{run}/retry', { params: { path: { run }, header: { 'Idempotency-Key': requestKey() } }, body: { node } })
+      await api.POST('/v1/runs/{run}/retry', { params: { path: { run }, header: { 'Idempotency-Key': newKey() } }, body: { node } })
       done()
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     } finally {
       setBusy(false)
     }
@@ -131,7 +131,7 @@ function LiveOutput({ node, live }: { node: string; live: ReadonlyMap<string, Li
 }
 
 function NodeValues({ run, at, d }: { run: string; at: number; d: Schemas['NodeDetails'] }) {
-  const from = (part: string): Source => ({ run, node: d.node, at, part })
+  const from = (part: Source['part']): Source => ({ run, node: d.node, at, part })
   return (
     <>
       {(d.waits ?? []).length > 0 && (

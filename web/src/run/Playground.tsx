@@ -1,6 +1,6 @@
 import { Button, Modal, NumberInput, Textarea, TextInput } from '@mantine/core'
 import { lazy, Suspense, useState } from 'react'
-import { api, ApiError, requestKey, take, type Schemas } from '../api/client'
+import { api, newKey, take, WeirError, type Schemas } from '../api'
 import { cost, count } from '../format'
 import { save } from '../save'
 import { CopyMenu } from '../parts/CopyMenu'
@@ -31,7 +31,7 @@ export default function Playground({ run, node, call, close }: { run: string; no
   const [temperature, setTemperature] = useState<number | string>(sent.temperature ?? '')
   const [maxOutput, setMaxOutput] = useState<number | string>(sent.max_output || '')
   const [played, setPlayed] = useState<Schemas['Played']>()
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const [busy, setBusy] = useState(false)
   const body = () => ({
     node, call: call.call,
@@ -45,9 +45,9 @@ export default function Playground({ run, node, call, close }: { run: string; no
     setBusy(true)
     setError(undefined)
     try {
-      setPlayed(await take(api.POST('/v1/runs/{run}/playground', { params: { path: { run }, query: { wait: 60 }, header: { 'Idempotency-Key': requestKey() } }, body: body() as never })))
+      setPlayed(await take(api.POST('/v1/runs/{run}/playground', { params: { path: { run }, query: { wait: 60 }, header: { 'Idempotency-Key': newKey() } }, body: body() as never })))
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     } finally {
       setBusy(false)
     }
@@ -57,7 +57,7 @@ export default function Playground({ run, node, call, close }: { run: string; no
       const { flow, text } = await testFile(run, { node, call: call.call, text: played!.text, last: last >= 0 && last === (sent.messages ?? []).length - 1 ? prompt : '', system })
       save(`${flow}.test.yaml`, text, 'application/yaml')
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     }
   }
   return (

@@ -1,6 +1,6 @@
 import { ActionIcon, Button, Menu } from '@mantine/core'
 import { useState } from 'react'
-import { api, ApiError, base, requestKey, take, token } from '../api/client'
+import { api, newKey, raw, take, WeirError } from '../api'
 import { useMay } from '../caller'
 import { cost, count, duration, many } from '../format'
 import { CopyButton, Status } from '../parts/common'
@@ -15,17 +15,17 @@ import { ended, type Timeline } from './useRun'
 export function RunHead({ data, now, at, connection }: { data: Timeline; now: number; at: number; connection: string }) {
   const may = useMay('start')
   const [, set] = useQuery()
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const active = !ended(data.status)
   const command = async (f: () => Promise<unknown>) => {
     setError(undefined)
     try {
       await f()
     } catch (e) {
-      setError(e as ApiError)
+      setError(e as WeirError)
     }
   }
-  const params = () => ({ path: { run: data.run }, header: { 'Idempotency-Key': requestKey() } })
+  const params = () => ({ path: { run: data.run }, header: { 'Idempotency-Key': newKey() } })
   const rerun = () => command(async () => go(href(['runs', (await take(api.POST('/v1/runs/{run}/rerun', { params: params(), body: {} }))).run])))
   const first = data.nodes?.[0]?.node
   return (
@@ -57,8 +57,8 @@ export function RunHead({ data, now, at, connection }: { data: Timeline; now: nu
 
 function RunMenu({ run, fork }: { run: string; fork?: () => void }) {
   const download = async () => {
-    const r = await fetch(`${base}/v1/runs/${encodeURIComponent(run)}/export`, { headers: token() ? { Authorization: `Bearer ${token()}` } : {} })
-    if (r.ok) save(`${run}.weir`, await r.text(), 'application/x-ndjson')
+    const r = await raw(api.GET('/v1/runs/{run}/export', { params: { path: { run } }, parseAs: 'stream' }))
+    save(`${run}.weir`, await r.text(), 'application/x-ndjson')
   }
   const verify = async () => {
     const r = await take(api.GET('/v1/runs/{run}/verify', { params: { path: { run } } }))

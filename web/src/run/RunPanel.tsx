@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { Schemas } from '../api/client'
+import type { Schemas } from '../api'
 import { clock, cost, count, duration, many } from '../format'
 import { RunError, Section, Status } from '../parts/common'
 import { QuestionForm } from '../parts/QuestionForm'

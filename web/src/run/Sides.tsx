@@ -1,7 +1,7 @@
-import { api, take } from '../api/client'
+import { api, take } from '../api'
 import { duration } from '../format'
 import { Failure, Loading, Section, Status } from '../parts/common'
-import { Values } from '../parts/Value'
+import { Values, type Source } from '../parts/Value'
 import { href, useQuery } from '../route'
 import { t } from '../strings'
 import { useLoad, useNow } from '../use'
@@ -53,7 +53,7 @@ function Details({ run, node, turn }: { run: string; node: string; turn: string 
   const d = useLoad((signal) => take(api.GET('/v1/runs/{run}/node', { params: { path: { run }, query: { node } }, signal })), [run, node, turn])
   if (d.error) return <div className="dim">{t.diff.missing}</div>
   if (!d.data) return <Loading />
-  const from = (part: string) => ({ run, node, at: 0, part })
+  const from = (part: Source['part']): Source => ({ run, node, at: 0, part })
   return (
     <div className="column gap">
       <Section title={t.node.inputs}><Values list={d.data.inputs ?? []} source={from('inputs')} none={t.node.noInputs} /></Section>

@@ -1,4 +1,4 @@
-import { api, take, type Schemas } from '../api/client'
+import { api, take, type Schemas } from '../api'
 import { plain } from '../format'
 import { Failure, Loading, Section } from '../parts/common'
 import TextDiff from '../parts/TextDiff'

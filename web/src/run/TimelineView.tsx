@@ -1,6 +1,6 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { memo, useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react'
-import { api, take } from '../api/client'
+import { api, take } from '../api'
 import { cost, count, duration } from '../format'
 import { Empty, Status } from '../parts/common'
 import { Icon } from '../parts/icons'

@@ -1,4 +1,4 @@
-import { api, take, type Schemas } from '../api/client'
+import { api, take, type Schemas } from '../api'
 
 /** What a test expects of the call that was played. */
 export interface Expected {

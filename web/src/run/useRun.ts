@@ -1,10 +1,10 @@
 import { startTransition, useCallback, useEffect, useRef, useState } from 'react'
-import { api, ApiError, take, type Schemas } from '../api/client'
+import { api, follow, take, WeirError, type Schemas, type StreamItem } from '../api'
 import { duration } from '../format'
 import { t } from '../strings'
-import { follow, type Connection, type Item } from '../api/stream'
 
 export type Timeline = Schemas['Timeline']
+export type Connection = 'connecting' | 'live' | 'lost' | 'ended'
 export type RunNode = Schemas['TimelineNode']
 
 /** Live output of an effect: what was seen of it so far. */
@@ -18,7 +18,7 @@ export interface Live {
 
 export interface RunState {
   data?: Timeline
-  error?: ApiError
+  error?: WeirError
   connection: Connection
   live: ReadonlyMap<string, Live>
   reload: () => void
@@ -37,7 +37,7 @@ export const ended = (status: string) => ['completed', 'failed', 'cancelled'].in
  */
 export function useRun(id: string, at: number): RunState {
   const [data, setData] = useState<Timeline>()
-  const [error, setError] = useState<ApiError>()
+  const [error, setError] = useState<WeirError>()
   const [connection, setConnection] = useState<Connection>('connecting')
   const [live, setLive] = useState<ReadonlyMap<string, Live>>(new Map())
   const [turn, setTurn] = useState(0)
@@ -63,7 +63,7 @@ export function useRun(id: string, at: number): RunState {
         startTransition(() => setData(merged)) // drawn in slices, so that input is answered meanwhile
         return next
       } catch (e) {
-        if (!stopped) setError(e as ApiError)
+        if (!stopped) setError(e as WeirError)
       } finally {
         loading = false
         if (again && !stopped) {
@@ -87,7 +87,7 @@ export function useRun(id: string, at: number): RunState {
         setLive(new Map(buffers))
       }, 80)
     }
-    const onItem = (item: Item) => {
+    const onItem = (item: StreamItem) => {
       if (item.type.startsWith('model.') || item.type.startsWith('live.') || item.type === 'code.output') {
         if (applyLive(buffers, item)) flush()
         return
@@ -148,10 +148,10 @@ export function useShared(data: Timeline | undefined): ReadonlySet<string> {
   return shared
 }
 
-const liveKey = (item: Item, effect: string) => (item.above ?? '') + effect
+const liveKey = (item: StreamItem, effect: string) => (item.above ?? '') + effect
 
 /** Adds live output to what was seen; false if nothing changed. */
-function applyLive(buffers: Map<string, Live>, item: Item): boolean {
+function applyLive(buffers: Map<string, Live>, item: StreamItem): boolean {
   if (item.type === 'live.gap') {
     buffers.clear()
     return true
