@@ -283,7 +283,7 @@ func requestErrorCodes() []CodeInfo {
 		{CodeSessionBusy, "A round of the session is running, and the message must not be queued.", "Send it again when the round has ended, or set `session: {busy: queue}` or `fork`."},
 		{CodeSessionMoved, "The session has continued since the round ended, so the round cannot continue.", "Send the message again in the session, or fork the session at the start of the round."},
 		{CodeSteerLate, "No node of the run works that could take a message: it has answered, or takes none.", "Send it to the session as the next message, or start another run."},
-		{CodeSessionWaits, "The session waits for something that a message cannot answer: an approval, an event, or several questions.", "Answer the run by the interrupt's id, as the message shows."},
+		{CodeSessionWaits, "The session waits for something that a message cannot answer: an approval or an event, also beside questions.", "Answer the run by the interrupt's id, as the message shows."},
 		{CodeStoreNewer, "The database was written by a newer version of Weir. It was not changed.", "Use that version, or another database with --db."},
 		{CodeStoreCorrupt, "The database is damaged. It was not changed.", "Restore it from a backup with `weir store restore`."},
 		{CodeStoreForeign, "The file is not a Weir database: it is of another program. It was not changed.", "Name a Weir database, or a new file, with --db."},

@@ -106,7 +106,7 @@ func decodeQueuedInput(v engine.Value) *queuedInput {
 //
 // A message is refused, and not kept, if it is empty or the flow cannot take it
 // (input_invalid), if it does not fit the question that the session waits for
-// (runner.ErrAnswer), if the session waits for something else (a *WaitingError), or, with
+// (runner.ErrAnswer), if the session waits for something else, also beside questions (a *WaitingError), or, with
 // the policy reject, while a round is running (store.ErrBusy). Cancelling ctx after Send
 // has returned changes nothing; Reply.Wait returns the result.
 func (s *Session) Send(ctx context.Context, message any, o SendOptions) (*Reply, error) {
@@ -430,18 +430,33 @@ func (e *WaitingError) asError() *engine.Error {
 	}
 }
 
-// answerTo returns the message as an answer to the one question that a paused round waits
-// for.
+// AnsweredQuestion returns which of the open questions of a round the next message answers: the first, if the round waits
+// for nothing but questions to a person. Otherwise it returns nil: what was meant for an approval, or for a tool of
+// the client, must not become the answer to a question beside it.
+func AnsweredQuestion(open []engine.Interrupt) *engine.Interrupt {
+	for i := range open {
+		if open[i].Kind != engine.AwaitInput || len(open) > 1 && ClientCallOf(&open[i]) != nil {
+			return nil
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	return &open[0]
+}
+
+// answerTo returns the message as an answer to the question that it answers.
 func (m *Manager) answerTo(ctx context.Context, row *store.Session, r *store.Run, said *queuedInput) (answer, error) {
 	open := r.Head.Waiting
-	if len(open) != 1 || open[0].Kind != engine.AwaitInput {
+	q := AnsweredQuestion(open)
+	if q == nil {
 		return answer{}, &WaitingError{Session: row.ID, Run: r.ID, Interrupts: open}
 	}
-	v, err := convertToAnswer(open[0].Schema, said.message)
+	v, err := convertToAnswer(q.Schema, said.message)
 	if err != nil {
-		return answer{}, fmt.Errorf("session %s asks %q: %w: %w", row.ID, open[0].Prompt, runner.ErrAnswer, err)
+		return answer{}, fmt.Errorf("session %s asks %q: %w: %w", row.ID, q.Prompt, runner.ErrAnswer, err)
 	}
-	return answer{interrupt: open[0].ID, value: v}, ctx.Err()
+	return answer{interrupt: q.ID, value: v}, ctx.Err()
 }
 
 // answer is a value for an interrupt.

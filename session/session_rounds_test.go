@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/internal/weirkit"
 	"github.com/weir-run/weir/llm"
@@ -202,8 +203,8 @@ context: {model: echo/m}
 inputs: {message: {type: text, required: true}}
 nodes:
   a: {type: userInput, with: {prompt: "A?"}}
-  b: {type: userInput, with: {prompt: "B?"}}
-outputs: {both: "{{ a.text }}{{ b.text }}"}
+  b: {type: approvalGate, with: {prompt: "B?"}}
+outputs: {both: "{{ a.text }}{{ b.by }}"}
 `
 
 func TestWaitingErrorNamesInterrupts(t *testing.T) {
@@ -217,7 +218,8 @@ func TestWaitingErrorNamesInterrupts(t *testing.T) {
 	if !errors.As(err, &waits) || len(waits.Interrupts) != 2 || !errors.As(err, &coded) || coded.Code != "session_waits" || !strings.Contains(err.Error(), "a:ask#1") {
 		t.Fatal(err)
 	}
-	turn, err := s.Answer(t.Context(), "b:ask#1", "two", weir.SendOptions{})
+	b := slices.IndexFunc(waits.Interrupts, func(i engine.Interrupt) bool { return i.Kind == engine.AwaitApproval })
+	turn, err := s.Answer(t.Context(), waits.Interrupts[b].ID, "approve", weir.SendOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,6 +229,39 @@ func TestWaitingErrorNamesInterrupts(t *testing.T) {
 	if state := weirkit.SendAndWait(t, s, "one", weir.SendOptions{}); state.Status.String() != "completed" {
 		t.Fatalf("%+v", state)
 	}
+}
+
+// TestMessagesAnswerQuestionsOneAfterTheOther has two questions open at a time. A message that does not fit the first is refused,
+// also if it would fit the second.
+func TestMessagesAnswerQuestionsOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, path string) {
+		t.Helper()
+		w, f := weirkit.OpenTalk(t, path, &weirkit.RepeatingModel{}, strings.Replace(askFlow, "after: name, ", "", 1))
+		s := weirkit.OpenSession(t, w, f)
+		prompts := func(state *session.ReplyState) (out string) {
+			for i := range state.Interrupts {
+				out += state.Interrupts[i].Prompt
+			}
+			return out
+		}
+		first := weirkit.SendAndWait(t, s, "36", weir.SendOptions{})
+		said := map[string]string{"Your age?": "36", "Your name?": "Ada"}
+		open := prompts(&first)
+		if len(said[open]) == 0 || len(first.Interrupts) != 1 {
+			t.Fatalf("the message answers the first question: %q %+v", open, first.Error)
+		}
+		last := weirkit.SendAndWait(t, s, said[open], weir.SendOptions{ID: "m"})
+		if last.Status != engine.Completed || last.Run != first.Run {
+			t.Fatalf("%+v %+v", last, last.Error)
+		}
+		if again := weirkit.SendAndWait(t, s, said[open], weir.SendOptions{ID: "m"}); again.Run != first.Run {
+			t.Errorf("%+v", again)
+		}
+		if info, err := s.Info(t.Context()); err != nil || info.Queued != 0 || info.Rounds != 1 {
+			t.Errorf("%+v %v", info, err)
+		}
+	})
 }
 
 func TestCancelledOrFailedRoundKeepsMessages(t *testing.T) {

@@ -53,7 +53,7 @@ func TestMemoryNodesUseTheMemoryOfTheRunsUser(t *testing.T) {
 		t.Errorf("an unknown id: %s %v", r.Status, r.Error)
 	}
 	bare := open(t, weir.Options{Store: memory.New()})
-	if _, err := bare.Parse("flow.yaml", []byte("weir: 1\nname: f\nnodes:\n"+look)); err == nil || !strings.Contains(err.Error(), flow.CodeUnknownTool) {
+	if _, err := bare.Parse("flow.yaml", []byte("weir: 1\nname: f\nnodes:\n"+look)); err == nil || !strings.Contains(err.Error(), flow.CodeUnknownTool) || !strings.Contains(err.Error(), "tools: {memory: true}") {
 		t.Errorf("without memory: %v", err)
 	}
 }

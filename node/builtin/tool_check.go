@@ -41,13 +41,21 @@ func (t toolCaller) CheckTools(g *flow.Graph, n *flow.Node, offered *tool.Set) [
 		return []flow.Problem{{
 			Code: flow.CodeUnknownTool, Setting: c.setting,
 			Message: "node " + n.ID + " calls the tool " + c.tool + ", which this process does not offer; offered are: " + names,
-			Hint:    unknownToolHint(c.tool, offered.Names()),
+			Hint:    c.unknownHint(offered.Names()),
 		}}
 	}
 	if message := c.misfit(found); message != "" {
 		return []flow.Problem{{Code: flow.CodeToolArguments, Setting: c.at, Message: "node " + n.ID + ", tool " + c.tool + ": " + message}}
 	}
 	return nil
+}
+
+// unknownHint says how the tool is offered. A node type that determines its tool is one of the memory.
+func (c directCall) unknownHint(offered []string) string {
+	if c.setting == "" {
+		return "set `tools: {memory: true}` in the configuration, or, in Go, offer the tools of the package tool/memory"
+	}
+	return unknownToolHint(c.tool, offered)
 }
 
 func unknownToolHint(name string, offered []string) string {

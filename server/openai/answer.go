@@ -68,21 +68,19 @@ func joinTexts(texts ...string) string {
 	return strings.Join(out, "\n\n")
 }
 
-// questionText says what a paused round waits for. A message answers the one question of a
-// userInput, and nothing else.
+// questionText says what a paused round waits for. Of questions that messages answer it has the first: that of the next
+// message.
 func questionText(open []engine.Interrupt) string {
+	if q := session.AnsweredQuestion(open); q != nil && session.ClientCallOf(q) == nil {
+		return joinTexts(q.Prompt, choices(q.Schema))
+	}
 	var texts []string
 	for i := range open {
 		q := &open[i]
 		if session.ClientCallOf(q) != nil { // the client gets it as a call
 			continue
 		}
-		switch {
-		case q.Kind == engine.AwaitInput && len(open) == 1:
-			texts = append(texts, joinTexts(q.Prompt, choices(q.Schema)))
-		default:
-			texts = append(texts, strings.TrimSpace(fmt.Sprintf("Waiting for %s (%s): %s", q.ID, q.Kind, q.Prompt)))
-		}
+		texts = append(texts, strings.TrimSpace(fmt.Sprintf("Waiting for %s (%s): %s", q.ID, q.Kind, q.Prompt)))
 	}
 	return strings.Join(texts, "\n\n")
 }
