@@ -183,6 +183,8 @@ type dayBody struct {
 	// Reserved are the calls in flight by their keys. What a process that died has reserved
 	// stays: such a call may have been made.
 	Reserved map[string]engine.Usage `json:"reserved,omitempty"`
+	// Near are the limits of the quota of which 80% are used, if webhooks are told.
+	Near string `json:"near,omitempty"`
 }
 
 func (b *dayBody) sum() (u engine.Usage) {
@@ -208,8 +210,8 @@ func dayID(account string, at time.Time) string {
 	return account + "@" + at.UTC().Format(time.DateOnly)
 }
 
-// changeDay changes the account of a day.
-func (q *Quotas) changeDay(ctx context.Context, id, user string, do func(b *dayBody) error) error {
+// changeDay changes the account of a day that a quota bounds.
+func (q *Quotas) changeDay(ctx context.Context, id, user string, x *Quota, do func(b *dayBody) error) error {
 	lock := &q.locks[hashOf(id)%uint32(len(q.locks))]
 	lock.Lock()
 	defer lock.Unlock()
@@ -222,10 +224,33 @@ func (q *Quotas) changeDay(ctx context.Context, id, user string, do func(b *dayB
 		}
 		err := do(&b)
 		if err == nil {
+			err = q.noteNear(ctx, id, user, x, &b)
+		}
+		if err == nil {
 			d.Body, err = json.Marshal(b)
 		}
 		return err
 	})
+}
+
+// noteNear leaves a document for webhooks if 80% of a quota are used, before the account says so: a process that ends between the
+// two leaves it again, and the deliveries that follow from it are the same.
+func (q *Quotas) noteNear(ctx context.Context, id, user string, x *Quota, b *dayBody) error {
+	limits := x.bounds()
+	if b.Near == limits || !engine.Near(engine.Usage{Calls: x.Calls, Input: x.Tokens, CostMicros: x.CostMicros}, b.Used) {
+		return nil
+	}
+	day := id[len(id)-len(time.DateOnly):]
+	body, err := json.Marshal(store.QuotaNear{Account: x.account(user), Day: day, Limits: limits})
+	if err != nil {
+		return err
+	}
+	_, err = q.store.PutDocument(ctx, store.Document{Kind: store.QuotaNearKind, ID: id + " " + limits, User: user, Body: body, Due: time.Now()})
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return err
+	}
+	b.Near = limits
+	return nil
 }
 
 func hashOf(s string) uint32 {
@@ -361,7 +386,7 @@ var errBusy = errors.New("others have reserved the rest of the quota")
 func (h *quotaHold) reserve(ctx context.Context, x *Quota, day string, c *runner.QuotaCall) error {
 	until := time.Now().Add(h.q.Wait)
 	for {
-		err := h.q.changeDay(ctx, day, h.user, func(b *dayBody) error { return x.take(b, c) })
+		err := h.q.changeDay(ctx, day, h.user, x, func(b *dayBody) error { return x.take(b, c) })
 		if err == nil {
 			h.days, h.quota = append(h.days, day), append(h.quota, *x)
 			return nil
@@ -446,7 +471,7 @@ func (x *Quota) bounds() string {
 func (h *quotaHold) More(ctx context.Context, spent engine.Usage) error {
 	for i, day := range h.days {
 		x := &h.quota[i]
-		err := h.q.changeDay(ctx, day, h.user, func(b *dayBody) error {
+		err := h.q.changeDay(ctx, day, h.user, x, func(b *dayBody) error {
 			sum := b.Used.Add(b.sum()).Add(spent)
 			if x.Calls > 0 && sum.Calls > x.Calls || x.Tokens > 0 && sum.Tokens() > x.Tokens || x.CostMicros > 0 && sum.CostMicros > x.CostMicros {
 				return x.exceeded()
@@ -468,8 +493,8 @@ func (h *quotaHold) More(ctx context.Context, spent engine.Usage) error {
 func (h *quotaHold) Settle(ctx context.Context, used engine.Usage) {
 	ctx, cancel := context.WithTimeout(ctx, quotaWait)
 	defer cancel()
-	for _, day := range h.days {
-		err := h.q.changeDay(ctx, day, h.user, func(b *dayBody) error {
+	for i, day := range h.days {
+		err := h.q.changeDay(ctx, day, h.user, &h.quota[i], func(b *dayBody) error {
 			delete(b.Reserved, h.key)
 			b.Used = b.Used.Add(used)
 			return nil

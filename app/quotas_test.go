@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
 )
 
 // openQuotas opens the quotas of a database, as one process does.
@@ -195,5 +197,71 @@ func TestACallThatIsRepeatedAfterACrashIsChargedForBoth(t *testing.T) {
 	day, err := again.Day(t.Context(), app.UserAccount("ada"))
 	if err != nil || day.Used.Calls != 2 || day.Used.Tokens() != 210 || day.Reserved != (engine.Usage{}) {
 		t.Errorf("%+v, %v", day, err)
+	}
+}
+
+// nearQuotas returns the notices of quotas that are nearly used, and removes them, as a process does that has made their deliveries.
+func nearQuotas(t *testing.T, d *store.Full) (out []string) {
+	t.Helper()
+	list, err := d.Documents(t.Context(), store.DocumentFilter{Kind: store.QuotaNearKind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list {
+		var q store.QuotaNear
+		if err := json.Unmarshal(list[i].Body, &q); err != nil || list[i].User != "ada" || list[i].Due.IsZero() {
+			t.Errorf("%+v, %v", list[i], err)
+		}
+		out = append(out, q.Account+" "+q.Limits)
+		if err := d.DeleteDocument(t.Context(), store.QuotaNearKind, list[i].ID, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// TestAQuotaThatIsNearlyUsedIsNoticedOnceForItsLimits has two processes spend a quota of ten calls of a day, which is then
+// doubled and spent again.
+func TestAQuotaThatIsNearlyUsedIsNoticedOnceForItsLimits(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "weir.db")
+	d, err := app.OpenDatabase(t.Context(), path, app.DatabaseOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	processes := []*app.Quotas{openQuotas(t, path), openQuotas(t, path)}
+	call := 0
+	spend := func() {
+		t.Helper()
+		call++
+		held, err := processes[call%2].Reserve(t.Context(), callOf("ada", "api", call))
+		if err != nil || held == nil {
+			t.Fatal(held, err)
+		}
+		held.Settle(t.Context(), engine.Usage{Calls: 1})
+	}
+	for _, phase := range []struct {
+		limit, calls int
+		want         string
+	}{
+		{10, 7, "[]"},
+		{10, 1, "[user:ada 10 calls]"},
+		{10, 2, "[]"},
+		{20, 5, "[]"},
+		{20, 1, "[user:ada 20 calls]"},
+		{20, 4, "[]"},
+	} {
+		for _, q := range processes { // each reads the limit anew
+			if err := q.Set(t.Context(), app.Quota{Account: app.Everyone, Calls: phase.limit}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range phase.calls {
+			spend()
+		}
+		if got := fmt.Sprint(nearQuotas(t, d.Full)); got != phase.want {
+			t.Errorf("after %d calls of %d: %s, not %s", call, phase.limit, got, phase.want)
+		}
 	}
 }

@@ -52,22 +52,28 @@ func (r *Run) Accounts(path string) []Account {
 func (r *Run) currentAllowance(a Account) Account {
 	a.Path = RunBudget + strings.TrimPrefix(a.Path, RunBudget)
 	now := r.account(a.Path, flow.SpendLimits{OnLimit: a.OnLimit}, r.usage)
-	more := r.increases[a.Path]
-	if a.Max.Calls > 0 {
-		now.Max.Calls = a.Max.Calls + more.Calls
-	}
-	if a.Max.Input > 0 {
-		now.Max.Input = a.Max.Input + more.Input
-	}
-	if a.Max.CostMicros > 0 {
-		now.Max.CostMicros = a.Max.CostMicros + more.CostMicros
-	}
+	now.Max = r.allowanceLimit(&a)
 	now.Used = now.Used.Add(a.Used)
 	return now
 }
 
+// allowanceLimit returns the limit of a budget from outside the run with its increases.
+func (r *Run) allowanceLimit(a *Account) (most Usage) {
+	more := r.increases[a.Path]
+	if a.Max.Calls > 0 {
+		most.Calls = a.Max.Calls + more.Calls
+	}
+	if a.Max.Input > 0 {
+		most.Input = a.Max.Input + more.Input
+	}
+	if a.Max.CostMicros > 0 {
+		most.CostMicros = a.Max.CostMicros + more.CostMicros
+	}
+	return most
+}
+
 func (r *Run) account(path string, s flow.SpendLimits, used Usage) Account {
-	a := Account{Path: path, OnLimit: s.OnLimit, Used: used}
+	a := Account{Path: path, Max: r.limit(path, s), OnLimit: s.OnLimit, Used: used}
 	// order: a sum of whole numbers.
 	for key, u := range r.reserved {
 		if strings.HasPrefix(path, RunBudget) || belongsTo(key, path) {
@@ -77,17 +83,22 @@ func (r *Run) account(path string, s flow.SpendLimits, used Usage) Account {
 	if a.OnLimit == "" {
 		a.OnLimit = "fail"
 	}
+	return a
+}
+
+// limit returns the limit of the budget at path with its increases.
+func (r *Run) limit(path string, s flow.SpendLimits) (most Usage) {
 	more := r.increases[path]
 	if s.MaxCalls > 0 {
-		a.Max.Calls = s.MaxCalls + more.Calls
+		most.Calls = s.MaxCalls + more.Calls
 	}
 	if s.MaxTokens > 0 {
-		a.Max.Input = s.MaxTokens + more.Input
+		most.Input = s.MaxTokens + more.Input
 	}
 	if s.MaxCost > 0 {
-		a.Max.CostMicros = max(Micros(s.MaxCost), 1) + more.CostMicros
+		most.CostMicros = max(Micros(s.MaxCost), 1) + more.CostMicros
 	}
-	return a
+	return most
 }
 
 // Micros converts US dollars to millionths, rounded to the nearest.
@@ -110,7 +121,9 @@ func parentPath(path string) string {
 
 // addUsage adds to the spending of the run and of the nodes on the path.
 func (r *Run) addUsage(path string, u Usage) {
+	was := r.usage
 	r.usage = r.usage.Add(u)
+	r.noteNearRun(was)
 	if !r.plan.budgets {
 		return
 	}
@@ -119,7 +132,9 @@ func (r *Run) addUsage(path string, u Usage) {
 			if r.spent == nil {
 				r.spent = make(map[string]Usage)
 			}
-			r.spent[p] = r.spent[p].Add(u)
+			was := r.spent[p]
+			r.spent[p] = was.Add(u)
+			r.noteNear(p, r.limit(p, n.plan.Def.Spend), was, r.spent[p])
 		}
 	}
 }

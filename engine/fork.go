@@ -31,7 +31,7 @@ func (r *Run) applyForked(e *RunForked) error {
 	}
 	r.Start, r.forked = e.EffectiveStart(r.Start), e
 	r.sharedUsage, r.usage = r.sharedUsage.Add(r.usage), Usage{}
-	r.spent, r.reserved, r.increases, r.approvals = nil, nil, nil, nil
+	r.spent, r.reserved, r.increases, r.approvals, r.near = nil, nil, nil, nil, nil
 	for _, c := range e.State {
 		if c.Delete {
 			r.state = r.state.without(c.Key)

@@ -27,6 +27,8 @@ type Run struct {
 	sharedUsage Usage
 	// spent, reserved and increases are for budgets: by node, by effect key and by budget.
 	spent, reserved, increases map[string]Usage
+	// near has budgets whose use came near their limits, until TakeNearBudgets. It is no part of the state.
+	near []nearBudget
 	// approvals has what people approved for the whole run, by Interrupt.Event.
 	approvals map[string]Answer
 

@@ -419,7 +419,7 @@ func (x *Execution) commit() error {
 	}
 	one := x.local.committer.buffer()
 	defer x.local.committer.free(one)
-	one[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run), Release: x.releasesLease(), Carryover: x.m.carryoverChange(), ConsumedMessages: x.takenMessages, ConsumedPosts: x.takenPosts, AnnouncesOnly: onlyEffectStarts(c.Events)}
+	one[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run), Release: x.releasesLease(), Carryover: x.m.carryoverChange(), ConsumedMessages: x.takenMessages, ConsumedPosts: x.takenPosts, NearBudgets: x.m.run.TakeNearBudgets(c.First), AnnouncesOnly: onlyEffectStarts(c.Events)}
 	x.takenMessages, x.takenPosts = nil, nil
 	if x.leaseState == leaseReleased { // by the previous commit, and events were staged since
 		x.reacquireWithCommit()

@@ -15,7 +15,7 @@ import (
 type createWebhookInput struct {
 	Body struct {
 		URL    string   `json:"url" maxLength:"2000" doc:"Where deliveries go. Private addresses are refused unless the configuration of the server allows them."`
-		Events []string `json:"events" minItems:"1" maxItems:"10" doc:"run.completed, run.failed, run.cancelled, run.waiting"`
+		Events []string `json:"events" minItems:"1" maxItems:"10" doc:"run.completed, run.failed, run.cancelled, run.waiting, budget.near"`
 		Flow   string   `json:"flow,omitempty" doc:"Only runs of the flow with this name"`
 		All    bool     `json:"all,omitempty" doc:"Runs of all users; needs the scope admin"`
 	}

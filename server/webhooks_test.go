@@ -47,7 +47,7 @@ type receiver struct {
 type received struct {
 	ID, Signature, Stamp, Body string
 	Type                       string
-	Data                       struct{ Run, Flow, Status, Question string }
+	Data                       struct{ Run, Flow, Status, Question, Budget string }
 }
 
 func newReceiver(t *testing.T, refuse ...int) *receiver {
@@ -203,4 +203,86 @@ func TestAWebhookToAPrivateAddressIsNotSent(t *testing.T) {
 	if len(r.taken) > 0 || len(r.tries) > 0 {
 		t.Error("the address was reached")
 	}
+}
+
+// nearFlow spends a budget of five calls of the run, one of two of its node, and one of its sessions.
+const nearFlow = `
+weir: 1
+name: near
+context: {model: script/near-answers.yaml}
+budget: {maxCalls: 5}
+session: {budget: {maxCalls: 10}}
+inputs: {message: {type: message, required: true}}
+nodes:
+  one: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}
+  two: {type: llmRequest, after: one, in: {message: b}}
+  pause: {type: userInput, after: two, with: {prompt: Continue?}}
+  three: {type: llmRequest, after: pause, in: {message: c}, budget: {maxCalls: 1}}
+  four: {type: llmRequest, after: three, in: {message: d}}
+outputs: {text: "{{ four.text }}"}
+`
+
+// TestBudgetsNearTheirLimitsAreReportedOnce spends budgets of runs, of a node and of a session in two rounds, and a quota, with a
+// restart within each round.
+func TestBudgetsNearTheirLimitsAreReportedOnce(t *testing.T) {
+	t.Parallel()
+	dir := allowLocal(t)
+	for name, text := range map[string]string{"near.yaml": nearFlow, "near-answers.yaml": "one: A.\ntwo: B.\nthree: C.\nfour: D.\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := openProcess(t, dir, server.Options{RequireToken: true})
+	root, ada := p.client("root", server.Read, server.Admin), p.anyone("ada")
+	r := newReceiver(t)
+	h := makeHook(t, ada, r.server.URL, "budget.near")
+	makeHook(t, p.anyone("bob"), r.server.URL, "budget.near")
+	if err := root.Do(t.Context(), http.MethodPut, "/v1/quotas", map[string]any{"user": "ada", "calls": 8}, nil); err != nil {
+		t.Fatal(err)
+	}
+	id, err := ada.OpenSession(t.Context(), "near", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		sent, err := ada.Send(t.Context(), id, client.Message{Text: "begin", Wait: 60})
+		if err != nil || sent.Status != "paused" {
+			t.Fatalf("%+v, %v", sent, err)
+		}
+		p.close()
+		p = openProcess(t, dir, server.Options{RequireToken: true})
+		ada.URL = p.url
+		if _, err := ada.Answer(t.Context(), sent.Run, "pause:ask#1", "yes", 60); err != nil {
+			t.Fatal(err)
+		}
+		if run, err := ada.Run(t.Context(), sent.Run); err != nil || run.Status != "completed" {
+			t.Fatalf("%+v, %v", run, err)
+		}
+	}
+	// In each round the budget of the run and of the node; with the 7th call the quota, with the 8th the session.
+	r.await(6)
+	p.close()
+	p = openProcess(t, dir, server.Options{RequireToken: true})
+	ada.URL = p.url
+	if _, err := ada.StartRun(t.Context(), client.Start{Flow: "fails", Wait: 60}); err != nil {
+		t.Fatal(err)
+	}
+	want := "[ quota user:ada near node three near node three near run near run near session]"
+	if got := r.nearBudgets(h.Secret); fmt.Sprint(got) != want || len(r.tries) != 6 {
+		t.Errorf("%v, not %s; %d deliveries", got, want, len(r.tries))
+	}
+}
+
+// nearBudgets returns flow and budget of the deliveries that were taken, sorted. All are to be about budgets.
+func (r *receiver) nearBudgets(secret string) (got []string) {
+	r.t.Helper()
+	for i := range r.taken {
+		x := &r.taken[i]
+		if !verify(r.t, x, secret) || x.Type != "budget.near" || x.Data.Question != "" {
+			r.t.Errorf("%+v", x)
+		}
+		got = append(got, x.Data.Flow+" "+x.Data.Budget)
+	}
+	slices.Sort(got)
+	return got
 }

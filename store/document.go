@@ -45,7 +45,7 @@ type DocumentFilter struct {
 }
 
 // NoticeKind is the kind of documents that ask for notices: while there is one, commits that
-// change what a run waits for, or end it, leave a Notice.
+// change what a run waits for, end it, or bring a budget near its limit, leave a Notice.
 const NoticeKind = "webhook"
 
 // TriggerKind is the kind of documents that start runs at a time or for a request.
@@ -67,6 +67,18 @@ const (
 	FilterKind      = "saved_filter"
 )
 
+// QuotaNearKind are quotas of a day of which 80% are used, until webhooks have been told; the body is a QuotaNear.
+const QuotaNearKind = "quota_near"
+
+// QuotaNear says that at least 80% of a quota are used.
+type QuotaNear struct {
+	// Account is the account, and Day its UTC day as 2006-01-02.
+	Account string `json:"account"`
+	Day     string `json:"day"`
+	// Limits are those of the quota: a quota that is changed can come near its limits again.
+	Limits string `json:"limits"`
+}
+
 // AuditKind are entries of the audit log of a server, and AuditNameKind the users whom its pseudonyms stand for.
 const (
 	AuditKind     = "audit"
@@ -81,8 +93,8 @@ const MaxTrimmed = 1000
 // who continues with the copy resumes them.
 func HeldKinds() []string { return []string{NoticeKind, TriggerKind} }
 
-// Notice says that a commit has ended a run, or has changed the questions that it waits for.
-// It is written with the commit.
+// Notice says that a commit has ended a run, has changed the questions that it waits for, or has brought the use of
+// budgets near their limits. It is written with the commit; budgets have a notice of their own.
 type Notice struct {
 	ID  int64
 	Run string
@@ -91,6 +103,8 @@ type Notice struct {
 	Status engine.Status
 	// Waiting are the ids of the open questions.
 	Waiting []string
+	// Budgets are those of the run whose use has come near their limits; the notice is about them alone.
+	Budgets []string
 	At      time.Time
 }
 

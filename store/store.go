@@ -97,6 +97,9 @@ type Append struct {
 	ConsumedMessages []string
 	// ConsumedPosts are inbox messages that the commit has processed; they are removed.
 	ConsumedPosts []int64
+	// NearBudgets are the budgets of the run whose use has come near their limits with the commit, as
+	// engine.Run.TakeNearBudgets has them. A store with documents leaves a notice of them.
+	NearBudgets []string
 	// AnnouncesOnly means that the commit only announces effects: it is no progress, and does not change the run's
 	// count of crashes. Any other commit resets the count.
 	AnnouncesOnly bool

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -93,6 +94,9 @@ func (s *Sender) Step(ctx context.Context) error {
 // takeNotices makes deliveries of notices. Their ids follow from the notice, so that two
 // processes that read the same one make the same deliveries.
 func (s *Sender) takeNotices(ctx context.Context) error {
+	if err := s.takeQuotas(ctx); err != nil {
+		return err
+	}
 	for {
 		list, err := s.o.Store.Notices(ctx, 100)
 		if err != nil || len(list) == 0 {
@@ -120,7 +124,7 @@ func (s *Sender) makeDeliveries(ctx context.Context, n *store.Notice, hooks []*H
 	if errors.Is(err, store.ErrNotFound) {
 		return nil // it was deleted meanwhile
 	}
-	if err != nil || run.Parent != "" {
+	if err != nil || run.Parent != "" && len(n.Budgets) == 0 {
 		return err // the questions of a child run are also those of its root
 	}
 	event, keys := eventOf(n)
@@ -138,8 +142,11 @@ func (s *Sender) makeDeliveries(ctx context.Context, n *store.Notice, hooks []*H
 }
 
 // eventOf returns the event of a notice, and a key for each delivery that it makes: one for
-// each question.
+// each question, or each budget.
 func eventOf(n *store.Notice) (event string, keys []string) {
+	if len(n.Budgets) > 0 {
+		return BudgetNear, n.Budgets
+	}
 	switch n.Status {
 	case engine.Completed:
 		return RunCompleted, []string{""}
@@ -165,36 +172,56 @@ type payloadData struct {
 	Session  string `json:"session"`
 	Status   string `json:"status"`
 	Question string `json:"question"` // the id of the question that is open
+	// Budget is what is nearly used: "run", "session", "node PATH", or "quota user:NAME" or "quota token:ID".
+	Budget string `json:"budget,omitempty"`
 }
 
-func (s *Sender) makeDelivery(ctx context.Context, h *Hook, n *store.Notice, run *store.Run, event, question string) error {
-	at := n.At.UTC()
-	text, err := json.Marshal(payload{event, at, payloadData{run.ID, run.Flow, run.Session, n.Status.String(), question}})
+// makeDelivery makes the delivery of an event to a hook. Its key is a question, a budget, or "".
+func (s *Sender) makeDelivery(ctx context.Context, h *Hook, n *store.Notice, run *store.Run, event, key string) error {
+	data := payloadData{Run: run.ID, Flow: run.Flow, Session: run.Session, Status: n.Status.String()}
+	// A question is reported once, however often other questions come and go meanwhile; the end
+	// of a run once for each time that it ends, and a budget for each time that it comes near its limit.
+	identity := fmt.Sprint(n.Run, " ", event, " ", key)
+	switch event {
+	case RunWaiting:
+		data.Question = key
+	case BudgetNear:
+		data.Budget = budgetName(key)
+		fallthrough
+	default:
+		identity += fmt.Sprint(" ", n.Seq)
+	}
+	return s.deliver(ctx, h, event, n.At.UTC(), run.Created, identity, &data)
+}
+
+// budgetName names a budget of a run by its path.
+func budgetName(path string) string {
+	switch name, ofRun := strings.CutPrefix(path, engine.RunBudget); {
+	case ofRun && name == "":
+		return "run"
+	case ofRun:
+		return name
+	default:
+		return "node " + path
+	}
+}
+
+// deliver makes a delivery, unless there is one with its identity. The time order comes first in its id, so that a listing by
+// id is one by time; it must be the same for every process that makes the delivery.
+func (s *Sender) deliver(ctx context.Context, h *Hook, event string, at, order time.Time, identity string, data *payloadData) error {
+	text, err := json.Marshal(payload{event, at, *data})
 	if err != nil {
 		return err
 	}
-	// A question is reported once, however often other questions come and go meanwhile; the end
-	// of a run once for each time that it ends.
-	identity := fmt.Sprint(n.Run, " ", event, " ", question)
-	if question == "" {
-		identity += fmt.Sprint(" ", n.Seq)
-	}
 	sum := sha256.Sum256([]byte(identity))
 	d := &Delivery{
-		// The time comes first, so that a listing by id is one by time.
-		ID: fmt.Sprintf("msg_%s%s", runTime(run), hex.EncodeToString(sum[:12])), Hook: h.ID, Event: event, Run: run.ID, At: at, State: pending, Tries: []Try{},
+		ID: fmt.Sprintf("msg_%012x%s", order.UnixMilli(), hex.EncodeToString(sum[:12])), Hook: h.ID, Event: event, Run: data.Run, At: at, State: pending, Tries: []Try{},
 		Payload: text, Next: s.o.Clock().UTC(),
 	}
 	if err := s.save(ctx, d, d.Next); err != nil && !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	return nil
-}
-
-// runTime orders deliveries by the creation of their runs: it is the same for every process
-// that makes a delivery.
-func runTime(run *store.Run) string {
-	return fmt.Sprintf("%012x", run.Created.UnixMilli())
 }
 
 // handle tries a delivery that was claimed, or forgets an old one.

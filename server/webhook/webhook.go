@@ -36,10 +36,13 @@ const (
 	RunFailed    = "run.failed"
 	RunCancelled = "run.cancelled"
 	RunWaiting   = "run.waiting" // a question is open that was not open before
+	BudgetNear   = "budget.near" // 80% of a budget or of a quota are used
 )
 
 // Events lists all events.
-func Events() []string { return []string{RunCompleted, RunFailed, RunCancelled, RunWaiting} }
+func Events() []string {
+	return []string{RunCompleted, RunFailed, RunCancelled, RunWaiting, BudgetNear}
+}
 
 // Hook is a receiver.
 type Hook struct {

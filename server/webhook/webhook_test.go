@@ -33,6 +33,7 @@ func endRuns(t *testing.T, s store.Store, n int) {
 			Commit: engine.Commit{Run: id, Seq: 1, First: 1, At: 1, Events: []engine.Event{&engine.RunStarted{}}}, Fence: 1,
 			Start:   &store.RunStart{NewRun: store.NewRun{ID: id, Flow: "f", User: "ada", At: time.UnixMilli(1)}},
 			Acquire: &store.Lease{Owner: "me", TTL: time.Hour}, Head: store.Head{Status: engine.Failed, Error: &engine.Error{Code: "failed", Message: "m"}},
+			NearBudgets: []string{engine.RunBudget, "ask"},
 		}
 		if err := s.Append(t.Context(), []store.Append{a})[0]; err != nil {
 			t.Fatal(err)
@@ -149,7 +150,8 @@ func TestSeveralProcessesSendEachEventOnce(t *testing.T) {
 // testSeveralSenders has senders, each with a connection to the database of its own, deliver the events of many runs.
 func testSeveralSenders(t *testing.T, open func(c *clock) store.Store) {
 	t.Helper()
-	const runs, processes = 40, 4
+	const runs, processes = 20, 4
+	const events = 3*runs + 1 // a failure and two budgets of each run, and a quota
 	var mu sync.Mutex
 	tries := map[string]int{}
 	r := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
@@ -161,26 +163,40 @@ func testSeveralSenders(t *testing.T, open func(c *clock) store.Store) {
 	c := &clock{}
 	var all sync.WaitGroup
 	var senders []*webhook.Sender
+	var stores []*store.Full
 	for i := range processes {
 		s := store.Complete(open(c))
 		t.Cleanup(func() { _ = s.Close() })
-		senders = append(senders, newSender(s, c))
+		senders, stores = append(senders, newSender(s, c)), append(stores, s)
 		if i == 0 {
-			put(t, senders[0], r.URL)
+			h := put(t, senders[0], r.URL)
+			h.Events = append(h.Events, webhook.BudgetNear)
+			if err := senders[0].Put(t.Context(), h); err != nil {
+				t.Fatal(err)
+			}
 			endRuns(t, s, runs)
 		}
 	}
-	for _, w := range senders {
-		all.Go(func() {
-			if err := w.Step(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
+	quota := store.Document{
+		Kind: store.QuotaNearKind, ID: "user:ada@2026-01-02 5 calls", User: "ada", Due: c.time(),
+		Body: []byte(`{"account":"user:ada","day":"2026-01-02","limits":"5 calls"}`),
 	}
-	all.Wait()
-	step(t, senders[0]) // what another process made after all had looked
+	for range 2 { // a process that had read the account before may leave the document again
+		if _, err := stores[0].PutDocument(t.Context(), quota); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range senders {
+			all.Go(func() {
+				if err := w.Step(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		step(t, senders[0]) // what another process made after all had looked
+	}
 	list, err := senders[0].Deliveries(t.Context(), "hook", "", 10*runs)
-	if err != nil || len(list) != runs || len(tries) != runs {
+	if err != nil || len(list) != events || len(tries) != events {
 		t.Errorf("%d rows, %d deliveries, %v", len(list), len(tries), err)
 	}
 	for id, n := range tries {

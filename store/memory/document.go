@@ -198,17 +198,28 @@ func (s *Store) headOf(id string) (h store.Head) {
 
 // notify leaves a notice of a commit that has ended a run or changed its questions.
 func (s *Store) notify(a *store.Append, before *store.Head) {
+	s.notifyNear(a)
 	waiting := interruptIDs(a.Head.Waiting)
 	same := before.Status == a.Head.Status && slices.Equal(interruptIDs(before.Waiting), waiting)
 	if same || len(waiting) == 0 && !a.Head.Status.Ended() {
 		return
 	}
+	s.addNotice(a, &store.Notice{Waiting: waiting})
+}
+
+// notifyNear leaves a notice of budgets that are near their limits.
+func (s *Store) notifyNear(a *store.Append) {
+	if len(a.NearBudgets) > 0 {
+		s.addNotice(a, &store.Notice{Budgets: slices.Clone(a.NearBudgets)})
+	}
+}
+
+func (s *Store) addNotice(a *store.Append, n *store.Notice) {
 	s.documents.mu.Lock()
 	defer s.documents.mu.Unlock()
 	s.documents.lastNotice++
-	s.documents.notices = append(s.documents.notices, store.Notice{
-		ID: s.documents.lastNotice, Run: a.Commit.Run, Seq: a.Commit.Seq, Status: a.Head.Status, Waiting: waiting, At: time.UnixMilli(a.Commit.At),
-	})
+	n.ID, n.Run, n.Seq, n.Status, n.At = s.documents.lastNotice, a.Commit.Run, a.Commit.Seq, a.Head.Status, time.UnixMilli(a.Commit.At)
+	s.documents.notices = append(s.documents.notices, *n)
 }
 
 func interruptIDs(list []engine.Interrupt) (ids []string) {

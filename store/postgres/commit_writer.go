@@ -81,7 +81,9 @@ func (w *commitWriter) writeNext() (refused, failed error) {
 			return refused, failed
 		}
 	}
-	w.queueCommit(&head)
+	if err := w.queueCommit(&head); err != nil {
+		return nil, err
+	}
 	return nil, w.writeSideEffects()
 }
 
@@ -95,7 +97,7 @@ const updateRunAndHead = `UPDATE run SET commits = $2, events = $3, tag = $4, up
 
 // queueCommit queues the statements that store the commit, and changes the state of the run
 // as they do.
-func (w *commitWriter) queueCommit(head *headRow) {
+func (w *commitWriter) queueCommit(head *headRow) error {
 	r, c := w.r, &w.a.Commit
 	tag := r.chainTag(w.a, w.encoded.payload)
 	w.t.queue(insertCommit, r.num, c.Seq, c.First, len(c.Events), c.At, int32(tag), w.encoded.payload)
@@ -113,6 +115,9 @@ func (w *commitWriter) queueCommit(head *headRow) {
 	args := []any{r.num, r.commits, r.events, r.tag, c.At, text(r.owner), until, r.fence, r.crashes}
 	if !w.g.restores {
 		w.notify(head)
+		if err := w.notifyNear(head); err != nil {
+			return err
+		}
 	}
 	if r.head.equal(head) {
 		w.t.queue(updateRun, args...)
@@ -122,6 +127,7 @@ func (w *commitWriter) queueCommit(head *headRow) {
 	}
 	maps.Copy(r.contexts, w.next)
 	w.g.written = append(w.g.written, writtenCommit{r.num, c.Seq, tag})
+	return nil
 }
 
 // setOwner has the commit acquire the run, release it, or both. It returns the end of the

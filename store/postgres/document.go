@@ -170,6 +170,21 @@ func (s *Store) ClaimDocuments(ctx context.Context, kind string, ttl time.Durati
 const insertNotice = `INSERT INTO notice (run, seq, status, waiting, at) SELECT $1::bigint, $2::bigint, $3::text, $4::bytea, $5::bigint
 	WHERE EXISTS (SELECT 1 FROM document WHERE kind = '` + store.NoticeKind + `')`
 
+const insertNearNotice = `INSERT INTO notice (run, seq, status, budgets, at) SELECT $1::bigint, $2::bigint, $3::text, $4::bytea, $5::bigint
+	WHERE EXISTS (SELECT 1 FROM document WHERE kind = '` + store.NoticeKind + `')`
+
+// notifyNear queues a notice about budgets that are near their limits.
+func (w *commitWriter) notifyNear(head *headRow) error {
+	if len(w.a.NearBudgets) == 0 {
+		return nil
+	}
+	budgets, err := json.Marshal(w.a.NearBudgets)
+	if err == nil {
+		w.t.queue(insertNearNotice, w.r.num, w.a.Commit.Seq, head.status, budgets, w.a.Commit.At)
+	}
+	return err
+}
+
 // notify queues a notice if the commit ends the run, or changes the questions that it waits for.
 func (w *commitWriter) notify(head *headRow) {
 	was := &w.r.head
@@ -186,9 +201,9 @@ func (s *Store) Notices(ctx context.Context, limit int) ([]store.Notice, error) 
 	err := s.query(ctx, func(row pgx.Row) error {
 		var n store.Notice
 		var status string
-		var waiting []byte
+		var waiting, budgets []byte
 		var at int64
-		err := row.Scan(&n.ID, into(&n.Run), &n.Seq, &status, &waiting, &at)
+		err := row.Scan(&n.ID, into(&n.Run), &n.Seq, &status, &waiting, &budgets, &at)
 		if err != nil {
 			return err
 		}
@@ -199,9 +214,12 @@ func (s *Store) Notices(ctx context.Context, limit int) ([]store.Notice, error) 
 			return err
 		}
 		n.Waiting = questionIDs(h.Waiting)
+		if budgets != nil {
+			err = json.Unmarshal(budgets, &n.Budgets)
+		}
 		out = append(out, n)
-		return nil
-	}, "SELECT n.id, r.id, n.seq, n.status, n.waiting, n.at FROM notice n JOIN run r ON r.num = n.run ORDER BY n.id LIMIT $1", limit)
+		return err
+	}, "SELECT n.id, r.id, n.seq, n.status, n.waiting, n.budgets, n.at FROM notice n JOIN run r ON r.num = n.run ORDER BY n.id LIMIT $1", limit)
 	return out, s.wrap("read notices", err)
 }
 

@@ -174,7 +174,7 @@ func (w *writeTx) writeSideEffects(r *runState, a *store.Append, again *engine.U
 	if err := w.clearCrashes(r, a); err != nil {
 		return err
 	}
-	return w.setHead(r, &a.Head, &a.Commit)
+	return w.setHead(r, a)
 }
 
 // clearCrashes sets the run's count of crashes to zero: the run has made progress.
@@ -252,15 +252,18 @@ func (w *writeTx) refusalReason(num, fence int64, take bool) (refused, failed er
 }
 
 // setHead writes the head after a commit if it differs from the stored one.
-func (w *writeTx) setHead(r *runState, h *store.Head, c *engine.Commit) error {
-	row, err := newHeadRow(h)
+func (w *writeTx) setHead(r *runState, a *store.Append) error {
+	row, err := newHeadRow(&a.Head)
 	if err != nil {
+		return err
+	}
+	if err := w.notifyNear(r, &row, a); err != nil {
 		return err
 	}
 	if r.head != nil && *r.head == row {
 		return nil
 	}
-	if err := w.notify(r, &row, c); err != nil {
+	if err := w.notify(r, &row, &a.Commit); err != nil {
 		return err
 	}
 	_, err = w.s.stmts.updateHead.ExecContext(w.ctx, row.status, nullText(row.waiting), row.due,

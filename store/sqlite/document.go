@@ -160,6 +160,21 @@ func (w *writeTx) notify(r *runState, row *headRow, c *engine.Commit) error {
 	return err
 }
 
+const insertNearNotice = `INSERT INTO notice (run, seq, status, budgets, at) SELECT ?1, ?2, ?3, ?4, ?5
+WHERE EXISTS (SELECT 1 FROM document WHERE kind = '` + store.NoticeKind + `')`
+
+// notifyNear writes a notice about budgets that are near their limits.
+func (w *writeTx) notifyNear(r *runState, row *headRow, a *store.Append) error {
+	if len(a.NearBudgets) == 0 {
+		return nil
+	}
+	budgets, err := json.Marshal(a.NearBudgets)
+	if err == nil {
+		_, err = w.prepared().ExecContext(w.ctx, insertNearNotice, r.num, a.Commit.Seq, row.status, string(budgets), a.Commit.At)
+	}
+	return err
+}
+
 // endedText reports whether a status, as the table keeps it, is one of a run that has ended.
 func endedText(status string) bool {
 	return status == statusText(engine.Completed) || status == statusText(engine.Failed) || status == statusText(engine.Cancelled)
@@ -170,9 +185,9 @@ func (s *Store) Notices(ctx context.Context, limit int) ([]store.Notice, error) 
 	var out []store.Notice
 	err := s.query(ctx, func(row scanner) error {
 		var n store.Notice
-		var status, waiting string
+		var status, waiting, budgets string
 		var at int64
-		err := row.Scan(&n.ID, &n.Run, &n.Seq, &status, &waiting, &at)
+		err := row.Scan(&n.ID, &n.Run, &n.Seq, &status, &waiting, &budgets, &at)
 		if err != nil {
 			return err
 		}
@@ -189,9 +204,12 @@ func (s *Store) Notices(ctx context.Context, limit int) ([]store.Notice, error) 
 		for i := range h.Waiting {
 			n.Waiting = append(n.Waiting, h.Waiting[i].ID)
 		}
+		if budgets != "" {
+			err = json.Unmarshal([]byte(budgets), &n.Budgets)
+		}
 		out = append(out, n)
-		return nil
-	}, "SELECT n.id, r.id, n.seq, n.status, coalesce(n.waiting, ''), n.at FROM notice n JOIN run_row r ON r.num = n.run ORDER BY n.id LIMIT ?", limit)
+		return err
+	}, "SELECT n.id, r.id, n.seq, n.status, coalesce(n.waiting, ''), coalesce(n.budgets, ''), n.at FROM notice n JOIN run_row r ON r.num = n.run ORDER BY n.id LIMIT ?", limit)
 	return out, s.wrap("read notices", err)
 }
 

@@ -242,9 +242,18 @@ func documentNotices(t *testing.T, s Store) {
 		must(t, w.s.Append(t.Context(), []store.Append{a})[0])
 		w.acknowledged(a)
 	}
+	near := func(w *writer, budgets ...string) { // the head stays what it was
+		t.Helper()
+		a := w.next(&engine.NoteRecorded{Key: "note"})
+		a.Head, a.NearBudgets = store.Head{Status: engine.Running}, budgets
+		must(t, w.s.Append(t.Context(), []store.Append{a})[0])
+		w.acknowledged(a)
+	}
 	asks := store.Head{Status: engine.Paused, Waiting: []engine.Interrupt{{ID: "ask#1"}}}
 	w := newWriter(t, s, "r")
 	w.append(t, &engine.RunStarted{})
+	commit(w, asks)
+	near(w, ".")
 	commit(w, asks)
 	list, err := s.Notices(t.Context(), 10)
 	must(t, err)
@@ -256,6 +265,7 @@ func documentNotices(t *testing.T, s Store) {
 	commit(w, store.Head{Status: engine.Failed, Error: &engine.Error{Code: "failed", Message: "m"}})
 	commit(w, store.Head{Status: engine.Failed, Error: &engine.Error{Code: "failed", Message: "m"}})
 	commit(w, store.Head{Status: engine.Running})
+	near(w, ".", "ask")
 	commit(w, store.Head{Status: engine.Completed})
 	s = s.reopen(t)
 	list, err = s.Notices(t.Context(), 10)
@@ -263,13 +273,15 @@ func documentNotices(t *testing.T, s Store) {
 	var got []string
 	var ids []int64
 	for i := range list {
-		got = append(got, fmt.Sprint(list[i].Run, " ", list[i].Seq, " ", list[i].Status, " ", list[i].Waiting))
+		got = append(got, fmt.Sprint(list[i].Run, " ", list[i].Seq, " ", list[i].Status, " ", list[i].Waiting, " ", list[i].Budgets))
 		ids = append(ids, list[i].ID)
 	}
-	equal(t, "notices", got, []string{"r 4 paused [ask#1 ask#2]", "r 6 failed []", "r 9 completed []"})
+	equal(t, "notices", got, []string{
+		"r 6 paused [ask#1 ask#2] []", "r 8 failed [] []", "r 11 running [] [. ask]", "r 12 completed [] []",
+	})
 	must(t, s.RemoveNotices(t.Context(), append(ids[:1:1], 99)))
 	list, err = s.Notices(t.Context(), 1)
 	must(t, err)
-	equal(t, "the next one", list[0].Seq, int64(6))
+	equal(t, "the next one", list[0].Seq, int64(8))
 	must(t, s.DeleteDocument(t.Context(), store.NoticeKind, "w", 0))
 }
