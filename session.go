@@ -25,6 +25,9 @@ type (
 	// its Status, Text, Outputs, open Interrupts, Usage and Error. Items streams the events and
 	// the live text of the round that the message started or answered.
 	Reply = session.Reply
+
+	// ReplyStart identifies a reply; see session.ReplyStart.
+	ReplyStart = session.ReplyStart
 )
 
 // Session finds a session with the flow, or starts one. A session is found by its user

@@ -250,7 +250,7 @@ func (c *call) sentOnce(m *sending, route, key string, content any, wait int) (*
 		return id, err
 	})
 	if err == nil && reply == nil { // sent before
-		reply, err = m.session.ReplyTo(context.WithoutCancel(c), id, m.options.By)
+		reply, err = m.session.ReplyTo(context.WithoutCancel(c), weir.ReplyStart{Message: id}, m.options.By)
 	}
 	if err != nil {
 		return nil, err

@@ -229,20 +229,6 @@ func (s *Session) resend(ctx context.Context, known *store.QueuedMessage, said *
 	return s.replyTo(ctx, known, o)
 }
 
-// ReplyTo returns the reply to a message that was sent to the session, or to the fork that was made for it, in any process, after a
-// restart too. by is recorded as the sender of a cancellation. The error is store.ErrNotFound if there is no such message.
-func (s *Session) ReplyTo(ctx context.Context, message, by string) (*Reply, error) {
-	known, err := s.m.store.FindQueued(ctx, message)
-	if err != nil {
-		return nil, fmt.Errorf("session %s: message %s: %w", s.ID, message, err)
-	}
-	t, err := s.replyTo(ctx, &known, SendOptions{ID: message, By: by})
-	if err != nil {
-		return nil, err
-	}
-	return s.m.drivers.add(t)
-}
-
 // replyTo returns a reply that no driver has yet.
 func (s *Session) replyTo(ctx context.Context, known *store.QueuedMessage, o SendOptions) (*Reply, error) {
 	in := s
@@ -499,7 +485,5 @@ func (s *Session) Answer(ctx context.Context, interrupt string, v any, o SendOpt
 	if err != nil {
 		return nil, err
 	}
-	t := newReply(s, "", o)
-	t.attach(r.ID, on, row.Length, r.Commits, r.Events)
-	return t, s.m.drivers.watchRun(t)
+	return s.replyOfAnswer(ReplyStart{"", r.ID, row.Length, r.Commits, r.Events}, on, o)
 }

@@ -51,7 +51,7 @@ func (c *chat) answerPending(ctx context.Context) error {
 		next := c.pending[0]
 		c.pending = c.pending[1:]
 		c.note("%s", pendingLine(&next))
-		turn, err := c.session.ReplyTo(ctx, next.ID, c.send.By)
+		turn, err := c.session.ReplyTo(ctx, session.ReplyStart{Message: next.ID}, c.send.By)
 		if err == nil {
 			err = c.showReply(ctx, turn)
 		}

@@ -258,12 +258,11 @@ func exchangeOf(c *server.Caller, session string, rec *responseRecord) (*exchang
 	if err != nil {
 		return nil, err
 	}
+	reply := weir.ReplyStart{Message: rec.Message}
 	if rec.Start != nil {
-		x.own = rec.Message
-		x.reply, err = in.Reattach(c.Context(), *rec.Start)
-		return x, err
+		x.own, reply = rec.Message, *rec.Start
 	}
-	x.reply, err = in.ReplyTo(context.WithoutCancel(c.Context()), rec.Message, "")
+	x.reply, err = in.ReplyTo(context.WithoutCancel(c.Context()), reply, "")
 	return x, err
 }
 

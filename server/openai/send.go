@@ -222,7 +222,7 @@ func (x *exchange) attach() (bool, error) {
 		return false, ignoreMissing(err)
 	}
 	x.session = in.ID
-	x.reply, err = in.ReplyTo(context.WithoutCancel(x.c.Context()), message, "")
+	x.reply, err = in.ReplyTo(context.WithoutCancel(x.c.Context()), weir.ReplyStart{Message: message}, "")
 	return err == nil, err
 }
 
