@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/rowaudit"
 )
 
 // A run with a base shares that run's first commits, and a context may begin with the
@@ -45,10 +46,10 @@ func (l lineage) sharedRanges(num, upto int64) (out []sharedRange, err error) {
 
 // The values of context.kind.
 const (
-	fromLane    = "lane"    // forked from a context of the same run
-	fromBase    = "base"    // the context of the same name in the base of the run
-	fromRun     = "run"     // a context of another run
-	fromSession = "session" // the history of the session of which the run is a round
+	fromLane    = rowaudit.FromLane
+	fromBase    = rowaudit.FromBase
+	fromRun     = rowaudit.FromRun
+	fromSession = rowaudit.FromSession
 )
 
 // contextRef is a row of context with the end of its messages.

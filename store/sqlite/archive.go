@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -102,7 +103,7 @@ func (s *Store) archivedSessions(ctx context.Context, runs []store.ArchivedRun) 
 
 // archiveSessions reads sessions as they were after the given rounds, and those that they were forked from.
 func (s *Store) archiveSessions(ctx context.Context, last map[string]int) (out []store.ArchivedSession, err error) {
-	wanted := sortedKeys(last)
+	wanted := slices.Sorted(maps.Keys(last))
 	for i := 0; i < len(wanted); i++ {
 		id := wanted[i]
 		x, err := s.Session(ctx, id)

@@ -3,11 +3,10 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/rowaudit"
 )
 
 // Audit compares the data stored outside the chain of a run with its commits: its row, its
@@ -17,14 +16,14 @@ func (s *Store) Audit(ctx context.Context, c store.Chain, f *store.JournalFacts)
 	if c.Run == "" {
 		return nil, nil
 	}
-	a := runAudit{lineage: lineage{ctx, s.reader}, chain: c, facts: f}
+	a := runAudit{lineage{ctx, s.reader}, rowaudit.Run{Chain: c, Facts: f}}
 	for _, check := range []func() error{a.checkTypes, a.checkSeals, a.checkFolded, a.checkError} {
 		if err := check(); err != nil {
 			return nil, s.wrap("audit run "+c.Run, err)
 		}
 	}
 	if c.Unchained > 0 {
-		return a.found, nil
+		return a.Found, nil
 	}
 	if err := a.checkRow(s); err != nil {
 		return nil, s.wrap("audit run "+c.Run, err)
@@ -34,92 +33,43 @@ func (s *Store) Audit(ctx context.Context, c store.Chain, f *store.JournalFacts)
 	}
 	switch err := a.checkContexts(); {
 	case errors.Is(err, store.ErrCorrupt):
-		a.addFinding(store.FoundChanged, "its contexts cannot be read: %v", err)
+		a.AddFinding(store.FoundChanged, "its contexts cannot be read: %v", err)
 	case err != nil:
 		return nil, s.wrap("audit contexts of run "+c.Run, err)
 	}
-	return a.found, nil
+	return a.Found, nil
 }
 
 // runAudit is the audit of one run.
 type runAudit struct {
 	lineage
-	chain store.Chain
-	facts *store.JournalFacts
-	found []store.Finding
-}
-
-func (a *runAudit) addFinding(what, format string, args ...any) {
-	a.found = append(a.found, store.Finding{Run: a.chain.Run, What: what, Message: fmt.Sprintf(format, args...)})
-}
-
-// columnDiffers reports a column that differs from the journal.
-func (a *runAudit) columnDiffers(column, is, said string) {
-	if is != said {
-		a.addFinding(store.FoundChanged, "the run's %s is %q, and its journal says %q", column, is, said)
-	}
+	rowaudit.Run
 }
 
 // checkRow compares the row of the run with its first and last events.
 func (a *runAudit) checkRow(s *Store) error {
-	r, err := s.Run(a.ctx, a.chain.Run)
+	r, err := s.Run(a.ctx, a.Chain.Run)
 	if err != nil {
 		if a.ctx.Err() != nil {
 			return err
 		}
-		a.addFinding(store.FoundUnreadable, "the run's row cannot be read: %v", err)
+		a.AddFinding(store.FoundUnreadable, "the run's row cannot be read: %v", err)
 		return nil
 	}
-	if a.facts.Started != nil || a.facts.Forked != nil {
-		a.columnDiffers("user", r.User, a.facts.User)
-	}
-	switch f := a.facts; {
-	case f.Forked != nil:
-		a.columnDiffers("flow", r.Flow, f.Forked.Flow)
-		a.columnDiffers("fingerprint", r.Fingerprint, f.Forked.Fingerprint)
-		a.columnDiffers("origin", r.Origin, f.Forked.Origin)
-		a.columnDiffers("session", r.Session, "")
-		a.columnDiffers("parent", r.Parent, "")
-		if r.Base != nil && r.Base.Seq == 0 { // the chain says the rest
-			a.columnDiffers("base", r.Base.Run, f.Forked.From)
-		}
-		if r.Base == nil {
-			a.addFinding(store.FoundChanged, "the run has no base, and its journal says that it was forked from %s", f.Forked.From)
-		}
-	case f.Started != nil:
-		a.columnDiffers("flow", r.Flow, f.Started.Flow)
-		a.columnDiffers("fingerprint", r.Fingerprint, f.Started.Fingerprint)
-		a.columnDiffers("parent", r.Parent, f.Started.Parent)
-		a.columnDiffers("origin", r.Origin, f.Started.Origin)
-		a.columnDiffers("session", r.Session, f.Started.Session)
-		a.columnDiffers("round", fmt.Sprint(r.Round), fmt.Sprint(f.Started.Round))
-		if r.Base != nil {
-			a.addFinding(store.FoundChanged, "the run has run %s as its base, and its journal says that it has none", r.Base.Run)
-		}
-	}
-	if is, said := r.Head.Status, a.facts.Ended; is != said && (is.Ended() || said.Ended()) {
-		what := "that it has not ended"
-		if said.Ended() {
-			what = said.String()
-		}
-		a.addFinding(store.FoundChanged, "the run's status is %s, and its journal says %s", is, what)
-	}
-	if is, said := errorColumn(r.Head.Error), errorColumn(a.facts.Error); is != said && a.facts.Ended.Ended() {
-		a.addFinding(store.FoundChanged, "the run's error is %s, and its journal says %s", is, said)
-	}
+	a.CompareRow(&r)
 	return nil
 }
 
 // checkError checks that the run's error is written as Weir writes it.
 func (a *runAudit) checkError() error {
 	var text string
-	err := a.q.QueryRowContext(a.ctx, "SELECT coalesce(error, '') FROM run_row WHERE num = ?", a.chain.Number).Scan(&text)
+	err := a.q.QueryRowContext(a.ctx, "SELECT coalesce(error, '') FROM run_row WHERE num = ?", a.Chain.Number).Scan(&text)
 	if err != nil || text == "" {
 		return err
 	}
 	var h store.Head
-	if err := h.AddEncoded([]byte(text)); err != nil || h.Error == nil || errorColumn(h.Error) != text {
-		a.addFinding(store.FoundChanged, "the run's error is not written as Weir writes it")
+	if err := h.AddEncoded([]byte(text)); err != nil || h.Error == nil || rowaudit.ErrorText(h.Error) != text {
+		a.AddFinding(store.FoundChanged, "the run's error is not written as Weir writes it")
 	}
 	return nil
 }
@@ -134,35 +84,17 @@ func (a *runAudit) checkFolded() error {
 		EXISTS (SELECT 1 FROM run_commit WHERE id > ?1 << 32 AND id < (?1 + 1) << 32), EXISTS (SELECT 1 FROM context WHERE run = ?1 AND name = ?2),
 		(session IS NULL) = (first IS NULL) AND (session IS NULL) = (round IS NULL)
 		AND (salt IS NULL) = (num <> root) AND (program IS NULL OR flow = '' AND fingerprint = '') AND (session IS NOT NULL OR coalesce(user, 'x') <> '')
-		FROM run_row WHERE num = ?1`, a.chain.Number, engine.MainContext).Scan(&folded, &session, &queued, &own, &commits, &main, &together)
+		FROM run_row WHERE num = ?1`, a.Chain.Number, engine.MainContext).Scan(&folded, &session, &queued, &own, &commits, &main, &together)
 	switch {
 	case err != nil:
 		return err
 	case !together:
-		a.addFinding(store.FoundChanged, "the run's row is not as Weir writes it: of its session, round and first, of its root and salt, or of its flow and program, some are there and some are not")
+		a.AddFinding(store.FoundChanged, "the run's row is not as Weir writes it: of its session, round and first, of its root and salt, or of its flow and program, some are there and some are not")
 	case folded&^(foldedMain|foldedMessage) != 0, folded != 0 && session == 0, folded&foldedMain != 0 && main != 0,
 		session != 0 && commits != 0 && (folded&foldedMessage != 0 && own || folded&foldedMessage == 0 && queued == 0): // answers have rows too
-		a.addFinding(store.FoundChanged, "what the run's row says it has no other rows for is not so")
+		a.AddFinding(store.FoundChanged, "what the run's row says it has no other rows for is not so")
 	}
 	return nil
-}
-
-func errorColumn(e *engine.Error) string {
-	if e == nil {
-		return "none"
-	}
-	text, err := encodeHeadPart(&engine.RunFailed{Error: e})
-	if err != nil {
-		return e.Error()
-	}
-	return text
-}
-
-// contextAudit is a context of the run: what its row should say, and what it has.
-type contextAudit struct {
-	expected contextRef
-	spans    [][3]int64 // position, count, commit
-	next     int64
 }
 
 // checkContexts compares the rows of the run's contexts with the changes that made them.
@@ -171,141 +103,119 @@ func (a *runAudit) checkContexts() error {
 	if err != nil {
 		return err
 	}
-	should, err := a.expectedContexts(kept)
+	expected, err := a.expectedContexts(kept)
 	if err != nil {
 		return err
 	}
-	for _, name := range sortedKeys(should) {
-		c := should[name]
-		row, ok := kept[name]
-		if !ok {
-			a.addFinding(store.FoundMissing, "context %s is missing", name)
-			continue
-		}
-		delete(kept, name)
-		if row.start != c.expected.start || row.source != c.expected.source || row.kind != c.expected.kind {
-			a.addFinding(store.FoundChanged, "context %s continues from another place than its journal says", name)
-			continue
-		}
-		if err := a.checkMessages(name, row, c); err != nil {
+	spans := a.expectedSpans(expected)
+	for _, name := range a.CompareContexts(kept, expected) {
+		if err := a.checkMessages(name, kept[name], spans[name]); err != nil {
 			return err
 		}
-	}
-	for _, name := range sortedKeys(kept) {
-		a.addFinding(store.FoundAdded, "context %s is in no commit", name)
 	}
 	return nil
 }
 
 // expectedContexts returns the contexts that the run's changes make.
-func (a *runAudit) expectedContexts(kept map[string]contextRef) (map[string]*contextAudit, error) {
-	should := map[string]*contextAudit{}
-	for i := range a.facts.Changes {
-		ch := &a.facts.Changes[i]
-		c := should[ch.ID]
-		if c == nil && ch.Messages == 0 && ch.At == 0 && ch.Session == "" && (!ch.Create || a.chain.Base == 0) {
+func (a *runAudit) expectedContexts(kept map[string]rowaudit.Context) (map[string]rowaudit.Context, error) {
+	out := map[string]rowaudit.Context{}
+	for i := range a.Facts.Changes {
+		ch := &a.Facts.Changes[i]
+		if _, known := out[ch.ID]; known || ch.Messages == 0 && ch.At == 0 && ch.Session == "" && (!ch.Create || a.Chain.Base == 0) {
 			continue
 		}
-		if c == nil {
-			row, err := a.expectedContextRow(&ch.ContextChange, kept)
-			if err != nil {
-				return nil, err
-			}
-			c = &contextAudit{expected: row, next: row.start}
-			should[ch.ID] = c
+		c, err := a.ExpectedContext(&ch.ContextChange, kept, a)
+		if err != nil {
+			return nil, err
 		}
-		if ch.Messages > 0 {
-			c.spans = append(c.spans, [3]int64{c.next, int64(ch.Messages), ch.Seq})
-			c.next += int64(ch.Messages)
-		}
+		out[ch.ID] = c
 	}
-	return should, nil
+	return out, nil
 }
 
-func sortedKeys[T any](m map[string]T) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
+// messageSpan is what a commit appends to a context.
+type messageSpan struct{ position, count, commit int64 }
+
+// expectedSpans returns the messages that the run's changes append to its contexts.
+func (a *runAudit) expectedSpans(contexts map[string]rowaudit.Context) map[string][]messageSpan {
+	spans := map[string][]messageSpan{}
+	next := map[string]int64{}
+	for i := range a.Facts.Changes {
+		ch := &a.Facts.Changes[i]
+		if ch.Messages == 0 {
+			continue
+		}
+		if _, known := next[ch.ID]; !known {
+			next[ch.ID] = contexts[ch.ID].Start
+		}
+		spans[ch.ID] = append(spans[ch.ID], messageSpan{next[ch.ID], int64(ch.Messages), ch.Seq})
+		next[ch.ID] += int64(ch.Messages)
 	}
-	slices.Sort(keys)
-	return keys
+	return spans
 }
 
 // storedContexts returns the contexts that the run has rows of, by name.
-func (a *runAudit) storedContexts() (map[string]contextRef, error) {
-	out := map[string]contextRef{}
+func (a *runAudit) storedContexts() (map[string]rowaudit.Context, error) {
+	out := map[string]rowaudit.Context{}
 	err := a.query(func(row scanner) error {
-		h := contextRef{run: a.chain.Number}
+		var c rowaudit.Context
 		var name string
-		err := row.Scan(&name, &h.id, &h.start, &h.source, &h.kind)
-		out[name] = h
+		err := row.Scan(&name, &c.ID, &c.Start, &c.Source, &c.Kind)
+		out[name] = c
 		return err
 	}, `SELECT name, id, start, coalesce(source, 0), coalesce(kind, '') FROM context WHERE run = ?1
 		UNION ALL SELECT ?2, -r.num, r.first, s.context, 'session' FROM run_row r JOIN session s ON s.num = r.session
-		WHERE r.num = ?1 AND r.folded & 1`, a.chain.Number, engine.MainContext)
+		WHERE r.num = ?1 AND r.folded & 1`, a.Chain.Number, engine.MainContext)
 	return out, err
 }
 
-// expectedContextRow returns the row that a change makes of a new context, as packer.begin does.
-func (a *runAudit) expectedContextRow(ch *engine.ContextChange, kept map[string]contextRef) (contextRef, error) {
-	h := contextRef{start: int64(ch.At)}
-	var from contextRef
-	var err error
-	switch {
-	case ch.Session != "":
-		h.kind = fromSession
-		err = a.q.QueryRowContext(a.ctx, "SELECT coalesce((SELECT s.context FROM run_row r JOIN session s ON s.num = r.session WHERE r.num = ?), 0)", a.chain.Number).Scan(&h.source)
-	case ch.Run != "" && ch.At > 0:
-		var num int64
-		err = a.q.QueryRowContext(a.ctx, "SELECT coalesce((SELECT num FROM run_row WHERE id = ?), 0)", ch.Run).Scan(&num)
-		if err == nil {
-			from, err = a.findContext(num, ch.Parent, maxNumber)
-		}
-		h.kind, h.source = fromRun, from.id
-	case ch.Run == "" && ch.Parent != "" && ch.At > 0:
-		h.kind = fromLane
-		if own, ok := kept[ch.Parent]; ok {
-			h.source = own.id
-		} else if a.chain.Base != 0 {
-			from, err = a.findContext(a.chain.Base, ch.Parent, a.chain.BaseSeq)
-			h.source = from.id
-		}
-	case ch.Run == "" && !ch.Create && a.chain.Base != 0:
-		if from, err = a.findContext(a.chain.Base, ch.ID, a.chain.BaseSeq); from.id != 0 {
-			h.kind, h.source, h.start = fromBase, from.id, from.length
-		}
+// SessionHistory implements rowaudit.Lookup.
+func (a *runAudit) SessionHistory() (id int64, err error) {
+	err = a.q.QueryRowContext(a.ctx, "SELECT coalesce((SELECT s.context FROM run_row r JOIN session s ON s.num = r.session WHERE r.num = ?), 0)", a.Chain.Number).Scan(&id)
+	return id, err
+}
+
+// ContextOfRun implements rowaudit.Lookup.
+func (a *runAudit) ContextOfRun(run, name string) (int64, error) {
+	var num int64
+	if err := a.q.QueryRowContext(a.ctx, "SELECT coalesce((SELECT num FROM run_row WHERE id = ?), 0)", run).Scan(&num); err != nil {
+		return 0, err
 	}
-	if h.source == 0 {
-		h.kind = ""
-	}
-	return h, err
+	h, err := a.findContext(num, name, maxNumber)
+	return h.id, err
+}
+
+// ContextOfBase implements rowaudit.Lookup.
+func (a *runAudit) ContextOfBase(name string) (id, end int64, err error) {
+	h, err := a.findContext(a.Chain.Base, name, a.Chain.BaseSeq)
+	return h.id, h.length, err
 }
 
 // checkMessages checks that a context has the messages that commits appended, and no
 // others, each with its commit.
-func (a *runAudit) checkMessages(name string, row contextRef, c *contextAudit) error {
+func (a *runAudit) checkMessages(name string, c rowaudit.Context, spans []messageSpan) error {
+	row := contextRef{id: c.ID, run: a.Chain.Number, start: c.Start, source: c.Source, kind: c.Kind}
 	end := (row.messageContext() + 1) * rowsPerParent
 	if row.kind == fromSession { // the next round's are behind
-		length, err := a.endPosition(contextRef{id: row.id, run: row.run, start: row.start, source: row.source, kind: row.kind})
+		length, err := a.endPosition(row)
 		if err != nil {
 			return err
 		}
 		end = messageID(row.messageContext(), length)
 	}
-	spans := c.spans
 	return a.query(func(r scanner) error {
 		var at, seq int64
 		if err := r.Scan(&at, &seq); err != nil {
 			return err
 		}
-		for len(spans) > 0 && at >= spans[0][0]+spans[0][1] {
+		for len(spans) > 0 && at >= spans[0].position+spans[0].count {
 			spans = spans[1:]
 		}
 		switch {
 		case len(spans) == 0:
-			a.addFinding(store.FoundAdded, "message %d of context %s is in no commit", at, name)
-		case seq != spans[0][2]:
-			a.addFinding(store.FoundChanged, "message %d of context %s is recorded under commit %d, and belongs to commit %d", at, name, seq, spans[0][2])
+			a.AddFinding(store.FoundAdded, "message %d of context %s is in no commit", at, name)
+		case seq != spans[0].commit:
+			a.AddFinding(store.FoundChanged, "message %d of context %s is recorded under commit %d, and belongs to commit %d", at, name, seq, spans[0].commit)
 		}
 		return nil
 	}, "SELECT id & 0xffffffff, coalesce(seq, 0) FROM message WHERE id >= ? AND id < ? ORDER BY id",

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/rowaudit"
 )
 
 // sessionChangesOfRun narrows session_change to the rows of a run.
@@ -10,38 +11,20 @@ const sessionChangesOfRun = " WHERE run = ?1 AND id >> 32 = (SELECT session FROM
 // checkSessionState compares what the run changed of the state of its session with what its
 // journal says.
 func (a *runAudit) checkSessionState() error {
-	rest := a.facts.Session
-	if a.facts.Started == nil || a.facts.Started.Session == "" {
-		rest = nil
-	}
+	var rows []rowaudit.StateChange
 	err := a.sealedRows("session_change", sessionChangesOfRun+" ORDER BY id", func(r *sealedRow) error {
 		row := r.facts.(*changeFacts)
-		if len(rest) == 0 {
-			a.addFinding(store.FoundAdded, "the change of the session's state key %q is not in the journal", row.Key)
-			return nil
+		c := rowaudit.StateChange{Key: row.Key, Reducer: row.Reducer, Sender: row.Sender, Round: row.Round, At: row.At}
+		if row.Value != nil {
+			c.Value = []byte(*row.Value)
 		}
-		said := changeFacts{
-			ID: row.ID, Key: rest[0].Key, Reducer: rest[0].Reducer, Round: int64(a.facts.Started.Round), Run: a.chain.Number, At: a.facts.SessionAt,
-		}
-		if !rest[0].Delete {
-			value, err := encodeValue(rest[0].Value)
-			if err != nil {
-				return err
-			}
-			said.Value = &value
-		}
-		rest = rest[1:]
-		same := row.Value == nil && said.Value == nil || row.Value != nil && said.Value != nil && *row.Value == *said.Value
-		said.Value = row.Value
-		if !same || *row != said {
-			a.addFinding(store.FoundChanged, "the change of the session's state key %q is not what the journal says", row.Key)
-		}
+		rows = append(rows, c)
 		return nil
-	}, a.chain.Number)
-	for _, c := range rest {
-		a.addFinding(store.FoundMissing, "the change of the session's state key %q is missing", c.Key)
+	}, a.Chain.Number)
+	if err != nil {
+		return err
 	}
-	return err
+	return a.CompareStateChanges(rows)
 }
 
 // checkSessionChanges finds sessions whose state does not have as many changes as they say,

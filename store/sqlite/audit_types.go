@@ -71,7 +71,7 @@ func (s *Store) auditTypes(ctx context.Context, all bool) (out []store.Finding, 
 
 // checkTypes finds what is of another type in the rows of the run and of its session.
 func (a *runAudit) checkTypes() error {
-	num := a.chain.Number
+	num := a.Chain.Number
 	where := map[string]string{
 		"run_commit": "id > ?1 << 32 AND id < (?1 + 1) << 32",
 		"context":    "run = ?1 OR id = (SELECT s.context FROM session s JOIN run_row r ON r.session = s.num WHERE r.num = ?1)",
@@ -110,8 +110,8 @@ func tableOf(name string) *Table {
 // addRunFindings takes over findings as those of the run.
 func (a *runAudit) addRunFindings(found []store.Finding) {
 	for _, f := range found {
-		f.Run = a.chain.Run
-		a.found = append(a.found, f)
+		f.Run = a.Chain.Run
+		a.Found = append(a.Found, f)
 	}
 }
 
@@ -124,10 +124,10 @@ func (a *runAudit) checkSeals() error {
 	} {
 		err := a.sealedRows(table, where, func(r *sealedRow) error {
 			if r.isBroken() {
-				a.addFinding(store.FoundChanged, "%s", r.problem())
+				a.AddFinding(store.FoundChanged, "%s", r.problem())
 			}
 			return nil
-		}, a.chain.Number)
+		}, a.Chain.Number)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/rowaudit"
 )
 
 // A run with a base shares that run's first commits, and a context may begin
@@ -73,10 +74,10 @@ func (l lineage) query(scan func(row scanner) error, query string, args ...any) 
 
 // How a context continues the messages of another, in the column kind.
 const (
-	fromLane    = "lane"    // forked inside its run
-	fromBase    = "base"    // the same one, of the run that its run is based on
-	fromRun     = "run"     // of another run
-	fromSession = "session" // the history of the session its run is a round of
+	fromLane    = rowaudit.FromLane
+	fromBase    = rowaudit.FromBase
+	fromRun     = rowaudit.FromRun
+	fromSession = rowaudit.FromSession
 )
 
 // contextRef is a row of context, or minus the num of a round whose context main has

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -133,7 +134,7 @@ func (s *Store) auditObjects(ctx context.Context) ([]store.Finding, error) {
 	find := func(what, format string, args ...any) {
 		out = append(out, store.Finding{What: what, Message: fmt.Sprintf(format, args...)})
 	}
-	for _, name := range sortedKeys(want) {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
 		w := want[name]
 		o, there := has[name]
 		switch {
@@ -144,7 +145,7 @@ func (s *Store) auditObjects(ctx context.Context) ([]store.Finding, error) {
 			find(store.FoundChanged, "%s %s in the schema is not the %s that Weir makes", o.kind, name, w.kind)
 		}
 	}
-	for _, name := range sortedKeys(has) {
+	for _, name := range slices.Sorted(maps.Keys(has)) {
 		if _, known := want[name]; !known {
 			find(store.FoundAdded, "%s %s in the schema is not Weir's", has[name].kind, name)
 		}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,7 +26,7 @@ func dumpRows(ctx context.Context, t *testing.T, db querier, wanted func(table s
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range sortedKeys(objects) {
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
 		if objects[name].kind != "table" || !wanted(name) {
 			continue
 		}
