@@ -18,8 +18,9 @@ import (
 // Without From and At, the fork shares the history up to the first start of a node that has
 // changed or reads a changed input.
 type ForkOptions struct {
-	// ID is the id of the fork: forking again with it returns the same fork. "" generates
-	// one.
+	// ID is the id of the fork: forking again with it returns the same fork. With other inputs,
+	// state, breaks or model that is an error with the code request_reused, and with another run,
+	// point or flow store.ErrExists. "" generates one.
 	ID string
 	// From is the path of a node, such as "draft" or "refine#2/draft". The fork shares the
 	// history before the node's first start.

@@ -345,8 +345,8 @@ func (w *Weir) Model(provider, model string) (m llm.Model, known bool) {
 // Start has the inputs and settings of a run; the zero value starts a run without inputs.
 type Start struct {
 	// ID is the id of the run: starting it again with the same id returns the same run. With
-	// other inputs, state, user, targets or breaks that is an error with the code
-	// request_reused. "" generates one.
+	// other inputs, state, user, targets, breaks or model, and for a run that is a fork, that is
+	// an error with the code request_reused. "" generates one.
 	ID     string
 	Inputs map[string]any
 	// State are values of the state that replace the flow's initial values.

@@ -243,7 +243,57 @@ func (l *Local) sameFork(ctx context.Context, p *ForkPlan) (begun bool, err erro
 	if !same || was != nil && (was.From != p.Run || was.At != p.At) {
 		return false, fmt.Errorf("run %s is there and is another: %w", p.fork.ID, store.ErrExists)
 	}
-	return was != nil, nil
+	if was == nil {
+		return false, nil
+	}
+	if what := p.differsFrom(was); what != "" {
+		return false, reusedError(fmt.Sprintf("run %s exists and was forked %s", p.fork.ID, what), p.fork.ID)
+	}
+	return true, nil
+}
+
+// differsFrom says what of a fork another one of the same past and flow had differently, "" for nothing. Who forks, and the
+// origin, do not count.
+func (p *ForkPlan) differsFrom(was *engine.RunForked) string {
+	if names := changedInputs(p.event.Inputs, was.Inputs); len(names) > 0 {
+		return fmt.Sprintf("with another input %q", names[0])
+	}
+	var were, are engine.Values
+	for _, c := range was.State {
+		were = append(were, engine.Named{Name: c.Key, Value: c.Value})
+	}
+	for _, c := range p.event.State {
+		are = append(are, engine.Named{Name: c.Key, Value: c.Value})
+	}
+	if names := changedInputs(are, were); len(names) > 0 {
+		return fmt.Sprintf("with another state %q", names[0])
+	}
+	settings, changed := MainSettings(&engine.RunStarted{Contexts: was.Contexts})
+	given := p.fork.Settings != nil || p.fork.Model != ""
+	want := settings
+	if changed && given {
+		want = p.settings(settings)
+	}
+	switch {
+	case !slices.Equal(p.event.Breaks, was.Breaks):
+		return "with other nodes to pause before"
+	case changed != given || modelOf(want) != modelOf(settings):
+		return "with another model"
+	case !SameSettings(want, settings):
+		return "with other settings of its main context"
+	}
+	return ""
+}
+
+// settings returns the settings of the main context of the fork, where those of the other run are s at that point.
+func (p *ForkPlan) settings(s convo.Settings) convo.Settings {
+	if p.fork.Settings != nil {
+		s = *p.fork.Settings
+	}
+	if p.fork.Model != "" {
+		s.Provider, s.Model, s.Fallback = p.fork.Provider, p.fork.Model, nil
+	}
+	return s
 }
 
 // forkMachine creates the machine of a fork as of the last commit of the other run that it shares as a whole.
@@ -288,13 +338,7 @@ func (m *machine) stageFork(at int64) error {
 		m.staged = append(m.staged, e)
 	}
 	if p.fork.Settings != nil || p.fork.Model != "" {
-		s := m.contexts[engine.MainContext].Settings
-		if p.fork.Settings != nil {
-			s = *p.fork.Settings
-		}
-		if p.fork.Model != "" {
-			s.Provider, s.Model, s.Fallback = p.fork.Provider, p.fork.Model, nil
-		}
+		s := p.settings(m.contexts[engine.MainContext].Settings)
 		p.event.Contexts = []engine.ContextChange{{ID: engine.MainContext, Body: &convo.Change{Set: &s}}}
 	}
 	return m.step(at, p.event)

@@ -130,6 +130,16 @@ func (r *Round) seedMessages() []convo.Message {
 	return out
 }
 
+// SeedOf returns the messages with which the first round of a session started besides its own, with the ids of that round.
+func SeedOf(s *engine.RunStarted) []convo.Message {
+	for _, c := range s.Contexts {
+		if body, err := changeOf(c.Body); err == nil && c.ID == engine.MainContext && !c.Create {
+			return slices.Clone(body.Append)
+		}
+	}
+	return nil
+}
+
 // continueSession creates the context that continues a session's history.
 func (m *machine) continueSession(ch *engine.ContextChange) error {
 	body, err := changeOf(ch.Body)

@@ -13,7 +13,7 @@ import (
 func checkSeed(seed []convo.Message) ([]convo.Message, error) {
 	out := make([]convo.Message, len(seed))
 	for i, m := range seed {
-		m.ID = "seed." + strconv.Itoa(i+1)
+		m.ID = seedID(i)
 		var err error
 		if out[i], err = m.Normalized(); err != nil {
 			return nil, &engine.Error{Code: engine.CodeInput, Permanent: true, Message: fmt.Sprintf("message %d of the seed: %v", i+1, err)}
@@ -21,6 +21,8 @@ func checkSeed(seed []convo.Message) ([]convo.Message, error) {
 	}
 	return out, nil
 }
+
+func seedID(i int) string { return "seed." + strconv.Itoa(i+1) }
 
 func errSeedNotFirst(session string) error {
 	return &engine.Error{

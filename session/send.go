@@ -22,8 +22,9 @@ import (
 // SendOptions are options of one message; the zero value works.
 type SendOptions struct {
 	// ID identifies the message among all messages of the store: sending it again returns
-	// the same Reply. Another text or other inputs under the id of a message that waits or has
-	// started a round are an error with the code request_reused. "" generates an id.
+	// the same Reply. With another text, sender, model, seed, or other inputs or settings, that is an
+	// error with the code request_reused. A message that has answered a question is compared with
+	// the answer alone. "" generates an id.
 	ID string
 	// By is recorded as the sender; "" is the session's user.
 	By string
@@ -200,7 +201,7 @@ func (s *Session) send(ctx context.Context, id string, said *queuedInput, o Send
 		kept, err = s.m.store.Enqueue(ctx, q)
 		if busy = errors.Is(err, store.ErrBusy); err == nil {
 			q = kept // another sender's, if it was sent twice
-			err = s.m.checkRepeats(ctx, &kept, said)
+			err = s.m.checkRepeats(ctx, &kept, said, q.By)
 		}
 	}
 	switch {
@@ -223,10 +224,14 @@ func (s *Session) send(ctx context.Context, id string, said *queuedInput, o Send
 // resend returns the reply to a message that is stored: in the session, or in the fork
 // that was made for it while the session was busy.
 func (s *Session) resend(ctx context.Context, known *store.QueuedMessage, said *queuedInput, o SendOptions) (*Reply, error) {
-	if err := s.m.checkRepeats(ctx, known, said); err != nil {
+	t, err := s.replyTo(ctx, known, o)
+	if err == nil {
+		err = s.m.checkRepeats(ctx, known, said, cmp.Or(o.By, s.User))
+	}
+	if err != nil {
 		return nil, err
 	}
-	return s.replyTo(ctx, known, o)
+	return t, nil
 }
 
 // replyTo returns a reply that no driver has yet.

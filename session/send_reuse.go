@@ -7,8 +7,10 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
 
@@ -23,15 +25,17 @@ func (m *queuedInput) roundInputs(f *flow.Flow, inputs engine.Values) engine.Val
 
 // checkRepeats returns an error if the message that is stored under the id has another content: its reply
 // would be taken for the reply to said, which would be lost. A message that a round has taken is compared with
-// the inputs of that round; one that answered a question is not compared.
-func (m *Manager) checkRepeats(ctx context.Context, known *store.QueuedMessage, said *queuedInput) error {
+// the start of that round, or with the answer that it gave.
+func (m *Manager) checkRepeats(ctx context.Context, known *store.QueuedMessage, said *queuedInput, by string) error {
 	same, err := false, error(nil)
-	if known.TakenBy == "" {
-		was := decodeQueuedInput(known.Value)
-		same = reflect.DeepEqual(was.message, said.message) && was.model == said.model &&
-			(len(was.inputs)+len(said.inputs) == 0 || reflect.DeepEqual(was.inputs, said.inputs))
-	} else {
-		same, err = m.startedWith(ctx, known, said)
+	switch {
+	case known.By != "" && known.By != by:
+	case known.TakenBy == "":
+		was, is := decodeQueuedInput(known.Value), decodeQueuedInput(said.encode())
+		was.origin, was.flow, was.sender = is.origin, is.flow, is.sender
+		same = reflect.DeepEqual(was.encode(), is.encode())
+	default:
+		same, err = m.takenWith(ctx, known, said)
 	}
 	if err != nil || same {
 		return err
@@ -42,28 +46,77 @@ func (m *Manager) checkRepeats(ctx context.Context, known *store.QueuedMessage, 
 	}
 }
 
-// startedWith reports whether a round that said starts would have the inputs with which the round that took
-// the message started. It is true if the message answered a question, or the round cannot be read.
-func (m *Manager) startedWith(ctx context.Context, known *store.QueuedMessage, said *queuedInput) (bool, error) {
-	var start *engine.RunStarted
-	for c, err := range m.store.Commits(ctx, known.TakenBy, 0) {
+// takenWith reports whether said would have started the round that took the message in the same way, or answered the same
+// question with the same value.
+func (m *Manager) takenWith(ctx context.Context, known *store.QueuedMessage, said *queuedInput) (bool, error) {
+	start, given, err := m.readTaken(ctx, known.TakenBy, known.ID)
+	switch {
+	case err != nil:
+		return false, err
+	case given != nil:
+		v, err := convertToAnswer(given.schema, said.message)
+		return err == nil && reflect.DeepEqual(v, given.value), nil // what does not fit was not the answer
+	case start == nil || start.Repeats != nil:
+		return true, nil
+	}
+	return m.startedWith(ctx, start, said)
+}
+
+// givenAnswer is the value with which a message answered a question.
+type givenAnswer struct {
+	schema map[string]any
+	value  engine.Value
+}
+
+// readTaken returns the start of a run, nil if it cannot be read, and what the message answered in it or in a child run,
+// nil for nothing.
+func (m *Manager) readTaken(ctx context.Context, run, message string) (start *engine.RunStarted, given *givenAnswer, err error) {
+	by, schemas := answeredBy(&store.QueuedMessage{ID: message}), map[string]map[string]any{}
+	for c, err := range m.store.Commits(ctx, run, 0) {
 		if err != nil {
-			return false, fmt.Errorf("read run %s: %w", known.TakenBy, err)
+			return nil, nil, fmt.Errorf("read run %s: %w", run, err)
 		}
 		for _, e := range c.Events {
 			switch e := e.(type) {
 			case *engine.RunStarted:
 				start = e
+			case *engine.NodeWaiting:
+				for _, i := range e.Interrupts {
+					schemas[i.ID] = i.Schema
+				}
 			case *engine.InterruptAnswered:
-				if strings.HasSuffix(e.By, answeredBy(&store.QueuedMessage{ID: known.ID})) {
-					return true, nil
+				if strings.HasSuffix(e.By, by) {
+					return start, &givenAnswer{schemas[e.ID], e.Value}, nil
 				}
 			}
 		}
 	}
-	if start == nil || start.Repeats != nil {
-		return true, nil
+	given, err = m.answerInChildren(ctx, run, message)
+	return start, given, err
+}
+
+// answerInChildren returns what the message answered in a child run, nil for nothing.
+func (m *Manager) answerInChildren(ctx context.Context, run, message string) (*givenAnswer, error) {
+	const page = 100
+	for before := ""; ; {
+		children, err := m.store.Runs(ctx, store.Filter{Parent: run, Before: before, Limit: page})
+		if err != nil {
+			return nil, fmt.Errorf("list child runs of %s: %w", run, err)
+		}
+		for i := range children {
+			if _, given, err := m.readTaken(ctx, children[i].ID, message); given != nil || err != nil {
+				return given, err
+			}
+			before = children[i].ID
+		}
+		if len(children) < page {
+			return nil, nil
+		}
 	}
+}
+
+// startedWith reports whether a round that said starts would start like this one.
+func (m *Manager) startedWith(ctx context.Context, start *engine.RunStarted, said *queuedInput) (bool, error) {
 	f, err := m.runs.Flow(ctx, start.Fingerprint)
 	if errors.Is(err, store.ErrNotFound) {
 		return true, nil
@@ -72,8 +125,17 @@ func (m *Manager) startedWith(ctx context.Context, known *store.QueuedMessage, s
 		return false, err
 	}
 	b, err := said.startOptions(f)
-	if err != nil { // said cannot have started it
-		return false, nil
+	settings, ok := runner.MainSettings(start)
+	return err == nil && // else said cannot have started it
+		reflect.DeepEqual(said.roundInputs(f, b.Inputs).Map(), start.Inputs.Map()) &&
+		(!ok || runner.SameSettings(b.Settings, settings)) && sameSeed(start, said.seed), nil
+}
+
+// sameSeed reports whether a round started with a seed. The round gives the messages ids of its own.
+func sameSeed(start *engine.RunStarted, seed []convo.Message) bool {
+	was := runner.SeedOf(start)
+	for i := range was {
+		was[i].ID = seedID(i)
 	}
-	return reflect.DeepEqual(said.roundInputs(f, b.Inputs).Map(), start.Inputs.Map()), nil
+	return len(was)+len(seed) == 0 || reflect.DeepEqual(encodeSeed(was), encodeSeed(seed))
 }

@@ -43,7 +43,7 @@ func exitCode(ctx context.Context, err error) int {
 	if s, ok := errors.AsType[*errSignal](context.Cause(ctx)); ok {
 		return s.code()
 	}
-	if e, ok := errors.AsType[*engine.Error](err); ok && (e.Code == engine.CodeInput || e.Code == engine.CodeFork) {
+	if e, ok := errors.AsType[*engine.Error](err); ok && (e.Code == engine.CodeInput || e.Code == engine.CodeFork || e.Code == engine.CodeRequestReused) {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*usageError](err); ok {

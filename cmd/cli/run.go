@@ -2,9 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -12,9 +9,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
-	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
-	"github.com/weir-run/weir/store"
 )
 
 // runOptions are the flags of `weir run` that other commands do not share.
@@ -103,9 +98,6 @@ func (p *cli) run(ctx context.Context, path string, o *runOptions, d *runDriver)
 			return err
 		}
 	}
-	if err := a.checkJoinsSameRun(ctx, start); err != nil {
-		return err
-	}
 	for _, notice := range runner.RunScopeNotices(f, start.User) {
 		p.notef("%s", notice)
 	}
@@ -138,30 +130,6 @@ func (a *application) checkModel(model string) error {
 	if !slices.Contains(a.Providers, name) {
 		return usagef("--model %s: there is no provider %q%s; configured: %s. Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or name the server in .weir/config.yaml; see `weir doctor`",
 			model, name, didYouMean(name, a.Providers), strings.Join(a.Providers, ", "))
-	}
-	return nil
-}
-
-// checkJoinsSameRun refuses to join a run that exists and was started with other
-// inputs: it would give the answer to another question.
-func (a *application) checkJoinsSameRun(ctx context.Context, start weir.Start) error {
-	if start.ID == "" {
-		return nil
-	}
-	v, err := a.Inspect(ctx, start.ID, 0)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	if err != nil || v.Run.Start == nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(start.Inputs)) {
-		was, _ := v.Run.Start.Inputs.Get(name)
-		now, err := engine.Normalize(start.Inputs[name])
-		if err != nil || !reflect.DeepEqual(was, now) {
-			return usagef("run %s exists and was started with another %q; continue it with `%s`, or give the new run another --id",
-				start.ID, name, engine.CommandLine("resume", start.ID))
-		}
 	}
 	return nil
 }

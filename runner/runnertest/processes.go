@@ -354,6 +354,11 @@ func testReusedID(t *testing.T, s Subject) {
 			"user":     func(b *runner.StartOptions) { b.User = "bert" },
 			"targets":  func(b *runner.StartOptions) { b.Targets = nil },
 			"breaks":   func(b *runner.StartOptions) { b.Breaks = []string{"ask"} },
+			"no state": func(b *runner.StartOptions) { b.State = nil },
+			"model":    func(b *runner.StartOptions) { b.Settings.Model = "other" },
+			"provider": func(b *runner.StartOptions) { b.Settings.Provider = "other" },
+			"system":   func(b *runner.StartOptions) { b.Settings.System = "Be brief." },
+			"parent":   func(b *runner.StartOptions) { b.Parent = "other" },
 		} {
 			b := start
 			change(&b)
