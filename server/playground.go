@@ -14,6 +14,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/session"
 )
 
 type playgroundInput struct {
@@ -30,19 +31,32 @@ type playgroundInput struct {
 		MaxOutput   int               `json:"maxOutput,omitempty" minimum:"1" maximum:"1000000"`
 		Reasoning   *string           `json:"reasoning,omitempty" enum:",low,medium,high,off"`
 		Messages    []json.RawMessage `json:"messages,omitempty" maxItems:"10000" doc:"Replaces all messages; the last must be of a user"`
+		Tools       []playedTool      `json:"tools,omitempty" maxItems:"128" doc:"Replaces the tools that the call offered; [] offers none. None is executed: a call of one pauses the run until its output is the answer"`
 	}
+}
+
+// playedTool is a tool that a model is offered and that nothing executes.
+type playedTool struct {
+	Name        string         `json:"name" minLength:"1" maxLength:"64" doc:"Letters, digits, - and _"`
+	Description string         `json:"description,omitempty"`
+	Parameters  map[string]any `json:"parameters,omitempty" doc:"The JSON Schema of the arguments, an object; without it, the tool takes none"`
+}
+
+// playedToolCall is a call of a tool for whose output the run waits.
+type playedToolCall struct {
+	session.ClientCall
+	Interrupt string `json:"interrupt" doc:"The id of the question that the output of the call answers, with POST /v1/runs/{run}/answer"`
 }
 
 // played is a call that was made again with changes.
 type played struct {
-	Session   string       `json:"session" doc:"Where the call was made; it is yours to delete"`
-	Run       string       `json:"run" doc:"The run that made it; its usage counts as that of any run"`
-	Status    string       `json:"status"`
-	Text      string       `json:"text" doc:"The answer; empty while there is none"`
-	Usage     *app.Usage   `json:"usage" doc:"null while there is no answer"`
-	Recorded  engine.Value `json:"recorded" doc:"The recorded result of the call: message, model, stop and usage"`
-	LeftOut   []string     `json:"leftOut" doc:"Names of tools that the recorded call offered: the playground executes none"`
-	ToolCalls bool         `json:"toolCalls" doc:"The recorded answer calls tools, which the new one cannot"`
+	Session  string           `json:"session" doc:"Where the call was made; it is yours to delete"`
+	Run      string           `json:"run" doc:"The run that made it; its usage counts as that of any run"`
+	Status   string           `json:"status"`
+	Text     string           `json:"text" doc:"The answer; empty while there is none"`
+	Usage    *app.Usage       `json:"usage" doc:"null while there is no answer"`
+	Recorded engine.Value     `json:"recorded" doc:"The recorded result of the call: message, model, stop and usage"`
+	Calls    []playedToolCall `json:"calls" doc:"Calls of tools in the answer. No tool is executed: the run waits for their outputs, until they are given or it is cancelled"`
 }
 
 type playedOutput struct {
@@ -61,9 +75,7 @@ type recordedCall struct {
 	MaxOutput   int             `json:"max_output"`
 	Reasoning   string          `json:"reasoning"`
 	Schema      map[string]any  `json:"schema"`
-	Tools       []struct {
-		Name string `json:"name"`
-	} `json:"tools"`
+	Tools       []playedTool    `json:"tools"`
 }
 
 func (s *Server) registerPlayground() {
@@ -115,6 +127,9 @@ func (r *recordedCall) apply(in *playgroundInput) error {
 	if b.Reasoning != nil {
 		r.Reasoning = *b.Reasoning
 	}
+	if b.Tools != nil {
+		r.Tools = b.Tools
+	}
 	if b.Messages != nil {
 		r.Messages = make([]convo.Message, len(b.Messages))
 		for i, raw := range b.Messages {
@@ -132,7 +147,19 @@ func (r *recordedCall) apply(in *playgroundInput) error {
 		p.Hint = "choose the first call of the turn, or give messages that end with one of a user"
 		return p
 	}
-	return nil
+	return CheckClientTools("body.tools", r.clientTools())
+}
+
+// clientTools are the tools of the call, nil for none: what models call is asked for, as of any client.
+func (r *recordedCall) clientTools() *convo.ClientTools {
+	if len(r.Tools) == 0 {
+		return nil
+	}
+	out := &convo.ClientTools{}
+	for _, t := range r.Tools {
+		out.List = append(out.List, convo.ClientTool(t))
+	}
+	return out
 }
 
 // flow is a flow that makes the call. What a person or a model has written is an input of it,
@@ -215,7 +242,7 @@ func playCall(c *call, in *playgroundInput) (*playedOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.played(reply, recorded, r, in.Wait)
+	return c.played(reply, recorded, in.Wait)
 }
 
 // play makes a call in a session with this id. Doing it again makes no second call.
@@ -232,26 +259,26 @@ func (c *call) play(f *weir.Flow, id, model string, r *recordedCall) (*weir.Repl
 	last := len(r.Messages) - 1
 	return x.Send(ctx, r.Messages[last], weir.SendOptions{
 		ID: id + ".1", By: c.by(), Origin: c.origin("playground"), Model: model, Seed: r.Messages[:last], Inputs: map[string]any{"system": r.System},
+		Settings: session.RoundSettings{ClientTools: r.clientTools()},
 	})
 }
 
 // played reports a call after at most some seconds.
-func (c *call) played(reply *weir.Reply, recorded *runner.ModelCall, r *recordedCall, wait int) (*playedOutput, error) {
+func (c *call) played(reply *weir.Reply, recorded *runner.ModelCall, wait int) (*playedOutput, error) {
 	s, err := c.sent(reply, wait)
 	if err != nil {
 		return nil, err
 	}
-	out := played{Session: s.Body.Session, Run: s.Body.Run, Status: s.Body.Status, Text: s.Body.Text, Recorded: recorded.Result, LeftOut: []string{}}
+	out := played{Session: s.Body.Session, Run: s.Body.Run, Status: s.Body.Status, Text: s.Body.Text, Recorded: recorded.Result, Calls: []playedToolCall{}}
 	if s.Body.Report != nil {
 		out.Usage = &s.Body.Report.Usage
 	}
-	for _, t := range r.Tools {
-		out.LeftOut = append(out.LeftOut, t.Name)
+	row, err := c.run(s.Body.Run)
+	if err != nil {
+		return nil, err
 	}
-	if answer, ok := recorded.Result.(map[string]any); ok {
-		message, _ := answer["message"].(map[string]any)
-		calls, _ := message["calls"].([]any)
-		out.ToolCalls = len(calls) > 0
+	for _, call := range session.ClientCallsOf(row.Head.Waiting) {
+		out.Calls = append(out.Calls, playedToolCall{*call, call.Interrupt})
 	}
 	return &playedOutput{s.Status, s.Location, out}, nil
 }

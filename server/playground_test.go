@@ -1,11 +1,16 @@
 package server_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm/llmtest"
 	"github.com/weir-run/weir/server"
 	"github.com/weir-run/weir/server/servertest"
@@ -89,11 +94,101 @@ func checkRefusedPlays(t *testing.T, x *process, path, token string) {
 		`{"node":"answer","messages":["x"]}`:                                      http.StatusUnprocessableEntity,
 		`{"node":"answer","messages":[{"role":"user","text":"x","content":"y"}]}`: http.StatusUnprocessableEntity,
 		`{"node":"answer","model":"script/../../etc/passwd"}`:                     http.StatusUnprocessableEntity,
+		`{"node":"answer","tools":[{"name":"a b"}]}`:                              http.StatusUnprocessableEntity,
+		`{"node":"answer","tools":[{"name":"a"},{"name":"a"}]}`:                   http.StatusUnprocessableEntity,
+		`{"node":"answer","tools":[{"description":"x"}]}`:                         http.StatusUnprocessableEntity,
+		`{"node":"answer","tools":[{"name":"a","parameters":"x"}]}`:               http.StatusUnprocessableEntity,
 	} {
 		if got := x.send(http.MethodPost, path, body, withToken(token)); got.status != status {
 			t.Errorf("%s: %d %s", body, got.status, got.body)
 		}
 	}
+}
+
+// TestAPlayedCallOffersToolsThatNothingExecutes: the model is offered the tools of the recorded call, or those that the client
+// gives in their place. The person who plays gives the outputs.
+func TestAPlayedCallOffersToolsThatNothingExecutes(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var sent []*llmtest.Request
+	var looked atomic.Int64
+	sea := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		looked.Add(1)
+		_, _ = w.Write([]byte("a real ship"))
+	}))
+	t.Cleanup(sea.Close)
+	p := servertest.Open(t, servertest.Options{
+		Flows: map[string]string{"talk.yaml": `weir: 1
+name: talk
+context: {model: fake/m}
+inputs: {message: {type: text, required: true}}
+nodes:
+  answer: {type: agent, in: {message: "{{ run.inputs.message }}", tools: [look]}}
+`},
+		Config: "tools:\n  http:\n  - {name: look, description: Looks., url: '" + sea.URL + "', parameters: {properties: {at: {type: string}}}}\n",
+		Answer: func(r *llmtest.Request) llmtest.Turn {
+			mu.Lock()
+			sent = append(sent, r)
+			mu.Unlock()
+			if m := r.Messages[len(r.Messages)-1]; m.Role == "tool" {
+				return llmtest.Turn{Text: "I see " + m.Text + "."}
+			}
+			if len(r.Tools) == 0 {
+				return llmtest.Turn{Text: "I see nothing."}
+			}
+			return llmtest.Turn{Calls: []convo.Call{{ID: "call_1", Name: r.Tools[0].Name, Arguments: `{"at":"sea"}`}}}
+		},
+		Server: server.Options{RequireToken: true},
+	})
+	token := withToken(p.Token("ada", server.Read, server.Start, server.Answer))
+	x := &process{t: t, url: p.URL}
+	type played struct {
+		Run, Session, Status, Text string
+		Calls                      []struct{ ID, Name, Arguments, Interrupt string }
+	}
+	send := func(path, body string) (out played) {
+		t.Helper()
+		got := x.send(http.MethodPost, path+"?wait=60", body, token)
+		if err := json.Unmarshal([]byte(got.body), &out); err != nil || got.status >= 300 {
+			t.Fatalf("%s: %d %s", body, got.status, got.body)
+		}
+		return out
+	}
+	made := send("/v1/runs", `{"flow":"talk","inputs":{"message":"What is there?"}}`)
+	if made.Status != "completed" || looked.Load() != 1 {
+		t.Fatalf("%+v, %d", made, looked.Load())
+	}
+	for body, want := range map[string]string{
+		`{"node":"answer"}`: "look",
+		`{"node":"answer","tools":[{"name":"listen","description":"Listens.","parameters":{"type":"object","properties":{"at":{"type":"string"}}}}]}`: "listen",
+	} {
+		out := send("/v1/runs/"+made.Run+"/playground", body)
+		if out.Status != "paused" || len(out.Calls) != 1 || out.Calls[0].Name != want || out.Calls[0].Arguments != `{"at":"sea"}` || out.Calls[0].ID == "" {
+			t.Fatalf("%s: %+v", body, out)
+		}
+		send("/v1/runs/"+out.Run+"/answer", `{"interrupt":"`+out.Calls[0].Interrupt+`","value":"a drawn ship"}`)
+		if got := x.send(http.MethodGet, "/v1/runs/"+out.Run, "", token); !strings.Contains(got.body, "I see a drawn ship.") {
+			t.Errorf("%s: %s", body, got.body)
+		}
+	}
+	if out := send("/v1/runs/"+made.Run+"/playground", `{"node":"answer","tools":[]}`); out.Text != "I see nothing." || len(out.Calls) != 0 {
+		t.Errorf("without tools: %+v", out)
+	}
+	if first, again := sent[0], sent[2]; !bytes.Equal(toolsOf(t, first), toolsOf(t, again)) {
+		t.Errorf("the tools that were offered:\n%s\n%s", toolsOf(t, first), toolsOf(t, again))
+	}
+	if looked.Load() != 1 {
+		t.Error("the playground called a tool")
+	}
+}
+
+func toolsOf(t *testing.T, r *llmtest.Request) []byte {
+	t.Helper()
+	var body struct{ Tools json.RawMessage }
+	if err := json.Unmarshal(r.Body, &body); err != nil || len(body.Tools) == 0 {
+		t.Fatal(string(r.Body), err)
+	}
+	return body.Tools
 }
 
 // text is what the model was sent.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
@@ -26,32 +25,17 @@ func (in *input) clientTools() (*convo.ClientTools, error) {
 		return nil, nil
 	}
 	out := &convo.ClientTools{}
-	seen := map[string]bool{}
 	for i := range in.Tools {
 		t := &in.Tools[i]
-		at := "body.tools." + strconv.Itoa(i)
-		if !isToolName(t.Name) {
-			return nil, server.InvalidRequest(at, "the name of a tool has 1 to 64 letters, digits, - and _")
-		}
-		if seen[t.Name] {
-			return nil, server.InvalidRequest(at, "there are two tools "+t.Name)
-		}
-		seen[t.Name] = true
 		c := convo.ClientTool{Name: t.Name, Description: t.Description}
 		if len(t.Parameters) > 0 {
 			if err := json.Unmarshal(t.Parameters, &c.Parameters); err != nil {
-				return nil, server.InvalidRequest(at+".parameters", "expected a JSON Schema, an object")
+				return nil, server.InvalidRequest("body.tools."+strconv.Itoa(i)+".parameters", "expected a JSON Schema, an object")
 			}
 		}
 		out.List = append(out.List, c)
 	}
-	return out, nil
-}
-
-func isToolName(name string) bool {
-	return name != "" && len(name) <= 64 && strings.IndexFunc(name, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
-	}) < 0
+	return out, server.CheckClientTools("body.tools", out)
 }
 
 // outputs returns the messages of the role tool at the end of those of the client, by call.

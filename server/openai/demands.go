@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir/server"
 	"github.com/weir-run/weir/server/livetext"
 	"github.com/weir-run/weir/session"
+	"github.com/weir-run/weir/tool"
 )
 
 // answerFormat is the form of an answer: of a chat completion with the schema nested, of a response flat.
@@ -55,7 +56,7 @@ func schemaOf(place string, raw json.RawMessage) (map[string]any, error) {
 		s = *f.Nested
 	}
 	switch {
-	case !isFunctionName(s.Name):
+	case !tool.ValidName(s.Name):
 		return nil, server.InvalidRequest(place, "the name of a schema has 1 to 64 letters, digits, - and _")
 	case s.Schema == nil:
 		return nil, server.InvalidRequest(place, "the format json_schema needs a schema")

@@ -40,31 +40,19 @@ func functionsOf(raw json.RawMessage) (*convo.ClientTools, error) {
 	}
 	out := &convo.ClientTools{}
 	for i := range list {
-		at, f := "body.tools."+itoa(i), list[i].function
+		f := list[i].function
 		if list[i].Function != nil {
 			f = *list[i].Function
 		}
 		if list[i].Type != "function" {
 			return nil, server.InvalidRequest("body.tools", "tools of type "+list[i].Type+" are not supported: the flow has its own; send functions")
 		}
-		if !isFunctionName(f.Name) {
-			return nil, server.InvalidRequest(at, "the name of a function has 1 to 64 letters, digits, - and _")
-		}
-		if slices.ContainsFunc(out.List, func(t convo.ClientTool) bool { return t.Name == f.Name }) {
-			return nil, server.InvalidRequest(at, "there are two functions "+f.Name)
-		}
 		out.List = append(out.List, convo.ClientTool{Name: f.Name, Description: f.Description, Parameters: f.Parameters})
 	}
 	if len(list) == 0 {
 		return nil, nil
 	}
-	return out, nil
-}
-
-func isFunctionName(name string) bool {
-	return name != "" && len(name) <= 64 && strings.IndexFunc(name, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
-	}) < 0
+	return out, server.CheckClientTools("body.tools", out)
 }
 
 // calls are those that the answer of the round contains.

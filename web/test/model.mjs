@@ -36,11 +36,15 @@ export async function startModel(replies = new Map()) {
     }
     response.setHeader('Content-Type', 'text/event-stream')
     const send = (choices, more = {}) => response.write(`data: ${JSON.stringify({ id: 'r', object: 'chat.completion.chunk', model: asked.model, choices, ...more })}\n\n`)
-    for (const word of answer.match(/\S+\s*/g)) {
+    const given = asked.messages.at(-1)
+    const calls = asked.tools?.length > 0 && given.role === 'user' // each tool once, then the last output is the answer
+    if (calls) send([{ index: 0, delta: { tool_calls: asked.tools.map((x, index) => ({ index, id: `call_${index}`, type: 'function', function: { name: x.function.name, arguments: '{"berth":4}' } })) } }])
+    const words = calls ? [] : given.role === 'tool' ? [`It is ${given.content}.`] : answer.match(/\S+\s*/g)
+    for (const word of words) {
       send([{ index: 0, delta: { content: word } }])
       await new Promise((done) => setTimeout(done, 12))
     }
-    send([{ index: 0, delta: {}, finish_reason: 'stop' }])
+    send([{ index: 0, delta: {}, finish_reason: calls ? 'tool_calls' : 'stop' }])
     send([], { usage })
     response.end('data: [DONE]\n\n')
   })

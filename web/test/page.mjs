@@ -468,6 +468,33 @@ test('a recorded call is made again with another message, and compared', async (
   await page.context().close()
 })
 
+test('a model is offered tools in the playground, whose outputs the person gives', async () => {
+  const id = await start('harbour', { message: 'Is there a berth?' })
+  const page = await open(`#/runs/${id}?node=answer&tab=calls`)
+  await page.getByRole('button', { name: 'Playground' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('Tools', { exact: false }).first().click()
+  const tools = dialog.getByRole('textbox', { name: 'Tools' })
+  await tools.fill('[{"name": ')
+  check(await dialog.getByRole('button', { name: 'Make the call' }).isDisabled(), 'a list of tools that is no JSON can be sent')
+  await tools.fill(JSON.stringify(['depth', 'tide'].map((name) => ({ name, description: `The ${name} at a berth.`, parameters: { type: 'object', properties: { berth: { type: 'integer' } } } })), null, 2))
+  await dialog.getByRole('button', { name: 'Make the call' }).click()
+  await dialog.getByRole('textbox', { name: 'Output of depth' }).fill('three metres')
+  await dialog.getByRole('textbox', { name: 'Output of tide' }).fill('rising')
+  await inspect(page, 'playground-tools')
+  await dialog.getByRole('button', { name: 'Give the outputs' }).click()
+  await dialog.locator('.cm-merge-b', { hasText: 'It is rising.' }).waitFor()
+  await dialog.getByText('Completed').waitFor()
+  // What is closed while it waits is cancelled, and leaves nothing in the inbox.
+  await dialog.getByRole('button', { name: 'Make the call' }).click()
+  await dialog.getByRole('textbox', { name: 'Output of tide' }).waitFor()
+  const played = await dialog.getByRole('link', { name: 'Open the run' }).getAttribute('href')
+  await dialog.getByRole('button', { name: 'Close' }).first().click()
+  await page.goto(`${server.url}${played}`)
+  await page.getByText('Cancelled').first().waitFor()
+  await page.context().close()
+})
+
 test('what was spent is added up, and bounded', async () => {
   const page = await open('#/usage')
   await page.getByRole('row', { name: /Total/ }).waitFor()

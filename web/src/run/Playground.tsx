@@ -1,5 +1,5 @@
 import { Button, Modal, NumberInput, Textarea, TextInput } from '@mantine/core'
-import { lazy, Suspense, useState } from 'react'
+import { lazy, Suspense, useEffect, useRef, useState } from 'react'
 import { api, newKey, take, WeirError, type Schemas } from '../api'
 import { cost, count } from '../format'
 import { save } from '../save'
@@ -17,6 +17,7 @@ interface Recorded {
   model?: string
   system?: string
   messages?: Message[]
+  tools?: unknown[]
   temperature?: number
   max_output?: number
 }
@@ -30,6 +31,9 @@ export default function Playground({ run, node, call, close }: { run: string; no
   const [prompt, setPrompt] = useState(sent.messages?.[last]?.text ?? '')
   const [temperature, setTemperature] = useState<number | string>(sent.temperature ?? '')
   const [maxOutput, setMaxOutput] = useState<number | string>(sent.max_output || '')
+  const offered = JSON.stringify(sent.tools ?? [], null, 2)
+  const [tools, setTools] = useState(offered)
+  const wrongTools = mistakeInTools(tools)
   const [played, setPlayed] = useState<Schemas['Played']>()
   const [error, setError] = useState<WeirError>()
   const [busy, setBusy] = useState(false)
@@ -39,6 +43,7 @@ export default function Playground({ run, node, call, close }: { run: string; no
     system: system !== (sent.system ?? '') ? system : undefined,
     temperature: temperature === '' ? undefined : Number(temperature),
     maxOutput: maxOutput === '' ? undefined : Number(maxOutput),
+    tools: tools !== offered && !wrongTools ? JSON.parse(tools || '[]') : undefined,
     messages: prompt !== (sent.messages?.[last]?.text ?? '') ? (sent.messages ?? []).map((m, i) => (i === last ? { ...m, text: prompt } : m)) : undefined,
   })
   const play = async () => {
@@ -71,23 +76,90 @@ export default function Playground({ run, node, call, close }: { run: string; no
         </div>
         <Textarea label={t.node.system} autosize minRows={1} maxRows={8} value={system} onChange={(e) => setSystem(e.currentTarget.value)} />
         {last >= 0 && <Textarea label={t.play.prompt} description={last > 0 ? `${last} ${t.play.earlier}` : undefined} autosize minRows={2} maxRows={12} value={prompt} onChange={(e) => setPrompt(e.currentTarget.value)} />}
+        <details>
+          <summary>{t.play.tools} <span className="dim">{wrongTools ? '' : (JSON.parse(tools || '[]') as unknown[]).length}</span></summary>
+          <Textarea classNames={{ input: 'mono' }} aria-label={t.play.tools} description={t.play.toolsHint} error={wrongTools || undefined} autosize minRows={3} maxRows={16} value={tools} onChange={(e) => setTools(e.currentTarget.value)} />
+        </details>
         {error && <Failure error={error} />}
-        <div className="row"><Button type="submit" loading={busy}>{t.play.run}</Button><CopyMenu label={t.play.title} path={`v1/runs/${encodeURIComponent(run)}/playground`} body={body} /></div>
-        {played && <Result p={played} keep={keep} />}
+        <div className="row"><Button type="submit" loading={busy} disabled={!!wrongTools}>{t.play.run}</Button><CopyMenu label={t.play.title} path={`v1/runs/${encodeURIComponent(run)}/playground`} body={body} /></div>
+        {played && <Result key={played.run} p={played} keep={keep} />}
       </form>
     </Modal>
   )
 }
 
+/** What is wrong with the text of the tools, empty if nothing is. */
+function mistakeInTools(text: string): string {
+  try {
+    const list: unknown = JSON.parse(text || '[]')
+    return Array.isArray(list) && list.every((x) => typeof x === 'object' && x !== null && typeof (x as { name?: unknown }).name === 'string') ? '' : t.play.toolsHint
+  } catch (e) {
+    return (e as Error).message
+  }
+}
+
+type Call = NonNullable<Schemas['Played']['calls']>[number]
+
+/** The answer that was played, beside the recorded one. Calls of tools wait for the outputs that a person gives. */
 function Result({ p, keep }: { p: Schemas['Played']; keep: () => void }) {
+  const [now, setNow] = useState({ status: p.status, text: p.text, calls: p.calls ?? [], usage: p.usage })
+  const waiting = useRef(0)
+  waiting.current = now.calls.length
+  // A run that waits for outputs nobody will give would stay in the inbox.
+  useEffect(() => () => void (waiting.current > 0 && api.POST('/v1/runs/{run}/cancel', { params: { path: { run: p.run } }, body: {} }).catch(() => undefined)), [p.run])
+  const give = async (outputs: string[]) => {
+    const calls = now.calls
+    let report: Schemas['RunReport'] | undefined
+    for (const [i, call] of calls.entries()) {
+      const wait = i === calls.length - 1 ? 60 : 0
+      report = await take(api.POST('/v1/runs/{run}/answer', { params: { path: { run: p.run }, query: { wait }, header: { 'Idempotency-Key': newKey() } }, body: { interrupt: call.interrupt, value: outputs[i] } }))
+    }
+    if (report) setNow({ status: report.status, text: textOf(report), calls: callsOf(report), usage: report.usage })
+  }
   const recorded = (p.recorded ?? {}) as { message?: Message; usage?: Schemas['Usage'] }
   const figures = (u?: Partial<Schemas['Usage']> | null) => (u ? `${count((u.input ?? 0) + (u.output ?? 0))} ${t.run.tokens} · ${cost(u.cost ?? 0)}` : '')
   return (
     <Section title={t.play.result} action={<a href={href(['runs', p.run])}>{t.inbox.showRun}</a>}>
-      <div className="sides-head small dim"><span>{t.play.recorded} {figures(recorded.usage)}</span><span className="row"><Status of={p.status} /> {figures(p.usage)}</span></div>
-      <div className="value" style={{ marginTop: 4 }}><Suspense fallback={<Loading />}><TextDiff a={recorded.message?.text ?? ''} b={p.text} label={t.play.result} /></Suspense></div>
-      <div className="row wrap" style={{ marginTop: 8 }}><Button variant="default" disabled={p.status !== 'completed'} onClick={keep}>{t.play.keep}</Button><span className="small dim">{t.play.keepHint}</span></div>
-      {(p.leftOut ?? []).length > 0 && <div className="small dim">{t.play.leftOut} {p.leftOut!.join(', ')}</div>}
+      <div className="sides-head small dim"><span>{t.play.recorded} {figures(recorded.usage)}</span><span className="row"><Status of={now.status} /> {figures(now.usage)}</span></div>
+      <div className="value" style={{ marginTop: 4 }}><Suspense fallback={<Loading />}><TextDiff a={recorded.message?.text ?? ''} b={now.text} label={t.play.result} /></Suspense></div>
+      <div className="row wrap" style={{ marginTop: 8 }}><Button variant="default" disabled={now.status !== 'completed' || (p.calls ?? []).length > 0} onClick={keep}>{t.play.keep}</Button><span className="small dim">{t.play.keepHint}</span></div>
+      {now.calls.length > 0 && <Outputs key={now.calls[0].id} calls={now.calls} give={give} />}
     </Section>
   )
+}
+
+/** Fields for the outputs of the calls that a model made. */
+function Outputs({ calls, give }: { calls: Call[]; give: (outputs: string[]) => Promise<void> }) {
+  const [outputs, setOutputs] = useState(calls.map(() => ''))
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<WeirError>()
+  const submit = async () => {
+    setBusy(true)
+    setError(undefined)
+    await give(outputs).catch((e: WeirError) => setError(e))
+    setBusy(false)
+  }
+  return (
+    <div className="column gap8" style={{ marginTop: 12 }}>
+      <div className="dim">{t.play.callsHint}</div>
+      {calls.map((c, i) => (
+        <Textarea
+          key={c.id} label={<><b>{c.name}</b><span className="mono">({c.arguments})</span></>} aria-label={`${t.play.output} ${c.name}`} autosize minRows={1} maxRows={8} value={outputs[i]}
+          onChange={(e) => setOutputs(outputs.with(i, e.currentTarget.value))}
+        />
+      ))}
+      {error && <Failure error={error} />}
+      <div><Button variant="default" loading={busy} onClick={() => void submit()}>{t.play.give}</Button></div>
+    </div>
+  )
+}
+
+const textOf = (r: Schemas['RunReport']) => String((r.outputs as { answer?: unknown } | null)?.answer ?? '')
+
+/** The calls among the questions of a run. */
+function callsOf(r: Schemas['RunReport']): Call[] {
+  return (r.interrupts ?? []).flatMap((q) => {
+    const call = (q.schema as { anyOf?: { 'x-weir-client-call'?: Omit<Call, 'interrupt'> }[] } | null)?.anyOf?.[0]?.['x-weir-client-call']
+    return call ? { ...call, interrupt: q.id } : []
+  })
 }
