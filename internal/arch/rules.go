@@ -121,11 +121,11 @@ func upperPackageRules() []PackageRule {
 	return []PackageRule{
 		{
 			"server",
-			[]string{".", "server/auditlog", "server/filestore", "server/oidc", "server/webhook", "server/trigger", "app", "llm", "llm/stops", "audit", "history", "session", "store", "memory", "trajectory/draw", "runner", "flow", "flow/graph", "flowtest", "convo", "engine", "internal/excerpt", "internal/guard", "internal/jsonkey", "internal/lru"},
+			[]string{".", "server/auditlog", "server/filestore", "server/oidc", "server/webhook", "server/trigger", "app", "llm", "llm/stops", "audit", "history", "session", "store", "memory", "trajectory/draw", "tool", "runner", "flow", "flow/graph", "flowtest", "convo", "engine", "internal/excerpt", "internal/guard", "internal/jsonkey", "internal/lru"},
 			"the API calls the library and shows its reports; it knows neither flags nor terminals",
 		},
 		{"node/codegen/learned", []string{"node/codegen", "store", "engine"}, "learned code is listed and deleted in a store, without a run"},
-		{"server/openai", []string{"server", "server/livetext", "app", ".", "session", "store", "runner", "flow", "convo", "engine"}, "a protocol of others works through the server's Caller"},
+		{"server/openai", []string{"server", "server/livetext", "app", ".", "session", "store", "runner", "tool", "flow", "convo", "engine"}, "a protocol of others works through the server's Caller"},
 		{"server/agui", []string{"server", "server/livetext", "app", ".", "session", "runner", "node", "flow", "convo", "engine"}, "a protocol of others works through the server's Caller"},
 		{"server/mcp", []string{"server", "app", ".", "store", "node", "engine"}, "a protocol of others works through the server's Caller"},
 		{"server/livetext", []string{".", "flow", "engine"}, "which text is an answer does not depend on the protocol that sends it"},
