@@ -209,7 +209,7 @@ func (a *App) openWeir(ctx context.Context, o *Options, w *weir.Options) (err er
 }
 
 func (a *App) openStore(ctx context.Context, o *Options) error {
-	d, err := OpenDatabase(ctx, o.Database, DatabaseOptions{ReadOnly: o.ReadOnly, Sync: cmp.Or(o.Sync, o.Config.Sync)})
+	d, err := OpenDatabase(ctx, o.Database, DatabaseOptions{ReadOnly: o.ReadOnly, Sync: cmp.Or(o.Sync, o.Config.Sync), Storage: o.Config.Storage})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 )
@@ -20,6 +21,9 @@ type Database struct {
 	// Settings returns what a server says of its settings and of the rights of the user;
 	// nil for a file.
 	Settings func(ctx context.Context) ([]ServerSetting, error)
+	// RewrapKeys wraps the data keys of a server with the present master key, and returns how many it wrapped; nil for a
+	// file.
+	RewrapKeys func(ctx context.Context) (int, error)
 	// Backup writes a copy of the database to a new file while it is in use; nil for a server.
 	Backup func(ctx context.Context, path string) error
 }
@@ -43,6 +47,9 @@ type DatabaseOptions struct {
 	// Sync is "full", "normal", or "" for full: see sqlite.Sync. A server has its own
 	// setting, so it is refused with a URL unless it is "".
 	Sync string
+	// Storage says in what form a PostgreSQL database holds contents. Files hold them as they are, so that it is
+	// refused with a path unless nothing is set.
+	Storage config.Storage
 }
 
 // OpenDatabase opens the store that a string names: the URL of a PostgreSQL database, as
@@ -58,6 +65,9 @@ func OpenDatabase(ctx context.Context, name string, o DatabaseOptions) (*Databas
 			return nil, usagef("sync %s: it is a setting of files; a PostgreSQL server has synchronous_commit", o.Sync)
 		}
 		return openServer(ctx, name, o)
+	}
+	if !o.Storage.IsZero() {
+		return nil, usagef("storage: compression and encryption are settings of PostgreSQL databases, and %s is a file; remove the setting, and keep the file on an encrypted file system", name)
 	}
 	open := sqlite.Open
 	if o.ReadOnly {

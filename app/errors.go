@@ -9,6 +9,7 @@ import (
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/codec"
 )
 
 // UsageError is a mistake of the caller: an option, an input or a configuration that
@@ -70,6 +71,7 @@ func ErrorCode(err error) string {
 		{store.ErrNewerVersion, engine.CodeStoreNewer},
 		{store.ErrNotWeir, engine.CodeStoreForeign},
 		{store.ErrCorrupt, engine.CodeStoreCorrupt},
+		{codec.ErrMissingKey, engine.CodeStoreKey},
 		{store.ErrFull, engine.CodeStoreFull},
 		{store.ErrBackup, engine.CodeStoreBackup},
 		{store.ErrUnsupported, engine.CodeStoreUnsupported},

@@ -117,6 +117,7 @@ const (
 	CodeSteerLate           = "steer_late"
 	CodeStoreNewer          = "store_newer"
 	CodeStoreCorrupt        = "store_corrupt"
+	CodeStoreKey            = "store_key"
 	CodeStoreForeign        = "store_foreign"
 	CodeStoreFull           = "store_full"
 	CodeStoreBackup         = "store_backup"
@@ -286,6 +287,7 @@ func requestErrorCodes() []CodeInfo {
 		{CodeSessionWaits, "The session waits for something that a message cannot answer: an approval or an event, also beside questions.", "Answer the run by the interrupt's id, as the message shows."},
 		{CodeStoreNewer, "The database was written by a newer version of Weir. It was not changed.", "Use that version, or another database with --db."},
 		{CodeStoreCorrupt, "The database is damaged. It was not changed.", "Restore it from a backup with `weir store restore`."},
+		{CodeStoreKey, "Contents of the database are encrypted, and the key is not configured, or it was destroyed when its user was erased.", "Set storage.encryption.key to the key, or list it under storage.encryption.previous."},
 		{CodeStoreForeign, "The file is not a Weir database: it is of another program. It was not changed.", "Name a Weir database, or a new file, with --db."},
 		{CodeStoreBackup, "The database is a backup. It can be read, and nothing runs in it.", "`weir store restore BACKUP` makes a database of it."},
 		{CodeStoreUnsupported, "The store lacks a capability that the call needs, for example sessions.", "Use a store that has it: `sqlite.Open` has every capability."},

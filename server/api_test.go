@@ -276,7 +276,8 @@ func TestEveryCodeHasAStatus(t *testing.T) {
 		if !ofRequests {
 			continue // codes of nodes are part of runs, and no answers
 		}
-		failure := c.Code == engine.CodeUnreadable || c.Code == engine.CodeStoreNewer || c.Code == engine.CodeStoreCorrupt || c.Code == engine.CodeStoreForeign
+		failure := c.Code == engine.CodeUnreadable || c.Code == engine.CodeStoreNewer || c.Code == engine.CodeStoreCorrupt || c.Code == engine.CodeStoreKey ||
+			c.Code == engine.CodeStoreForeign
 		if got := server.StatusOf(c.Code); (got == http.StatusInternalServerError) != failure {
 			t.Errorf("%s: %d", c.Code, got)
 		}

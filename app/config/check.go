@@ -136,6 +136,7 @@ func (c *Config) applyDefaults() {
 	c.Providers = providers
 	c.applyExecutorDefaults()
 	c.Server.OIDC.ClientSecret.getenv = c.env
+	c.setStorageEnv()
 	for name, k := range c.Secrets {
 		k.getenv = c.env
 		c.Secrets[name] = k

@@ -23,6 +23,8 @@ type Config struct {
 	Drain time.Duration `json:"drain"`
 	// Sync is "full", "normal" or "": when commits reach the disk.
 	Sync string `json:"sync"`
+	// Storage says in what form a PostgreSQL database holds contents.
+	Storage Storage `json:"storage"`
 	// Providers call models, by the name before the slash in "openai/gpt-5",
 	// those that the environment gives included.
 	Providers map[string]Provider `json:"providers"`

@@ -201,6 +201,7 @@ func (d *document) resolvePaths() {
 		fix(h)
 	}
 	d.resolveTemporalPaths(dir)
+	d.resolveStoragePaths(dir)
 	d.resolvePythonPath(dir)
 	d.resolveTrajectoryPath(dir)
 	d.resolveFlowFolders(dir)

@@ -14,7 +14,7 @@ import (
 // changedSettings has a configuration for each field of Config, which differs from no configuration in that field.
 func changedSettings() map[string]string {
 	return map[string]string{
-		"parallel": "parallel: 3", "drain": "drain: 3s", "sync": "sync: full", "models": "models: [{name: x/y, window: 1000}]", "limits": "limits: {x: {requests: 5}}",
+		"parallel": "parallel: 3", "drain": "drain: 3s", "sync": "sync: full", "storage": "storage: {compress: true}", "models": "models: [{name: x/y, window: 1000}]", "limits": "limits: {x: {requests: 5}}",
 		"http": "http: {allowPrivate: [10.0.0.1]}", "flows": "flows: {folders: [/x]}", "tools": "tools: {http: [{name: a, description: A, url: \"http://example.org\", method: GET, parameters: {type: object}}]}",
 		"executors": "executors: {e2b: {key: {env: X}}}", "trajectory": "trajectory: {files: /x}", "otel": "otel: {endpoint: \"http://example.org\"}", "server": "server: {audit: {entries: 5000}}",
 		"runner": "runner: local", "temporal": "temporal: {namespace: x}",

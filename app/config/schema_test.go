@@ -36,6 +36,8 @@ func TestSchemaMatchesTypes(t *testing.T) {
 		{config.HTTP{}, []string{"properties", "http"}},
 		{config.TemporalCluster{}, []string{"properties", "temporal"}},
 		{config.TemporalTLS{}, []string{"properties", "temporal", "properties", "tls"}},
+		{config.Storage{}, []string{"properties", "storage"}},
+		{config.Encryption{}, []string{"properties", "storage", "properties", "encryption"}},
 		{config.Server{}, []string{"properties", "server"}},
 		{config.Backup{}, []string{"properties", "server", "properties", "backup"}},
 		{config.Audit{}, []string{"properties", "server", "properties", "audit"}},

@@ -141,7 +141,12 @@ func (p *cli) checkDatabaseServer(ctx context.Context, offline bool) []checkResu
 		f.Detail += ": not asked"
 		return []checkResult{f}
 	}
-	d, err := app.OpenDatabase(ctx, p.database(), app.DatabaseOptions{ReadOnly: true})
+	storage, err := p.storageOf(p.database())
+	if err != nil {
+		f.State, f.Detail, f.Remedy = "bad", err.Error(), hint(err)
+		return []checkResult{f}
+	}
+	d, err := app.OpenDatabase(ctx, p.database(), app.DatabaseOptions{ReadOnly: true, Storage: storage})
 	if errors.Is(err, store.ErrNotFound) {
 		f.Detail += ": has no tables of Weir yet; the first run makes them"
 		return []checkResult{f}

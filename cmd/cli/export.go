@@ -79,7 +79,11 @@ func (p *cli) openStore(ctx context.Context, untrusted bool) (*app.Database, err
 	if err := p.mustExist(); err != nil {
 		return nil, err
 	}
-	d, err := app.OpenDatabase(ctx, p.database(), app.DatabaseOptions{ReadOnly: true, Untrusted: untrusted})
+	storage, err := p.storageOf(p.database())
+	if err != nil {
+		return nil, err
+	}
+	d, err := app.OpenDatabase(ctx, p.database(), app.DatabaseOptions{ReadOnly: true, Untrusted: untrusted, Storage: storage})
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +134,11 @@ func (p *cli) importFile(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	s, err := app.OpenDatabase(ctx, p.database(), app.DatabaseOptions{Sync: p.syncMode()})
+	storage, err := p.storageOf(p.database())
+	if err != nil {
+		return err
+	}
+	s, err := app.OpenDatabase(ctx, p.database(), app.DatabaseOptions{Sync: p.syncMode(), Storage: storage})
 	if err != nil {
 		return err
 	}

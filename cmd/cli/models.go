@@ -145,9 +145,13 @@ func (p *cli) printModelStops(list []llm.Stop, asJSON bool) {
 	t.print()
 }
 
-// withModelStops opens the database alone: no provider, tool or configuration is needed.
+// withModelStops opens the database alone: no provider or tool is needed.
 func (p *cli) withModelStops(ctx context.Context, o app.DatabaseOptions, do func(ctx context.Context, s *stops.Set) error) error {
 	o.Sync = p.syncMode()
+	var err error
+	if o.Storage, err = p.storageOf(p.database()); err != nil {
+		return err
+	}
 	db, err := app.OpenDatabase(ctx, p.database(), o)
 	if err != nil {
 		return err

@@ -16,11 +16,11 @@ import (
 func (p *cli) storeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "store",
-		Short: "Copy, back up and restore databases",
+		Short: "Copy, back up and restore databases, and change their keys",
 		Args:  exactArgs(),
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(p.copyStoreCommand(), p.backupCommand(), p.restoreCommand())
+	c.AddCommand(p.copyStoreCommand(), p.backupCommand(), p.restoreCommand(), p.rewrapCommand())
 	return c
 }
 
@@ -58,12 +58,20 @@ func (p *cli) copyStore(ctx context.Context, from, to string) error {
 	if err := app.CheckDatabaseExists(from); err != nil {
 		return err
 	}
-	source, err := app.OpenDatabase(ctx, from, app.DatabaseOptions{ReadOnly: true})
+	fromStorage, err := p.storageOf(from)
+	if err != nil {
+		return err
+	}
+	toStorage, err := p.storageOf(to)
+	if err != nil {
+		return err
+	}
+	source, err := app.OpenDatabase(ctx, from, app.DatabaseOptions{ReadOnly: true, Storage: fromStorage})
 	if err != nil {
 		return err
 	}
 	defer source.Close() //nolint:errcheck // it only read
-	target, err := app.OpenDatabase(ctx, to, app.DatabaseOptions{Sync: p.syncMode()})
+	target, err := app.OpenDatabase(ctx, to, app.DatabaseOptions{Sync: p.syncMode(), Storage: toStorage})
 	if err != nil {
 		return err
 	}

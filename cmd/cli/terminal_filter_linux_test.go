@@ -274,6 +274,7 @@ func commandsWithoutText() map[string]string {
 		"code":             "needs learned code; texts of programs pass the same guard",
 		"store":            "prints its help",
 		"store copy":       "prints counts",
+		"store rewrap":     "prints a count",
 		"store backup":     "prints a size, and the name of a file that no tampered text reaches",
 		"store restore":    "prints counts, and the name of a file that no tampered text reaches",
 		"import":           "prints counts and ids",

@@ -165,9 +165,13 @@ func (p *cli) revokeTokenCommand() *cobra.Command {
 	return c
 }
 
-// withDatabase opens the database alone: no provider, tool or configuration is needed.
+// withDatabase opens the database alone: no provider or tool is needed.
 func (p *cli) withDatabase(ctx context.Context, o app.DatabaseOptions, do func(ctx context.Context, s *store.Full) error) error {
 	o.Sync = p.syncMode()
+	var err error
+	if o.Storage, err = p.storageOf(p.database()); err != nil {
+		return err
+	}
 	d, err := app.OpenDatabase(ctx, p.database(), o)
 	if err != nil {
 		return err

@@ -82,7 +82,8 @@ func productPackageRules() []PackageRule {
 		{"otel", []string{"engine", "convo", "flow", "llm", "store", "internal/excerpt"}, "traces are made from journals, whichever process executes the runs"},
 		{"memory", nil, "memory stands beside conversations, and says itself what it wants of a store"},
 		{"store", []string{"engine", "convo", "trajectory", "trajectory/tables", "memory"}, "a store keeps commits and decides nothing; it declares the interfaces of all that it can keep"},
-		{"store/...", []string{"store", "store/dependents", "store/rowaudit", "engine", "convo", "trajectory", "trajectory/tables", "memory"}, "a store is swapped without touching what uses it"},
+		{"store/codec", nil, "an encoding of bytes does not depend on what they are of"},
+		{"store/...", []string{"store", "store/codec", "store/dependents", "store/rowaudit", "engine", "convo", "trajectory", "trajectory/tables", "memory"}, "a store is swapped without touching what uses it"},
 		{"audit", []string{"store", "engine", "memory", "trajectory"}, "a record is verified, exported, imported and copied without what wrote it; a copy names the trajectories that it takes"},
 		{
 			"runner", append([]string{"internal/guard", "internal/lru", "internal/excerpt", "runner/childrun", "store", "trajectory/follow"}, contracts...),

@@ -85,7 +85,11 @@ func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time) error 
 // AccessKey implements store.AccessStore.
 func (s *Store) AccessKey(ctx context.Context, name string, fresh []byte) (key []byte, err error) {
 	err = s.write(ctx, "read access key", func(t *tx) error {
-		t.queue("INSERT INTO access_key (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING", text(name), fresh)
+		owner, err := t.dataKey("")
+		if err != nil {
+			return err
+		}
+		t.queue("INSERT INTO access_key (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING", text(name), s.encode(owner, fresh))
 		return t.queryRow([]any{&key}, "SELECT value FROM access_key WHERE name = $1", text(name))
 	})
 	return key, err

@@ -63,7 +63,7 @@ func BenchmarkProcesses(b *testing.B) {
 			acknowledged := make(chan struct{}, 1024)
 			var writers []*writerProcess
 			for i := range n {
-				writers = append(writers, startWriter(b, url, fmt.Sprint("run", i), acknowledged))
+				writers = append(writers, startWriter(b, url, fmt.Sprint("run", i), "", acknowledged))
 			}
 			for range 20 * n { // until all have begun
 				<-acknowledged

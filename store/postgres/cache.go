@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,6 +35,20 @@ func cached(q rowSource, key string, now time.Time) (engine.Value, bool, error) 
 	return v, err == nil, err
 }
 
+// cacheUser returns the user to whom an entry belongs, "" for one that all users share.
+func cacheUser(key string) string {
+	rest, ok := strings.CutPrefix(key, store.CachePrefix)
+	if !ok {
+		rest, ok = strings.CutPrefix(key, store.LearnedCodePrefix)
+	}
+	name, _, found := strings.Cut(rest, "/")
+	user, err := url.PathUnescape(name)
+	if !ok || !found || err != nil {
+		return ""
+	}
+	return user
+}
+
 const upsertCached = "INSERT INTO cache (key, value, expires) VALUES ($1, $2, $3) ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires = excluded.expires"
 
 // CachePut sets the value of a key until expires; zero is forever.
@@ -45,8 +61,13 @@ func (s *Store) CachePut(ctx context.Context, key string, v engine.Value, expire
 	if !expires.IsZero() {
 		until = new(expires.UnixMilli())
 	}
-	_, err = s.exec(ctx, "write cache", upsertCached, text(key), data, until)
-	return err
+	return s.write(ctx, "write cache", func(t *tx) error {
+		owner, err := t.dataKey(cacheUser(key))
+		if err == nil {
+			t.queue(upsertCached, text(key), s.encode(owner, data), until)
+		}
+		return err
+	})
 }
 
 // cacheLock is the first key of the advisory locks under which entries are updated.
@@ -67,8 +88,12 @@ func (s *Store) CacheUpdate(ctx context.Context, key string, now time.Time, chan
 			return nil
 		}
 		data, err := encodeValue(to)
+		if err != nil {
+			return err
+		}
+		owner, err := t.dataKey(cacheUser(key))
 		if err == nil {
-			t.queue(upsertCached, text(key), data, nil)
+			t.queue(upsertCached, text(key), s.encode(owner, data), nil)
 		}
 		return err
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/codec"
 )
 
 // commitWriter writes one commit of a group. It checks everything before it queues the
@@ -24,6 +25,8 @@ type commitWriter struct {
 	rows     messageRows
 	next     map[string]contextState // contexts that the commit changes
 	values   []userValue             // of the user, after the commit
+	key      *codec.DataKey          // of the run's user
+	userKey  *codec.DataKey          // of the user of values
 }
 
 // write returns why the commit is refused, or what failed in the database.
@@ -81,11 +84,25 @@ func (w *commitWriter) writeNext() (refused, failed error) {
 			return refused, failed
 		}
 	}
+	if failed = w.findKeys(); failed != nil {
+		return nil, failed
+	}
 	if err := w.queueCommit(&head); err != nil {
 		return nil, err
 	}
 	return nil, w.writeSideEffects()
 }
+
+// findKeys finds the data keys of the contents that the commit writes.
+func (w *commitWriter) findKeys() (err error) {
+	if w.key, err = w.t.dataKey(w.r.user); err == nil && len(w.values) > 0 {
+		w.userKey, err = w.t.dataKey(w.g.userStateWrite(w.a).User)
+	}
+	return err
+}
+
+// encode returns contents of the run as they are stored.
+func (w *commitWriter) encode(plain []byte) []byte { return w.t.s.encode(w.key, plain) }
 
 const insertCommit = `INSERT INTO run_commit (run, seq, first, count, at, tag, payload) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 
@@ -100,7 +117,7 @@ const updateRunAndHead = `UPDATE run SET commits = $2, events = $3, tag = $4, up
 func (w *commitWriter) queueCommit(head *headRow) error {
 	r, c := w.r, &w.a.Commit
 	tag := r.chainTag(w.a, w.encoded.payload)
-	w.t.queue(insertCommit, r.num, c.Seq, c.First, len(c.Events), c.At, int32(tag), w.encoded.payload)
+	w.t.queue(insertCommit, r.num, c.Seq, c.First, len(c.Events), c.At, int32(tag), w.encode(w.encoded.payload))
 	for _, x := range w.contexts {
 		w.t.queue(insertContext, x.id, r.num, text(x.name), x.start, nullInt(x.source), x.kind)
 	}
@@ -122,7 +139,7 @@ func (w *commitWriter) queueCommit(head *headRow) error {
 	if r.head.equal(head) {
 		w.t.queue(updateRun, args...)
 	} else {
-		w.t.queue(updateRunAndHead, append(args, head.status, head.activity, head.due, head.waiting, head.usage, head.failure)...)
+		w.t.queue(updateRunAndHead, append(args, head.status, head.activity, head.due, w.encode(head.waiting), head.usage, w.encode(head.failure))...)
 		r.head = *head
 	}
 	maps.Copy(r.contexts, w.next)
@@ -153,7 +170,7 @@ func (h *headRow) equal(o *headRow) bool {
 // writeSideEffects queues the writes of a commit outside the journal.
 func (w *commitWriter) writeSideEffects() error {
 	if len(w.values) > 0 {
-		w.t.keepUserValues(w.g.userStateWrite(w.a), w.values, valueOrigin{run: w.r.num, at: w.a.Commit.At})
+		w.t.keepUserValues(w.g.userStateWrite(w.a), w.values, w.userKey, valueOrigin{run: w.r.num, at: w.a.Commit.At})
 	}
 	if len(w.a.ConsumedMessages) > 0 {
 		w.t.queue(`UPDATE queue q SET value = NULL, run = (SELECT holder FROM session s WHERE s.num = q.session) WHERE id = ANY($1)`,

@@ -59,7 +59,7 @@ func (t *tx) insertRun(n *store.NewRun, base sharedBase, x *sessionRow) (*runSta
 
 // insertRestored is insertRun for a tree of runs whose secret is known; nil makes one.
 func (t *tx) insertRestored(n *store.NewRun, base sharedBase, x *sessionRow, secret []byte) (*runState, error) {
-	r := &runState{id: n.ID, secret: secret, base: base, commits: base.seq, events: base.last, contexts: map[string]contextState{}, head: headRow{status: "pending"}}
+	r := &runState{id: n.ID, user: n.User, secret: secret, base: base, commits: base.seq, events: base.last, contexts: map[string]contextState{}, head: headRow{status: "pending"}}
 	root, err := t.treeOf(r, n, x)
 	if err != nil {
 		return nil, err

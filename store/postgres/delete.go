@@ -76,6 +76,8 @@ type deleter struct {
 	user   string // whose trajectories, values and memory are deleted too; "" for none
 	dry    bool
 	drafts tombstones
+
+	destroyed bool // the data key of the user
 }
 
 // setTime sets the time that decides which leases have expired.
@@ -87,6 +89,7 @@ func (x *deleter) setTime(now time.Time) error {
 }
 
 func (s *Store) deleteTrees(ctx context.Context, op string, o store.DeleteOptions, user string, find func(t *tx) ([]int64, error)) (out store.DeleteResult, err error) {
+	destroyed := false
 	err = s.deletion(ctx, op, o.DryRun, func(x *deleter) error {
 		x.user = user
 		if err := x.setTime(o.Now); err != nil {
@@ -110,13 +113,16 @@ func (s *Store) deleteTrees(ctx context.Context, op string, o store.DeleteOption
 		if err == nil {
 			out, err = x.deleteRows(roots)
 		}
-		out.Forks = names
+		out.Forks, destroyed = names, x.destroyed
 		return err
 	})
 	if o.DryRun || err != nil {
 		return out, err
 	}
-	return s.afterDeletion(ctx, out, nil, o.DeferCompaction)
+	if out, err = s.afterDeletion(ctx, out, nil, o.DeferCompaction); destroyed && out.Remains != "" {
+		out.Remains += remainsEncrypted
+	}
+	return out, err
 }
 
 // dependents reads which trees depend on which: forks of runs, forks of sessions, and contexts that continue those of

@@ -27,6 +27,11 @@ func (x *deleter) deleteBeside(d *doomed, out *store.DeleteResult) (err error) {
 		return err
 	}
 	if x.user != "" {
+		destroyed, err := x.exec("DELETE FROM data_key WHERE user_id = $1", text(x.user)) // before all else of the user
+		if err != nil {
+			return err
+		}
+		x.destroyed = destroyed > 0
 		for _, table := range []string{"user_value", "access_token", "access_request", "document"} {
 			x.queue("DELETE FROM "+table+" WHERE user_id = $1", text(x.user))
 		}

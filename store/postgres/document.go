@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/codec"
 )
 
 const documentColumns = "kind, id, user_id, run_id, version, body, coalesce(due, 0), created, updated"
@@ -37,18 +38,32 @@ func (s *Store) PutDocument(ctx context.Context, d store.Document) (out store.Do
 		if err := t.flush(); err != nil { // t.now is read
 			return err
 		}
-		if out = d; d.Version == 0 {
-			return t.insertDocument(&out)
+		body, err := t.encodeDocument(&d)
+		if err != nil {
+			return err
 		}
-		return t.replaceDocument(&out)
+		if out = d; d.Version == 0 {
+			return t.insertDocument(&out, body)
+		}
+		return t.replaceDocument(&out, body)
 	})
 	return out, err
 }
 
-func (t *tx) insertDocument(d *store.Document) error {
+// encodeDocument returns the stored form of a body: the contents are those of the user, or of the user of the run.
+func (t *tx) encodeDocument(d *store.Document) ([]byte, error) {
+	find := func() (*codec.DataKey, error) { return t.dataKey(d.User) }
+	if d.User == "" && d.Run != "" {
+		find = func() (*codec.DataKey, error) { return t.dataKeyOfRun(d.Run) }
+	}
+	key, err := find()
+	return t.s.encode(key, d.Body), err
+}
+
+func (t *tx) insertDocument(d *store.Document, body []byte) error {
 	n, err := t.exec(`INSERT INTO document (kind, id, user_id, run_id, version, body, due, created, updated)
 		VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $7) ON CONFLICT DO NOTHING`,
-		text(d.Kind), text(d.ID), text(d.User), text(d.Run), []byte(d.Body), nullTime(d.Due), t.now)
+		text(d.Kind), text(d.ID), text(d.User), text(d.Run), body, nullTime(d.Due), t.now)
 	if err == nil && n == 0 {
 		err = store.ErrExists
 	}
@@ -56,7 +71,7 @@ func (t *tx) insertDocument(d *store.Document) error {
 	return err
 }
 
-func (t *tx) replaceDocument(d *store.Document) error {
+func (t *tx) replaceDocument(d *store.Document, body []byte) error {
 	var version, created int64
 	err := t.queryRow([]any{&version, &created}, "SELECT version, created FROM document WHERE kind = $1 AND id = $2 FOR UPDATE", text(d.Kind), text(d.ID))
 	if err == nil && version != d.Version {
@@ -67,7 +82,7 @@ func (t *tx) replaceDocument(d *store.Document) error {
 	}
 	d.Version, d.Created, d.Updated = d.Version+1, time.UnixMilli(created), time.UnixMilli(t.now)
 	t.queue("UPDATE document SET user_id = $3, run_id = $4, version = $5, body = $6, due = $7, updated = $8 WHERE kind = $1 AND id = $2",
-		text(d.Kind), text(d.ID), text(d.User), text(d.Run), d.Version, []byte(d.Body), nullTime(d.Due), t.now)
+		text(d.Kind), text(d.ID), text(d.User), text(d.Run), d.Version, body, nullTime(d.Due), t.now)
 	return nil
 }
 
@@ -180,7 +195,7 @@ func (w *commitWriter) notifyNear(head *headRow) error {
 	}
 	budgets, err := json.Marshal(w.a.NearBudgets)
 	if err == nil {
-		w.t.queue(insertNearNotice, w.r.num, w.a.Commit.Seq, head.status, budgets, w.a.Commit.At)
+		w.t.queue(insertNearNotice, w.r.num, w.a.Commit.Seq, head.status, w.encode(budgets), w.a.Commit.At)
 	}
 	return err
 }
@@ -192,7 +207,7 @@ func (w *commitWriter) notify(head *headRow) {
 	if same || len(head.waiting) == 0 && !w.a.Head.Status.Ended() {
 		return
 	}
-	w.t.queue(insertNotice, w.r.num, w.a.Commit.Seq, head.status, head.waiting, w.a.Commit.At)
+	w.t.queue(insertNotice, w.r.num, w.a.Commit.Seq, head.status, w.encode(head.waiting), w.a.Commit.At)
 }
 
 // Notices implements store.DocumentStore.

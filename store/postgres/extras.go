@@ -17,9 +17,14 @@ func (s *Store) SaveCheckpoint(ctx context.Context, c store.Checkpoint) error {
 	if err != nil {
 		return fmt.Errorf("save checkpoint: %w", err)
 	}
-	_, err = s.exec(ctx, "save checkpoint of run "+c.Run, `INSERT INTO checkpoint (run, seq, body) SELECT num, $2, $3 FROM run WHERE num = $1
-		ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, body = excluded.body WHERE excluded.seq > checkpoint.seq`, num, c.Seq, notNil(c.Body))
-	return err
+	return s.write(ctx, "save checkpoint of run "+c.Run, func(t *tx) error {
+		key, err := t.dataKeyOfRun(c.Run)
+		if err == nil {
+			t.queue(`INSERT INTO checkpoint (run, seq, body) SELECT num, $2, $3 FROM run WHERE num = $1
+				ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, body = excluded.body WHERE excluded.seq > checkpoint.seq`, num, c.Seq, s.encode(key, notNil(c.Body)))
+		}
+		return err
+	})
 }
 
 // Checkpoint returns the snapshot of a run; store.ErrNotFound.
@@ -63,8 +68,16 @@ func (s *Store) Post(ctx context.Context, p store.Post) error {
 	if err != nil {
 		return fmt.Errorf("post to run %s: %w", p.Run, err)
 	}
-	n, err := s.exec(ctx, "post to run "+p.Run, `INSERT INTO inbox (run, kind, name, value, sender, at) SELECT num, $2, $3, $4, $5, $6 FROM run WHERE id = $1`,
-		text(p.Run), text(p.Kind), text(p.Name), value, text(p.By), p.At.UnixMilli())
+	var n int64
+	err = s.write(ctx, "post to run "+p.Run, func(t *tx) error {
+		key, err := t.dataKeyOfRun(p.Run)
+		if err != nil {
+			return err
+		}
+		n, err = t.exec(`INSERT INTO inbox (run, kind, name, value, sender, at) SELECT num, $2, $3, $4, $5, $6 FROM run WHERE id = $1`,
+			text(p.Run), text(p.Kind), text(p.Name), s.encode(key, value), text(p.By), p.At.UnixMilli())
+		return err
+	})
 	if err == nil && n > 0 {
 		s.notices.report(store.TopicInbox, p.Run)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-run/weir/memory"
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/codec"
 )
 
 // Remember keeps an item, or a new version of one; see memory.Store.
@@ -112,17 +113,7 @@ func (t *tx) recordCall(call string, scope int64, r memory.WriteResult) {
 
 // remember finds the item of which a write is a new version, and writes.
 func (t *tx) remember(scope int64, w *memory.Write) (memory.WriteResult, error) {
-	where, args := "i.key = $3 AND i.key <> ''", []any{scope, string(w.Kind), text(w.Key)}
-	if w.Key == "" {
-		where, args = "i.key = '' AND md5(i.text) = md5($3) AND i.text = $3 AND (i.kind <> 'episode' OR i.at = $4)",
-			[]any{scope, string(w.Kind), text(w.Text), w.At.UnixMilli()}
-	}
-	var num int64
-	var was memory.Item
-	err := t.query(func(row pgx.Row) (err error) {
-		was, err = scanItem(rowPrefix{&num}.of(row))
-		return err
-	}, "SELECT i.num, "+itemColumns+fromItems+" WHERE i.scope = $1 AND i.kind = $2 AND "+where+" LIMIT 1", args...)
+	num, was, err := t.findItem(scope, w)
 	switch {
 	case err != nil:
 		return memory.WriteResult{}, err
@@ -132,8 +123,24 @@ func (t *tx) remember(scope int64, w *memory.Write) (memory.WriteResult, error) 
 		return memory.WriteResult{ID: was.ID, Version: was.Number, Known: true}, nil
 	}
 	item := w.Item(was.Number + 1)
-	t.replaceItem(scope, num, &item)
-	return memory.WriteResult{ID: was.ID, Version: item.Number}, nil
+	return memory.WriteResult{ID: was.ID, Version: item.Number}, t.replaceItem(scope, num, &item)
+}
+
+// findItem finds the item with the key of a write, or with its text; the number is 0 if there is none.
+func (t *tx) findItem(scope int64, w *memory.Write) (num int64, was memory.Item, err error) {
+	if w.Key == "" && t.s.keys.codec.HasKeys() {
+		return t.findEncodedItem(scope, w)
+	}
+	where, args := "i.key = $3 AND i.key <> ''", []any{scope, string(w.Kind), text(w.Key)}
+	if w.Key == "" {
+		where, args = "i.key = '' AND md5(i.text) = md5($3) AND i.text = $3 AND (i.kind <> 'episode' OR i.at = $4)",
+			[]any{scope, string(w.Kind), text(w.Text), w.At.UnixMilli()}
+	}
+	err = t.query(func(row pgx.Row) (err error) {
+		was, err = scanItem(rowPrefix{&num}.of(row))
+		return err
+	}, "SELECT i.num, "+itemColumns+fromItems+" WHERE i.scope = $1 AND i.kind = $2 AND "+where+" LIMIT 1", args...)
+	return num, was, err
 }
 
 // insertItem inserts a new item.
@@ -148,10 +155,14 @@ func (t *tx) insertItem(scope int64, w *memory.Write) (memory.WriteResult, error
 		}
 	}
 	item := w.Item(1)
-	terms := append([]string{}, item.Terms()...) // not nil
-	args := append([]any{text(item.ID), scope, string(item.Kind), text(item.Key), item.Created.UnixMilli(), terms}, versionArgs(&item.Version)...)
+	key, err := t.dataKey(item.User)
+	if err != nil {
+		return memory.WriteResult{}, err
+	}
+	terms := storedTerms(key, &item)
+	args := append([]any{text(item.ID), scope, string(item.Kind), text(item.Key), item.Created.UnixMilli(), terms}, t.versionArgs(key, &item.Version)...)
 	var num int64
-	err := t.queryRow([]any{&num}, `INSERT INTO recall_item (id, scope, kind, key, created, terms, version, text, tags, at, written, run_id, flow, session, round, author)
+	err = t.queryRow([]any{&num}, `INSERT INTO recall_item (id, scope, kind, key, created, terms, version, text, tags, at, written, run_id, flow, session, round, author)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) ON CONFLICT (id) DO NOTHING RETURNING num`, args...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = fmt.Errorf("item %s: %w", item.ID, store.ErrExists)
@@ -163,10 +174,10 @@ func (t *tx) insertItem(scope int64, w *memory.Write) (memory.WriteResult, error
 	return memory.WriteResult{ID: item.ID, Version: 1}, nil
 }
 
-func versionArgs(v *memory.Version) []any {
+func (t *tx) versionArgs(key *codec.DataKey, v *memory.Version) []any {
 	x := &v.Source
 	return []any{
-		v.Number, text(v.Text), text(tagsText(v.Tags)), v.At.UnixMilli(), v.Written.UnixMilli(),
+		v.Number, t.s.encodeText(key, v.Text), t.s.encodeText(key, tagsText(v.Tags)), v.At.UnixMilli(), v.Written.UnixMilli(),
 		text(x.Run), text(x.Flow), text(x.Session), x.Round, text(x.By),
 	}
 }
@@ -182,14 +193,19 @@ func (t *tx) insertTerms(scope, num int64, terms []string) {
 const versionColumns = "version, text, tags, at, written, run_id, flow, session, round, author"
 
 // replaceItem queues the next version of an item.
-func (t *tx) replaceItem(scope, num int64, item *memory.Item) {
-	terms := append([]string{}, item.Terms()...) // not nil
+func (t *tx) replaceItem(scope, num int64, item *memory.Item) error {
+	key, err := t.dataKey(item.User)
+	if err != nil {
+		return err
+	}
+	terms := storedTerms(key, item)
 	t.queue("INSERT INTO recall_past (item, "+versionColumns+") SELECT num, "+versionColumns+" FROM recall_item WHERE num = $1", num)
 	t.queue("DELETE FROM recall_past WHERE item = $1 AND version <= $2", num, item.Number-memory.MaxVersions)
 	t.queue(`UPDATE recall_item SET terms = $2, version = $3, text = $4, tags = $5, at = $6, written = $7, run_id = $8, flow = $9, session = $10,
-		round = $11, author = $12 WHERE num = $1`, append([]any{num, terms}, versionArgs(&item.Version)...)...)
+		round = $11, author = $12 WHERE num = $1`, append([]any{num, terms}, t.versionArgs(key, &item.Version)...)...)
 	t.queue("DELETE FROM recall_term WHERE item = $1", num)
 	t.insertTerms(scope, num, terms)
+	return nil
 }
 
 // deleteItems queues the deletion of items.

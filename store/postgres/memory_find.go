@@ -54,6 +54,8 @@ func (s *Store) Recall(ctx context.Context, q memory.Query) (memory.QueryResult,
 	case err != nil:
 	case q.Text == "":
 		err = s.newestItems(ctx, scope, &q, &out)
+	case s.keys.codec.HasKeys():
+		err = s.searchItems(ctx, scope, &q, &out)
 	default:
 		err = s.matchingItems(ctx, scope, &q, &out)
 	}

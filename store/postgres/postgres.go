@@ -20,6 +20,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/codec"
 )
 
 // Options tune a store; the zero value is right for most.
@@ -34,6 +35,9 @@ type Options struct {
 	ReconnectTimeout time.Duration
 	// ReadOnly migrates nothing, and refuses every write with store.ErrReadOnly.
 	ReadOnly bool
+	// Codec encodes the contents that are written; nil encodes none. A database with encrypted contents needs the master
+	// keys of all: Open fails with codec.ErrMissingKey without them.
+	Codec *codec.Codec
 
 	// Clock tells the time by which leases expire and timers are due; nil is the clock of the database. It is for
 	// tests: processes with different clocks must not share leases.
@@ -57,6 +61,7 @@ type Store struct {
 	tokens   atomic.Pointer[func(convo.Message) int] // counts tokens; nil if tokens are not counted
 	contexts idBlock
 	notices  *notifier
+	keys     *keyring
 
 	mu   sync.Mutex // guards the following field
 	runs map[string]*runState
@@ -80,9 +85,10 @@ func open(ctx context.Context, url string, o Options, existing bool) (*Store, er
 		return nil, fmt.Errorf("open %s: %w", store.RedactURL(url), err)
 	}
 	s := &Store{pool: pool, opts: o, name: store.RedactURL(url), runs: map[string]*runState{}}
-	s.notices = newNotifier(s, config.ConnConfig)
+	s.notices, s.keys = newNotifier(s, config.ConnConfig), newKeyring(o.Codec, config)
 	if err = s.prepare(ctx, config.ConnConfig, existing); err != nil {
 		s.notices.close()
+		s.keys.close()
 		pool.Close()
 		return nil, fmt.Errorf("open %s: %w", s.name, err)
 	}
@@ -114,9 +120,15 @@ func (s *Store) prepare(ctx context.Context, config *pgx.ConnConfig, existing bo
 		}
 	}
 	if s.opts.ReadOnly {
-		return s.checkVersion(ctx)
+		if err := s.checkVersion(ctx); err != nil {
+			return err
+		}
+		return s.checkKeys(ctx)
 	}
 	if err := migrate(ctx, config); err != nil {
+		return err
+	}
+	if err := s.checkKeys(ctx); err != nil {
 		return err
 	}
 	return s.removeOldMarks(ctx)
@@ -183,6 +195,7 @@ func poolConfig(url string, o *Options) (*pgxpool.Config, error) {
 func (s *Store) Close() error {
 	if !s.closed.Swap(true) {
 		s.notices.close()
+		s.keys.close()
 		s.pool.Close()
 	}
 	return nil

@@ -82,7 +82,7 @@ func TestOpenExistingMakesNoTablesAndReadsWhereItCannotWrite(t *testing.T) {
 	if s := existing(url); s.Note() != "" || s.PutFlow(t.Context(), "f", []byte("{}")) != nil {
 		t.Errorf("the database can be written; note %q", s.Note())
 	}
-	server.SQL(t, "CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA s1 TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA s1 TO reader")
+	server.SQL(t, "CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA s1 TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA s1 TO reader; REVOKE SELECT ON s1.data_key FROM reader")
 	s := existing(strings.Replace(url, "weir@", "reader@", 1))
 	if s.Note() == "" {
 		t.Error("no note says that the database cannot be written")

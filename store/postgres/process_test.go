@@ -17,6 +17,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/internal/pgtest"
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/codec"
 )
 
 // A campaign has more of both; see the Makefile.
@@ -27,6 +28,23 @@ var (
 
 // childURL is the environment variable that makes a process of this test a writer.
 const childURL, childRun = "WEIR_TEST_POSTGRES_URL", "WEIR_TEST_POSTGRES_RUN"
+
+// childKey is the environment variable with the master key of a writer. One whose run has an odd number encrypts, the
+// others only read with it.
+const childKey = "WEIR_TEST_POSTGRES_KEY"
+
+// childCodec returns the codec of a writer.
+func childCodec(run string) (*codec.Codec, error) {
+	text := os.Getenv(childKey)
+	if text == "" {
+		return nil, nil
+	}
+	key, err := codec.ParseMasterKey(text)
+	if odd := run[len(run)-1]%2 == 1; odd {
+		return codec.New(codec.Options{Compress: true, Key: &key}), err
+	}
+	return codec.New(codec.Options{Previous: []codec.MasterKey{key}}), err
+}
 
 func TestMain(m *testing.M) {
 	if url := os.Getenv(childURL); url != "" {
@@ -47,7 +65,11 @@ func writeUntilStopped(url, run string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
-	s, err := Open(context.Background(), url, Options{MaxConnections: 2})
+	c, err := childCodec(run)
+	if err != nil {
+		return err
+	}
+	s, err := Open(context.Background(), url, Options{MaxConnections: 2, Codec: c})
 	if err != nil {
 		return err
 	}
@@ -123,10 +145,10 @@ type writerProcess struct {
 	started, ended chan struct{}
 }
 
-func startWriter(tb testing.TB, url, run string, acknowledged chan<- struct{}) *writerProcess {
+func startWriter(tb testing.TB, url, run, key string, acknowledged chan<- struct{}) *writerProcess {
 	tb.Helper()
 	w := &writerProcess{run: run, cmd: exec.Command(os.Args[0]), started: make(chan struct{}), ended: make(chan struct{})}
-	w.cmd.Env = append(os.Environ(), childURL+"="+url, childRun+"="+run)
+	w.cmd.Env = append(os.Environ(), childURL+"="+url, childRun+"="+run, childKey+"="+key)
 	w.cmd.Stderr = os.Stderr
 	stdin, err := w.cmd.StdinPipe()
 	if err != nil {
@@ -157,11 +179,11 @@ func startWriter(tb testing.TB, url, run string, acknowledged chan<- struct{}) *
 func TestKilledServerLosesNothing(t *testing.T) {
 	server := pgtest.Start(t)
 	url := server.Schema(t)
-	s := openAt(t, url, Options{})
+	s := openAt(t, url, Options{Codec: encrypting(t, 1)})
 	acknowledged := make(chan struct{})
 	var writers []*writerProcess
 	for i := range *processes {
-		writers = append(writers, startWriter(t, url, fmt.Sprint("run", i), acknowledged))
+		writers = append(writers, startWriter(t, url, fmt.Sprint("run", i), keyText(1), acknowledged))
 	}
 	count := func(n int) {
 		for range n {

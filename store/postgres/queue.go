@@ -48,7 +48,7 @@ func (t *tx) enqueue(q *store.QueuedMessage, value []byte) (out store.QueuedMess
 			return out, err
 		}
 	}
-	n, err := t.insertQueued(x.num, q, value)
+	n, err := t.insertQueued(x, q, value)
 	if err == nil && n == 0 { // another transaction has sent the same id to another session meanwhile
 		err = fmt.Errorf("%s: %w", q.ID, store.ErrExists)
 	}
@@ -58,9 +58,13 @@ func (t *tx) enqueue(q *store.QueuedMessage, value []byte) (out store.QueuedMess
 }
 
 // insertQueued inserts a message to a session; no row if its id is known.
-func (t *tx) insertQueued(session int64, q *store.QueuedMessage, value []byte) (int64, error) {
+func (t *tx) insertQueued(x *sessionRow, q *store.QueuedMessage, value []byte) (int64, error) {
+	key, err := t.dataKey(x.user)
+	if err != nil {
+		return 0, err
+	}
 	return t.exec("INSERT INTO queue (id, session, value, sender, at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO NOTHING",
-		text(q.ID), session, value, text(q.By), q.At.UnixMilli())
+		text(q.ID), x.num, t.s.encode(key, value), text(q.By), q.At.UnixMilli())
 }
 
 const selectQueued = `SELECT q.id, s.id, q.value, q.sender, q.at, coalesce((SELECT id FROM run r WHERE r.num = q.run), '')

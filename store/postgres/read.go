@@ -146,16 +146,22 @@ func (s *Store) Messages(ctx context.Context, run, conversation string, from, to
 func (s *Store) messagesIn(ctx context.Context, parts []stretch) ([]convo.Message, error) {
 	out := []convo.Message{}
 	for _, p := range slices.Backward(parts) {
+		var found []messageBytes
 		err := s.query(ctx, func(row pgx.Row) error {
-			var data []byte
-			if err := row.Scan(&data); err != nil {
-				return err
-			}
-			m, err := store.DecodePayloadMessage(data)
-			out = append(out, m)
+			var m messageBytes
+			err := row.Scan(m.columns()...)
+			found = append(found, m)
 			return err
-		}, `SELECT substring(c.payload FROM m.start + 1 FOR m.length) FROM message m JOIN run_commit c ON c.run = m.run AND c.seq = m.seq
+		}, `SELECT `+messageBytesColumns+` FROM message m JOIN run_commit c ON c.run = m.run AND c.seq = m.seq
 			WHERE m.context = $1 AND m.position >= $2 AND m.position < $3 ORDER BY m.position`, p.context, p.from, p.to)
+		if err == nil {
+			err = s.cutEncoded(ctx, found)
+		}
+		for i := 0; i < len(found) && err == nil; i++ {
+			var m convo.Message
+			m, err = store.DecodePayloadMessage(found[i].data)
+			out = append(out, m)
+		}
 		if err != nil {
 			return nil, err
 		}

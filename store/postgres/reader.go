@@ -11,7 +11,7 @@ import (
 // for a server that restarts.
 func (s *Store) queryRow(ctx context.Context, dest []any, query string, args ...any) error {
 	return s.repeat(ctx, func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, query, args...).Scan(dest...)
+		return decodingRow{s.pool.QueryRow(ctx, query, args...), s, ctx, nil}.Scan(dest...)
 	})
 }
 
@@ -25,7 +25,7 @@ func (s *Store) query(ctx context.Context, scan func(row pgx.Row) error, query s
 		if err != nil {
 			return err
 		}
-		err = eachRow(rows, func(row pgx.Row) error {
+		err = s.eachRow(ctx, nil, rows, func(row pgx.Row) error {
 			seen = true
 			return scan(row)
 		})

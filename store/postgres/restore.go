@@ -123,7 +123,11 @@ func (w *restorer) completeSession(a *store.ArchivedSession) error {
 	if err != nil {
 		return err
 	}
-	w.t.queue("UPDATE session SET carryover = coalesce($2, carryover) WHERE num = $1", x.num, a.Carryover)
+	key, err := w.t.dataKey(x.user)
+	if err != nil {
+		return err
+	}
+	w.t.queue("UPDATE session SET carryover = coalesce($2, carryover) WHERE num = $1", x.num, w.t.s.encode(key, a.Carryover))
 	return w.restoreState(x, maxNumber)
 }
 
@@ -159,7 +163,9 @@ func (w *restorer) restoreState(x *sessionRow, round int) error {
 		if a.Value != "" {
 			v.value = []byte(a.Value)
 		}
-		w.t.insertChanges(x, stateOrigin{round: int64(a.Round), sender: a.By, at: a.At.UnixMilli()}, []storedValue{v})
+		if err := w.t.insertChanges(x, stateOrigin{round: int64(a.Round), sender: a.By, at: a.At.UnixMilli()}, []storedValue{v}); err != nil {
+			return err
+		}
 		list = list[1:]
 	}
 	w.rest[x.id] = list

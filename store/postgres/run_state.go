@@ -11,7 +11,7 @@ import (
 
 // runState is what a transaction reads of a run that it has locked.
 type runState struct {
-	id                    string
+	id, user              string
 	num                   int64
 	secret                []byte
 	owner                 string
@@ -32,7 +32,7 @@ type contextState struct {
 }
 
 const runColumns = `r.id, r.num, r.secret, r.owner, r.fence, r.commits, r.events, r.tag, coalesce(r.base, 0), r.base_seq, r.base_last,
-	coalesce(r.session, 0), r.round, r.first, r.crashes, r.status, r.activity, r.due, r.waiting, r.usage, r.failure`
+	coalesce(r.session, 0), r.round, r.first, r.crashes, r.status, r.activity, r.due, r.waiting, r.usage, r.failure, r.user_id`
 
 // lockRuns locks the runs with the ids $1, in the order of their ids.
 const lockRuns = "SELECT " + runColumns + ` FROM run r WHERE r.id = ANY($1) ORDER BY r.id FOR UPDATE`
@@ -40,7 +40,7 @@ const lockRuns = "SELECT " + runColumns + ` FROM run r WHERE r.id = ANY($1) ORDE
 func (r *runState) scan(row pgx.Row) error {
 	return row.Scan(into(&r.id), &r.num, &r.secret, into(&r.owner), &r.fence, &r.commits, &r.events, &r.tag,
 		&r.base.run, &r.base.seq, &r.base.last, &r.session, &r.round, &r.first, &r.crashes,
-		&r.head.status, &r.head.activity, &r.head.due, &r.head.waiting, &r.head.usage, &r.head.failure)
+		&r.head.status, &r.head.activity, &r.head.due, &r.head.waiting, &r.head.usage, &r.head.failure, into(&r.user))
 }
 
 // maxRuns is the number of runs whose contexts a process remembers.

@@ -61,7 +61,7 @@ func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
 		if err != nil {
 			return err
 		}
-		rows, err := t.insertQueued(x.num, n.FirstMessage, value)
+		rows, err := t.insertQueued(x, n.FirstMessage, value)
 		if err == nil && rows == 0 {
 			err = fmt.Errorf("message %s: %w", n.FirstMessage.ID, store.ErrExists)
 		}
@@ -91,7 +91,7 @@ const activeLock = 0x77656973
 const nextActive = `(SELECT 1 + coalesce(max(o.active), 0) FROM session o WHERE o.user_id = $1 AND o.flow = $2)`
 
 func (t *tx) insertSession(n *store.NewSession, parent *sessionRow) (x *sessionRow, err error) {
-	x = &sessionRow{id: n.ID, start: int64(n.ParentLength)}
+	x = &sessionRow{id: n.ID, user: n.User, start: int64(n.ParentLength)}
 	if x.context, err = t.s.contexts.next(t); err != nil {
 		return nil, err
 	}
@@ -108,12 +108,16 @@ func (t *tx) insertSession(n *store.NewSession, parent *sessionRow) (x *sessionR
 	if !n.Expires.IsZero() {
 		expires = new(n.Expires.UnixMilli())
 	}
+	key, err := t.dataKey(n.User)
+	if err != nil {
+		return nil, err
+	}
 	err = t.queryRow([]any{&x.num}, `INSERT INTO session (user_id, flow, id, thread, parent, parent_round, secret, context, start, length,
 			created, updated, active, carryover, expires)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $10, $10, CASE WHEN $5::bigint IS NULL THEN `+nextActive+` ELSE 0 END, $11, $12)
 		ON CONFLICT DO NOTHING RETURNING num`,
 		text(n.User), text(n.Flow), text(n.ID), text(cmp.Or(n.Thread, n.ID)), nullInt(up.num), up.rounds, newSecret(), x.context, x.start,
-		n.Now.UnixMilli(), x.carryover, expires)
+		n.Now.UnixMilli(), t.s.encode(key, x.carryover), expires)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, store.ErrExists
 	}

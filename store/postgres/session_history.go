@@ -54,13 +54,15 @@ func (s *Store) sessionStretches(ctx context.Context, id string, from, to int) (
 // appendHistory appends the messages of a stretch of some session's history, as the session
 // with a number shows them.
 func (s *Store) appendHistory(ctx context.Context, out []store.SessionMessage, session int64, p stretch) ([]store.SessionMessage, error) {
+	var found []messageBytes
+	first := len(out)
 	err := s.query(ctx, func(row pgx.Row) error {
 		var m store.SessionMessage
+		var b messageBytes
 		var owner *int64
 		var at int64
 		var status string
-		var data []byte
-		err := row.Scan(&m.Position, into(&m.Run), &owner, &m.Round, &status, &at, &m.Tokens, &data)
+		err := row.Scan(append([]any{&m.Position, into(&m.Run), &owner, &m.Round, &status, &at, &m.Tokens}, b.columns()...)...)
 		if err != nil {
 			return err
 		}
@@ -68,13 +70,17 @@ func (s *Store) appendHistory(ctx context.Context, out []store.SessionMessage, s
 			m.Round = 0
 		}
 		m.At = time.UnixMilli(at)
-		if m.Status, err = parseStatus(status); err == nil {
-			m.Message, err = store.DecodePayloadMessage(data)
-		}
-		out = append(out, m)
+		m.Status, err = parseStatus(status)
+		out, found = append(out, m), append(found, b)
 		return err
-	}, `SELECT m.position, r.id, r.session, r.round, r.status, c.at, m.tokens, substring(c.payload FROM m.start + 1 FOR m.length)
+	}, `SELECT m.position, r.id, r.session, r.round, r.status, c.at, m.tokens, `+messageBytesColumns+`
 		FROM message m JOIN run r ON r.num = m.run JOIN run_commit c ON c.run = m.run AND c.seq = m.seq
 		WHERE m.context = $1 AND m.position >= $2 AND m.position < $3 ORDER BY m.position`, p.context, p.from, p.to)
+	if err == nil {
+		err = s.cutEncoded(ctx, found)
+	}
+	for i := 0; i < len(found) && err == nil; i++ {
+		out[first+i].Message, err = store.DecodePayloadMessage(found[i].data)
+	}
 	return out, err
 }

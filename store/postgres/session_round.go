@@ -175,8 +175,12 @@ func (w *commitWriter) updateSession() error {
 	if x.usage, err = encodeUsage(usage); err != nil {
 		return err
 	}
+	key, err := w.t.dataKey(x.user)
+	if err != nil {
+		return err
+	}
 	w.t.queue("UPDATE session SET carryover = $2, length = $3, usage = $4, holder = $5, fence = fence + $6 WHERE num = $1",
-		x.num, x.carryover, x.length, x.usage, nullInt(x.holder), reclaimed)
+		x.num, w.t.s.encode(key, x.carryover), x.length, x.usage, nullInt(x.holder), reclaimed)
 	x.fence += reclaimed
 	return nil
 }
@@ -192,8 +196,12 @@ func (w *commitWriter) queueRepeat() error {
 	if err != nil {
 		return err
 	}
+	key, err := w.t.dataKey(w.session.user)
+	if err != nil {
+		return err
+	}
 	w.t.queue(`INSERT INTO queue (num, id, session, value, sender, at)
 		SELECT -nextval(pg_get_serial_sequence('queue', 'num')), $1, $2, $3, coalesce((SELECT sender FROM queue WHERE run = $4 ORDER BY num LIMIT 1), ''), $5
-		ON CONFLICT DO NOTHING`, text(again.Message), w.session.num, value, w.r.num, w.a.Commit.At)
+		ON CONFLICT DO NOTHING`, text(again.Message), w.session.num, w.t.s.encode(key, value), w.r.num, w.a.Commit.At)
 	return nil
 }

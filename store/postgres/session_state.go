@@ -89,20 +89,25 @@ func (t *tx) changeState(x *sessionRow, o stateOrigin, changes []engine.SessionC
 		}
 		rows = append(rows, v)
 	}
-	t.insertChanges(x, o, rows)
-	return nil
+	return t.insertChanges(x, o, rows)
 }
 
 // insertChanges numbers changes and queues their rows.
-func (t *tx) insertChanges(x *sessionRow, o stateOrigin, rows []storedValue) {
+func (t *tx) insertChanges(x *sessionRow, o stateOrigin, rows []storedValue) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	key, err := t.dataKey(x.user)
+	if err != nil {
+		return err
+	}
 	for i := range rows {
 		x.changes++
 		t.queue("INSERT INTO session_change (session, num, key, value, reducer, round, run, sender, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-			x.num, x.changes, text(rows[i].key), rows[i].value, text(rows[i].reducer), o.round, nullInt(o.run), text(o.sender), o.at)
+			x.num, x.changes, text(rows[i].key), t.s.encode(key, rows[i].value), text(rows[i].reducer), o.round, nullInt(o.run), text(o.sender), o.at)
 	}
-	if len(rows) > 0 {
-		t.queue("UPDATE session SET changes = $2 WHERE num = $1", x.num, x.changes)
-	}
+	t.queue("UPDATE session SET changes = $2 WHERE num = $1", x.num, x.changes)
+	return nil
 }
 
 // inheritState gives a new session the state that its parent had at the last end of a round
@@ -118,7 +123,9 @@ func (t *tx) inheritState(x, parent *sessionRow, at int64, now time.Time) error 
 	}
 	for i := range values {
 		v := &values[i]
-		t.insertChanges(x, stateOrigin{sender: v.sender, at: now.UnixMilli()}, []storedValue{*v})
+		if err := t.insertChanges(x, stateOrigin{sender: v.sender, at: now.UnixMilli()}, []storedValue{*v}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -112,5 +112,26 @@ func (s *Store) Settings(ctx context.Context) ([]Setting, error) {
 	if pooled {
 		pooler = Setting{Name: "connection", Value: "through another port", Warning: true, Problem: "a pooler must work in session mode, because Weir prepares statements and listens"}
 	}
-	return append(out, rights, pooler), nil
+	contents, err := s.contentSetting(ctx)
+	return append(out, rights, pooler, contents), s.wrap("read data keys", err)
+}
+
+// contentSetting says in what form contents are written.
+func (s *Store) contentSetting(ctx context.Context) (Setting, error) {
+	out := Setting{Name: "contents", Value: "not encrypted"}
+	var keys, others int
+	current := s.keys.codec.Current()
+	err := s.queryRow(ctx, []any{&keys, &others}, "SELECT count(*), count(*) FILTER (WHERE master <> $1) FROM data_key", current)
+	switch {
+	case current != "":
+		out.Value = fmt.Sprintf("encrypted, %d data keys, master key %s", keys, current)
+		if others > 0 {
+			out.Warning = true
+			out.Problem = fmt.Sprintf("%d data keys are wrapped by an earlier master key; wrap them with `weir store rewrap`", others)
+		}
+	case keys > 0:
+		out.Value = fmt.Sprintf("new contents are not encrypted, and earlier ones are, %d data keys", keys)
+		out.Problem, out.Warning = "set storage.encryption.key to encrypt new contents", true
+	}
+	return out, err
 }

@@ -5,6 +5,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/weir-run/weir/store/codec"
 )
 
 // A column of type text holds valid UTF-8 without NUL, and a Go string may hold any bytes. Ids and names are stored
@@ -72,6 +74,10 @@ func (t text) TextValue() (pgtype.Text, error) {
 
 // ScanText implements pgtype.TextScanner.
 func (t *text) ScanText(v pgtype.Text) error {
+	if codec.IsEncodedText(v.String) { // a decodingRow decodes it
+		*t = text(v.String)
+		return nil
+	}
 	*t = text(unescapeText(v.String))
 	return nil
 }

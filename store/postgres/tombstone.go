@@ -131,6 +131,10 @@ func (t *tx) markDeletion() {
 // remains says where deleted data may remain.
 const remains = "the unused space and the log of the server's files, and its standbys and backups, may contain parts of it until they are overwritten"
 
+// remainsEncrypted adds to it what the destruction of a data key achieves.
+const remainsEncrypted = `; what was encrypted cannot be read from them, because its data key was destroyed, except from copies that have the wrapped key too: ` +
+	`these become unreadable when the master key that wrapped it is destroyed`
+
 // afterDeletion completes the result of a deletion, and frees the space of what was deleted unless that is deferred.
 func (s *Store) afterDeletion(ctx context.Context, out store.DeleteResult, err error, deferred bool) (store.DeleteResult, error) {
 	if err != nil {
@@ -181,7 +185,7 @@ func (s *Store) vacuum(ctx context.Context) error {
 
 // vacuumedTables are the tables from which deletions remove rows.
 const vacuumedTables = `message, run_commit, context, checkpoint, inbox, notice, document, user_value, queue, session_change, run, session,
-	cache, recall_item, recall_past, recall_term, recall_scope, recall_call, access_token, access_request, trajectory_round, trajectory_edge,
+	cache, data_key, recall_item, recall_past, recall_term, recall_scope, recall_call, access_token, access_request, trajectory_round, trajectory_edge,
 	trajectory_query, trajectory_state, trajectory_action, trajectory_knowledge, trajectory_tool, trajectory_table, trajectory_column,
 	trajectory_file, trajectory_script, trajectory_skill`
 

@@ -40,21 +40,27 @@ func (x trajectories) Replace(ctx context.Context, r tables.Rows) error {
 	return x.s.write(ctx, "store trajectory of "+r.Key().String(), func(t *tx) error {
 		var owner int64
 		round := &r.Round
-		err := t.queryRow([]any{&owner}, `INSERT INTO trajectory_round (user_id, session, round, sub, `+roundColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-			ON CONFLICT (user_id, session, sub, round) DO UPDATE SET agent = excluded.agent, initial_pt = excluded.initial_pt,
-				current_pt = excluded.current_pt, first = excluded.first, messages = excluded.messages RETURNING num`,
-			append(keyArgs(r.Key()), text(round.Agent), text(round.InitialPt), text(round.CurrentPt), text(round.First), text(round.Messages))...)
+		key, err := t.dataKey(r.Key().User)
 		if err != nil {
 			return err
 		}
+		err = t.queryRow([]any{&owner}, `INSERT INTO trajectory_round (user_id, session, round, sub, `+roundColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+			ON CONFLICT (user_id, session, sub, round) DO UPDATE SET agent = excluded.agent, initial_pt = excluded.initial_pt,
+				current_pt = excluded.current_pt, first = excluded.first, messages = excluded.messages RETURNING num`,
+			append(keyArgs(r.Key()), text(round.Agent), text(round.InitialPt), text(round.CurrentPt),
+				t.s.encodeText(key, round.First), t.s.encodeText(key, round.Messages))...)
+		if err != nil {
+			return err
+		}
+		encode := func(plain string) string { return t.s.encodeText(key, plain) }
 		for _, table := range rowTables() {
 			t.queue("DELETE FROM "+table+" WHERE owner = $1", owner)
 		}
 		for _, typ := range trajectory.Types() {
 			for _, n := range r.Nodes[typ] {
 				t.queue("INSERT INTO "+tables.NodeTable(typ)+" (owner, "+nodeColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-					owner, text(n.ID), n.Seq, text(n.Name), text(n.Description), text(n.Attributes), text(n.Run), text(n.Path), text(n.Agent),
-					text(n.Author), n.Created.UTC().Format(timeText), n.Version, text(n.History))
+					owner, text(n.ID), n.Seq, encode(n.Name), encode(n.Description), encode(n.Attributes), text(n.Run), text(n.Path), text(n.Agent),
+					text(n.Author), n.Created.UTC().Format(timeText), n.Version, encode(n.History))
 			}
 		}
 		for _, e := range r.Edges {
@@ -183,7 +189,7 @@ func (x trajectories) Rows(ctx context.Context, k trajectory.Key) (tables.Rows, 
 		const where = " WHERE r.num = $1"
 		for _, typ := range trajectory.Types() {
 			t.batch.Queue(rowsOf(tables.NodeTable(typ), nodeColumns, where), owner).Query(func(rows pgx.Rows) error {
-				return eachRow(rows, func(row pgx.Row) error {
+				return x.s.eachRow(ctx, t, rows, func(row pgx.Row) error {
 					n, err := scanNode(row)
 					out.Nodes[typ] = append(out.Nodes[typ], n)
 					return err

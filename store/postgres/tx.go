@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/codec"
 )
 
 // Every transaction locks rows in this order: sessions by number, runs by id, then the state of users.
@@ -32,7 +33,8 @@ type tx struct {
 	now    int64  // the present time by the store's clock
 	mark   mark   // set by setMark
 
-	deletes bool // markDeletion was called
+	deletes bool                      // markDeletion was called
+	keys    map[string]*codec.DataKey // by user; see dataKey
 }
 
 var (
@@ -158,7 +160,7 @@ func (t *tx) exec(query string, args ...any) (int64, error) {
 func (t *tx) queryRow(dest []any, query string, args ...any) error {
 	var missing error
 	t.batch.Queue(query, args...).QueryRow(func(row pgx.Row) error {
-		err := row.Scan(dest...)
+		err := decodingRow{row, t.s, t.ctx, t}.Scan(dest...)
 		if errors.Is(err, pgx.ErrNoRows) {
 			missing, err = err, nil
 		}
@@ -169,18 +171,8 @@ func (t *tx) queryRow(dest []any, query string, args ...any) error {
 
 // query calls scan for each row.
 func (t *tx) query(scan func(row pgx.Row) error, query string, args ...any) error {
-	t.batch.Queue(query, args...).Query(func(rows pgx.Rows) error { return eachRow(rows, scan) })
+	t.batch.Queue(query, args...).Query(func(rows pgx.Rows) error { return t.s.eachRow(t.ctx, t, rows, scan) })
 	return t.flush()
-}
-
-func eachRow(rows pgx.Rows, scan func(row pgx.Row) error) error {
-	defer rows.Close()
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }
 
 // flush sends what is queued.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/codec"
 )
 
 // userValue is a row of user_value.
@@ -64,7 +65,11 @@ func (s *Store) EditUserState(ctx context.Context, e store.UserStateEdit) error 
 		if refused != nil || err != nil {
 			return errors.Join(refused, err)
 		}
-		t.keepUserValues(&e.Write, rows, valueOrigin{at: e.At.UnixMilli(), sender: e.By})
+		key, err := t.dataKey(e.Write.User)
+		if err != nil {
+			return err
+		}
+		t.keepUserValues(&e.Write, rows, key, valueOrigin{at: e.At.UnixMilli(), sender: e.By})
 		return nil
 	})
 }
@@ -128,12 +133,12 @@ func (t *tx) combineUserState(w *engine.UserStateWrite) (rows []userValue, refus
 }
 
 // keepUserValues queues the values of a user.
-func (t *tx) keepUserValues(w *engine.UserStateWrite, rows []userValue, o valueOrigin) {
+func (t *tx) keepUserValues(w *engine.UserStateWrite, rows []userValue, key *codec.DataKey, o valueOrigin) {
 	for i := range rows {
 		v := &rows[i]
 		t.queue(`INSERT INTO user_value (user_id, flow, key, value, reducer, version, run, sender, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 			ON CONFLICT (user_id, flow, key) DO UPDATE SET value = excluded.value, reducer = excluded.reducer, version = excluded.version,
 				run = excluded.run, sender = excluded.sender, at = excluded.at`,
-			text(w.User), text(w.Flow), text(v.key), v.value, text(v.reducer), v.version, nullInt(o.run), text(o.sender), o.at)
+			text(w.User), text(w.Flow), text(v.key), t.s.encode(key, v.value), text(v.reducer), v.version, nullInt(o.run), text(o.sender), o.at)
 	}
 }
