@@ -1,4 +1,4 @@
-import { ActionIcon, CloseButton, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
+import { ActionIcon, CloseButton, Menu, Tooltip, UnstyledButton, useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useState, type ReactNode } from 'react'
 import { api, base, clearToken, onUnauthenticated, take, WeirError } from './api'
 import { Boundary } from './parts/Boundary'
@@ -23,6 +23,9 @@ const Files = lazy(() => import('./pages/Files'))
 const Usage = lazy(() => import('./pages/Usage'))
 const Palette = lazy(() => import('./parts/Palette'))
 const Codes = lazy(() => import('./pages/Codes'))
+
+/** How many pages a phone shows beside its menu. */
+const onPhone = 4
 
 const nav: { id: keyof typeof t.nav & IconName; page: () => ReactNode; group?: boolean }[] = [
   { id: 'runs', page: () => <Runs /> },
@@ -85,13 +88,14 @@ function Shell() {
         </a>
         <button type="button" className="seek" onClick={() => setSeeking(true)}><Icon name="search" size={14} /><span className="grow">{t.palette.open}</span><kbd className="key">{isMac ? '⌘K' : 'Ctrl K'}</kbd></button>
         <nav aria-label={t.nav.main}>
-          {nav.map((x) => (
-            <a key={x.id} href={href([x.id])} aria-current={place === x.id ? 'page' : undefined} data-group={x.group}>
+          {nav.map((x, i) => (
+            <a key={x.id} href={href([x.id])} aria-current={place === x.id ? 'page' : undefined} data-group={x.group} data-rare={i >= onPhone}>
               <Icon name={x.id} />
               <span className="label">{t.nav[x.id]}</span>
               {x.id === 'inbox' && waiting > 0 && <span className="badge">{waiting}</span>}
             </a>
           ))}
+          <PhoneMenu place={place} seek={() => setSeeking(true)} />
         </nav>
         <div className="row foot">
           <SchemeButton />
@@ -130,11 +134,33 @@ const waitingFilter = { status: waitingStatuses }
 
 const isMac = navigator.platform.startsWith('Mac')
 
-/** Signs out of what has signed the person in: a token, the issuer or a proxy. */
-function SignOutButton() {
+/** On a phone, what the side of the page has and the row below has no room for. */
+function PhoneMenu({ place, seek }: { place: string; seek: () => void }) {
+  const signOut = useSignOut()
+  const [scheme, changeScheme] = useScheme()
+  const rare = nav.slice(onPhone)
+  return (
+    <Menu position="top-end">
+      <Menu.Target>
+        <UnstyledButton className="phone-menu" data-chosen={rare.some((x) => x.id === place) || place === 'codes'}><Icon name="more" /><span className="label">{t.nav.more}</span></UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item leftSection={<Icon name="search" size={14} />} onClick={seek}>{t.palette.open}</Menu.Item>
+        {rare.map((x) => <Menu.Item key={x.id} component="a" href={href([x.id])} leftSection={<Icon name={x.id} size={14} />}>{t.nav[x.id]}</Menu.Item>)}
+        <Menu.Item component="a" href="docs" target="_blank" rel="noreferrer" leftSection={<Icon name="link" size={14} />}>{t.nav.api}</Menu.Item>
+        <Menu.Item component="a" href={href(['codes'])} leftSection={<Icon name="link" size={14} />}>{t.nav.codes}</Menu.Item>
+        <Menu.Item onClick={changeScheme} leftSection={<Icon name="sun" size={14} />}>{scheme === 'dark' ? t.nav.light : t.nav.dark}</Menu.Item>
+        {signOut && <Menu.Item onClick={signOut} leftSection={<Icon name="out" size={14} />}>{t.nav.signOut}</Menu.Item>}
+      </Menu.Dropdown>
+    </Menu>
+  )
+}
+
+/** Signs out of what has signed the person in: a token, the issuer or a proxy. Undefined if nothing has. */
+function useSignOut(): (() => Promise<void>) | undefined {
   const { signOut, signOutURL } = useCaller()
-  if (!signOut || (signOut === 'proxy' && !signOutURL)) return null
-  const leave = async () => {
+  if (!signOut || (signOut === 'proxy' && !signOutURL)) return undefined
+  return async () => {
     clearToken()
     if (signOut === 'proxy') return location.assign(signOutURL)
     if (signOut === 'login') {
@@ -144,21 +170,32 @@ function SignOutButton() {
     }
     location.reload()
   }
+}
+
+function SignOutButton() {
+  const signOut = useSignOut()
+  if (!signOut) return null
   return (
     <Tooltip label={t.nav.signOut}>
-      <ActionIcon aria-label={t.nav.signOut} onClick={() => void leave()}>
+      <ActionIcon aria-label={t.nav.signOut} onClick={() => void signOut()}>
         <Icon name="out" />
       </ActionIcon>
     </Tooltip>
   )
 }
 
-function SchemeButton() {
+/** The colour scheme, and what changes it to the other one. */
+function useScheme(): ['light' | 'dark', () => void] {
   const { setColorScheme } = useMantineColorScheme()
   const scheme = useComputedColorScheme('light')
+  return [scheme, () => setColorScheme(scheme === 'dark' ? 'light' : 'dark')]
+}
+
+function SchemeButton() {
+  const [, change] = useScheme()
   return (
     <Tooltip label={t.nav.theme}>
-      <ActionIcon aria-label={t.nav.theme} onClick={() => setColorScheme(scheme === 'dark' ? 'light' : 'dark')}>
+      <ActionIcon aria-label={t.nav.theme} onClick={change}>
         <Icon name="sun" />
       </ActionIcon>
     </Tooltip>

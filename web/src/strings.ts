@@ -3,7 +3,7 @@ export const t = {
   app: 'Weir',
   nav: { codes: 'Error codes',
     runs: 'Runs', inbox: 'Inbox', chat: 'Chat', sessions: 'Sessions', flows: 'Flows', memory: 'Memory', files: 'Files', usage: 'Usage',
-    skip: 'Skip to the content', theme: 'Colour scheme', api: 'API', signOut: 'Sign out', main: 'Main',
+    skip: 'Skip to the content', theme: 'Colour scheme', api: 'API', signOut: 'Sign out', main: 'Main', more: 'More', light: 'Light colours', dark: 'Dark colours',
   },
   login: {
     title: 'Sign in', intro: 'This server requires a token. An administrator makes one with this command:', withIssuer: 'Sign in with your organisation', or: 'Or use a token:',

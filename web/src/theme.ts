@@ -26,7 +26,7 @@ export const theme = createTheme({
     SegmentedControl: { defaultProps: { size: 'xs' } },
     Tooltip: { defaultProps: { openDelay: 400, withArrow: true } },
     Modal: { defaultProps: { centered: true, transitionProps: { duration: 0 } } },
-    Menu: { defaultProps: { shadow: 'md', transitionProps: { duration: 0 } } },
+    Menu: { defaultProps: { shadow: 'md', transitionProps: { duration: 0 }, withInitialFocusPlaceholder: false } }, // a placeholder is a child that a menu may not have
     Drawer: { defaultProps: { transitionProps: { duration: 0 } } },
   },
 })

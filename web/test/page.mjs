@@ -297,6 +297,16 @@ test('a question is answered on a phone', async () => {
     await page.getByRole('main').waitFor()
     await inspect(page, `phone-${name}`)
   }
+  await page.goto(`${server.url}#/runs`)
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: 'More', exact: true }).last().click()
+  await page.getByRole('menuitem', { name: 'Memory' }).waitFor()
+  await inspect(page, 'phone-menu')
+  await page.getByRole('menuitem', { name: 'Dark colours' }).click()
+  check((await page.locator('html').getAttribute('data-mantine-color-scheme')) === 'dark', 'the colours of a phone cannot be changed')
+  await page.getByRole('button', { name: 'More', exact: true }).last().click()
+  await page.getByRole('menuitem', { name: 'Memory' }).click()
+  await page.getByRole('heading', { name: 'Memory' }).waitFor()
   await page.context().close()
 })
 
