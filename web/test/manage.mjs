@@ -240,14 +240,20 @@ export function manageTests({ test, check, open, inspect, start, ended, server, 
 
   test('earlier messages of a long conversation are loaded', async () => {
     const { body } = await server.api('POST', 'v1/sessions', { flow: 'chorus' })
-    for (let i = 0; i < 4; i++) await server.api('POST', `v1/sessions/${body.session}/messages?wait=60`, { message: `Round ${i}` }) // of 62 messages each
+    for (let i = 0; i < 8; i++) await server.api('POST', `v1/sessions/${body.session}/messages?wait=60`, { message: `Round ${i}` }) // of 62 messages each
     const page = await open(`#/chat/${body.session}`)
     const log = page.getByRole('log')
-    await log.getByText('Round 3', { exact: true }).waitFor()
+    await log.getByText('Round 7', { exact: true }).waitFor()
     check((await log.getByText('Verse 1', { exact: true }).count()) === 3, 'the first messages are shown at once')
-    await log.getByRole('button', { name: 'Load earlier messages (48)' }).click()
-    await log.getByText('Verse 1', { exact: true }).nth(3).waitFor()
+    await log.getByRole('button', { name: 'Load earlier messages (296)' }).click()
+    await log.getByRole('button', { name: 'Load earlier messages (96)' }).click()
+    await log.getByText('Round 0', { exact: true }).waitFor()
     check((await log.getByRole('button', { name: /^Load earlier/ }).count()) === 0, 'nothing is before the first message')
+    // A new message keeps what was loaded, once and in order.
+    await server.api('POST', `v1/sessions/${body.session}/messages?wait=60`, { message: 'Round 8' })
+    await log.getByText('Round 8', { exact: true }).waitFor()
+    const rounds = (await log.getByText(/^Round \d$/).allTextContents()).join()
+    check(rounds === [0, 1, 2, 3, 4, 5, 6, 7, 8].map((n) => `Round ${n}`).join(), `the rounds that are shown: ${rounds}`)
     await page.context().close()
   })
 }

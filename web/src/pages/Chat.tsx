@@ -81,8 +81,15 @@ function takesMessage(f: Schemas['FlowRow']): boolean {
   return !!schema.properties?.message && (schema.required ?? []).every((x) => x === 'message')
 }
 
-/** How many messages before the last 200 a conversation shows: the server sends at most 1,000 at once. */
-const mostEarlier = 800
+/** How many messages a conversation has at first, and how many more each time that earlier ones are asked for. */
+const page = 200
+
+interface Row {
+  m: Schemas['MessageRow']
+  cut: Cut[]
+}
+
+const rowsOf = (p: Schemas['MessageList']): Row[] => (p.messages ?? []).map((m, i) => ({ m, cut: cutOf(p.truncated, `/messages/${i}/message/`) }))
 
 const post = (session: string, message: unknown) =>
   take(api.POST('/v1/sessions/{session}/messages', { params: { path: { session }, query: { wait: 1 }, header: { 'Idempotency-Key': newKey() } }, body: { message: message as never } }))
@@ -92,13 +99,20 @@ function Conversation({ id }: { id: string }) {
   const [query, set] = useQuery()
   const session = useLoad((signal) => take(api.GET('/v1/sessions/{session}', { params: { path: { session: id } }, signal })), [id], 1500)
   const length = session.data?.messages ?? 0
-  const [earlier, setEarlier] = useState(0)
-  const from = Math.max(0, length - 200 - earlier)
-  const list = useLoad((signal) => take(api.GET('/v1/sessions/{session}/messages', { params: { path: { session: id }, query: { from, limit: 1000 } }, signal })), [id, from, length, session.data?.run])
-  const [kept, setKept] = useState<Schemas['MessageRow'][]>([])
+  const messages = (from: number, signal?: AbortSignal) => take(api.GET('/v1/sessions/{session}/messages', { params: { path: { session: id }, query: { from, limit: page } }, signal }))
+  const list = useLoad((signal) => messages(Math.max(0, length - page), signal), [id, length, session.data?.run])
+  const [rows, setRows] = useState<Row[]>([])
   useEffect(() => {
-    if (list.data) setKept(list.data.messages ?? [])
+    const last = list.data && rowsOf(list.data)
+    if (last) setRows((before) => joined(before, last))
   }, [list.data])
+  const first = rows[0]?.m.position ?? 0
+  const loadEarlier = async () => {
+    const from = Math.max(0, first - page)
+    const before = rowsOf(await messages(from)).filter((r) => r.m.position < first)
+    setRows((after) => (after[0]?.m.position === first ? [...before, ...after] : after))
+  }
+  const kept = useMemo(() => rows.map((r) => r.m), [rows])
   const [text, setText] = useState('')
   const [files, setFiles] = useState<StoredFile[]>([])
   const [uploading, setUploading] = useState(false)
@@ -186,11 +200,9 @@ function Conversation({ id }: { id: string }) {
         <div className="column">
           <div className="body">
             <div className="pad narrow column gap" role="log" aria-label={t.chat.title}>
-              {from > 0 && kept.length > 0 && (earlier < mostEarlier
-                ? <div className="center"><Button variant="default" onClick={() => setEarlier((n) => n + 200)}>{t.chat.earlier} ({count(from)})</Button></div>
-                : <div className="center small dim">{count(from)} {t.chat.inSessions}</div>)}
+              {first > 0 && <div className="center"><Button variant="default" onClick={() => void loadEarlier()}>{t.chat.earlier} ({count(first)})</Button></div>}
               {kept.length === 0 && pending.length === 0 && !round && <Empty art="chat" title={t.chat.empty} />}
-              {kept.map((m, i) => <Bubble key={m.position} m={m} cut={cutOf(list.data?.truncated, `/messages/${i}/message/`)} again={may ? (edited) => again(m.position, edited) : undefined} />)}
+              {rows.map(({ m, cut }) => <Bubble key={m.position} m={m} cut={cut} again={may ? (edited) => again(m.position, edited) : undefined} />)}
               {pending.filter((x) => !shown.has(x)).map((x, i) => <div key={i} className="bubble" data-role="user"><MessageView message={{ role: 'user', text: x }} /></div>)}
               {round && <Round key={round} id={round} works={setWorks} changed={() => { session.reload(); list.reload() }} />}
               {session.data.queued > 0 && <div className="small dim">{session.data.queued} {t.chat.queued}</div>}
@@ -215,6 +227,13 @@ function Conversation({ id }: { id: string }) {
       </div>
     </>
   )
+}
+
+/** The rows before a last page of the conversation, and that page; the page alone if rows between them are not known. */
+function joined(before: Row[], last: Row[]): Row[] {
+  const from = last[0]?.m.position ?? 0
+  const kept = before.filter((r) => r.m.position < from)
+  return (kept.at(-1)?.m.position ?? from - 1) === from - 1 ? [...kept, ...last] : last
 }
 
 /** A message, and for one of the user what can be done with it. */
