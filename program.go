@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -125,6 +126,9 @@ func (w *Weir) programOf(ctx context.Context, id string) (*runner.Program, error
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	p, err := w.programByFingerprint(ctx, r.Fingerprint)
+	if invalid, ok := errors.AsType[*flow.Invalid](err); ok {
+		return nil, runner.MissingTypes(id, invalid)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("flow %s of run %s: %w", r.Flow, r.ID, err)
 	}

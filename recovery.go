@@ -70,9 +70,6 @@ func (w *Weir) programIfRunnable(ctx context.Context, id string) (*runner.Progra
 		return nil, err
 	}
 	p, err := w.programOf(ctx, id)
-	if invalid, ok := errors.AsType[*flow.Invalid](err); ok {
-		return nil, runner.MissingTypes(id, invalid)
-	}
 	if err != nil {
 		return nil, err
 	}

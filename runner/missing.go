@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"slices"
+
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 )
@@ -10,7 +12,10 @@ import (
 func MissingTypes(run string, invalid *flow.Invalid) *Missing {
 	m := &Missing{Run: run}
 	for i := range invalid.Problems {
-		m.What = append(m.What, invalid.Problems[i].Message)
+		// Each flow that the run uses reports what it lacks.
+		if message := invalid.Problems[i].Message; !slices.Contains(m.What, message) {
+			m.What = append(m.What, message)
+		}
 	}
 	return m
 }

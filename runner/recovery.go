@@ -64,8 +64,14 @@ func (e *Missing) Error() string {
 	return "run " + e.Run + " cannot be continued here: " + strings.Join(e.What, "; ")
 }
 
-// Unwrap returns ErrClosure.
+// Unwrap returns ErrDependenciesChanged.
 func (e *Missing) Unwrap() error { return ErrDependenciesChanged }
+
+// Hint says what to do.
+func (e *Missing) Hint() string {
+	return fmt.Sprintf("provide what is missing, or use a program that has it; `%s` continues under the present versions, and with --flow FILE under another flow; `%s` ends the run; it can be shown and exported as it is",
+		engine.CommandLine("fork", e.Run, "--from", "NODE"), engine.CommandLine("cancel", e.Run))
+}
 
 // Blocked is an unfinished run that this process does not continue.
 type Blocked struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/runner"
 )
 
 // Problem is an error of the API, as RFC 9457 has it. Code is one of docs/errors.md.
@@ -116,6 +117,9 @@ func problemOf(err error) *Problem {
 	p := newProblem(StatusOf(code), code, app.Printable(err.Error()))
 	if e, ok := errors.AsType[*engine.Error](err); ok && e.Hint != "" {
 		p.Hint = e.Hint
+	}
+	if e, ok := errors.AsType[*runner.Missing](err); ok {
+		p.Hint = app.Printable(e.Hint())
 	}
 	if e, ok := errors.AsType[*app.NotGrantedError](err); ok {
 		for _, missing := range e.Missing {

@@ -111,18 +111,19 @@ func (c *call) command(name string, in *CommandInput, content any, do func(ctx c
 	if _, err := c.run(in.Run); err != nil {
 		return nil, err
 	}
-	_, err := c.onceRequest(name+" "+in.Run, in.Key, content, func(r weir.Request) (string, error) {
+	var continued *weir.Run
+	_, err := c.onceRequest(name+" "+in.Run, in.Key, content, func(r weir.Request) (_ string, err error) {
 		ctx := context.WithoutCancel(c)
 		if in.Key != "" {
 			ctx = weir.WithRequest(ctx, r)
 		}
-		_, err := do(ctx)
+		continued, err = do(ctx)
 		return in.Run, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	report, err := c.report(in.Run, in.Wait)
+	report, err := c.reportOf(continued, in.Run, in.Wait)
 	return bodyOf(report), err
 }
 

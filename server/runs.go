@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
 )
 
 type startInput struct {
@@ -117,7 +119,16 @@ func (s *Server) modelOr(asked, flows string) (string, error) {
 
 // report waits up to some seconds until a run rests, and reports it.
 func (c *call) report(id string, wait int) (app.RunReport, error) {
-	if x := c.app.ActiveRun(id); x != nil && wait > 0 {
+	return c.reportOf(nil, id, wait)
+}
+
+// reportOf is report for a run that this request has continued, nil for none. The error is a *runner.Missing if this
+// process then found that it lacks something that the run needs.
+func (c *call) reportOf(x *weir.Run, id string, wait int) (app.RunReport, error) {
+	if x == nil {
+		x = c.app.ActiveRun(id)
+	}
+	if x != nil && wait > 0 {
 		ctx, cancel := context.WithTimeout(c, time.Duration(wait)*time.Second)
 		defer cancel()
 		r, err := x.Wait(c.whileAllowed(ctx))
@@ -126,6 +137,9 @@ func (c *call) report(id string, wait int) (app.RunReport, error) {
 		}
 		if err == nil {
 			return c.boundReport(app.RunReportOf(r), ""), nil
+		}
+		if missing, ok := errors.AsType[*runner.Missing](err); ok {
+			return app.RunReport{}, missing
 		}
 	}
 	v, err := c.app.Inspect(c, id, 0)

@@ -85,8 +85,7 @@ func (a *application) blockedRun(ctx context.Context, r *store.Run) (*blockedRow
 		row.Next = (&runner.Poisoned{Run: above}).Hint()
 	case len(missing) > 0:
 		row.Why = strings.Join(missing, "; ")
-		row.Next = fmt.Sprintf("provide what is missing, continue it from a node with `%s`, or end it with `%s`",
-			engine.CommandLine("fork", r.ID, "--from", "NODE"), engine.CommandLine("cancel", r.ID))
+		row.Next = (&runner.Missing{Run: r.ID}).Hint()
 	default:
 		return nil, nil
 	}
