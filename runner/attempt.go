@@ -73,6 +73,7 @@ type attempt struct {
 	pending            []engine.Event     // effects that are not durable yet
 	recorded, replayed int                // the effects that an interrupted attempt had completed or announced, and how many of them this entry has requested
 	executed           bool               // this entry has executed an effect
+	mayHaveLost        bool               // its process ended without releasing the run, and this entry has completed no effect yet
 	unreserved         []unreservedEffect // effects in flight that no budget binds
 	interrupts         []engine.Interrupt
 	tooSmall           map[string]engine.Usage // limits of the run's budgets that questions are about, by interrupt

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/memory"
+	"github.com/weir-run/weir/tool"
 )
 
 // callOutcome is what a model does with one try of a call, and what is done to the run
@@ -28,6 +29,7 @@ type callOutcome struct {
 	ignoresCancel bool // and does not notice that
 	cancel        bool // the run is cancelled when the try waits
 	crash         bool // the process dies then
+	stop          bool // the process is closed then
 }
 
 // billedModel is a model that does one scene after another.
@@ -71,13 +73,19 @@ func (d *dyingMemory) Append(ctx context.Context, as []store.Append) []error {
 	return d.Store.Append(ctx, as)
 }
 
+func (d *dyingMemory) Release(ctx context.Context, l store.Lease) error {
+	if d.dead.Load() {
+		return weirkit.ErrDied
+	}
+	return d.Store.Release(ctx, l)
+}
+
 func (d *dyingMemory) Close() error { return nil }
 
 // charged is what a run is expected to be charged.
 type charged struct {
 	calls, estimated int
-	tokens           int  // exactly; -1 is an estimate
-	crashed          bool // the first call is charged only where a budget reserved for it
+	tokens           int // exactly; -1 is an estimate
 }
 
 func (s *charged) matches(u engine.Usage) bool {
@@ -97,24 +105,28 @@ func TestChargeForEachCallOutcomeUnderEachBudget(t *testing.T) {
 		want   charged
 		status engine.Status
 	}{
-		"complete":                       {[]callOutcome{answer}, charged{1, 0, 150, false}, engine.Completed},
-		"no usage":                       {[]callOutcome{{text: "Yes."}}, charged{1, 1, -1, false}, engine.Completed},
-		"usage of the input alone":       {[]callOutcome{{text: "Yes.", usage: llm.Usage{Input: 100}}}, charged{1, 1, -1, false}, engine.Completed},
-		"a stream broken once":           {[]callOutcome{broken, answer}, charged{2, 1, -1, false}, engine.Completed},
-		"a stream broken three times":    {[]callOutcome{broken, broken, broken, answer}, charged{4, 3, -1, false}, engine.Completed},
-		"a stream that always breaks":    {[]callOutcome{broken}, charged{4, 4, -1, false}, engine.Failed},
-		"a connection lost in silence":   {[]callOutcome{{fails: lost}, answer}, charged{2, 1, -1, false}, engine.Completed},
-		"overloaded, then an answer":     {[]callOutcome{{fails: &llm.Error{Code: "model_overloaded", Retry: true}}, answer}, charged{1, 0, 150, false}, engine.Completed},
-		"refused":                        {[]callOutcome{{fails: &llm.Error{Code: "model_invalid_request"}}}, charged{}, engine.Failed},
-		"too long":                       {[]callOutcome{{fails: &llm.Error{Code: "model_context_length"}}}, charged{}, engine.Failed},
-		"timed out in silence":           {[]callOutcome{{hangs: true}}, charged{1, 1, -1, false}, engine.Failed},
-		"timed out in the answer":        {[]callOutcome{{hangs: true, text: "Ye"}}, charged{1, 1, -1, false}, engine.Failed},
-		"timed out and deaf":             {[]callOutcome{{hangs: true, text: "Ye", ignoresCancel: true}}, charged{1, 1, -1, false}, engine.Failed},
-		"cancelled before an answer":     {[]callOutcome{{hangs: true, cancel: true}}, charged{1, 1, -1, false}, engine.Cancelled},
-		"cancelled in the answer":        {[]callOutcome{{hangs: true, cancel: true, text: "Ye"}}, charged{1, 1, -1, false}, engine.Cancelled},
-		"cancelled and deaf":             {[]callOutcome{{hangs: true, cancel: true, ignoresCancel: true}}, charged{1, 1, -1, false}, engine.Cancelled},
-		"cancelled after a broken one":   {[]callOutcome{broken, {hangs: true, cancel: true}}, charged{2, 2, -1, false}, engine.Cancelled},
-		"a crash in the call, and again": {[]callOutcome{{hangs: true, crash: true}, answer}, charged{2, 1, -1, true}, engine.Completed},
+		"complete":                              {[]callOutcome{answer}, charged{1, 0, 150}, engine.Completed},
+		"no usage":                              {[]callOutcome{{text: "Yes."}}, charged{1, 1, -1}, engine.Completed},
+		"usage of the input alone":              {[]callOutcome{{text: "Yes.", usage: llm.Usage{Input: 100}}}, charged{1, 1, -1}, engine.Completed},
+		"a stream broken once":                  {[]callOutcome{broken, answer}, charged{2, 1, -1}, engine.Completed},
+		"a stream broken three times":           {[]callOutcome{broken, broken, broken, answer}, charged{4, 3, -1}, engine.Completed},
+		"a stream that always breaks":           {[]callOutcome{broken}, charged{4, 4, -1}, engine.Failed},
+		"a connection lost in silence":          {[]callOutcome{{fails: lost}, answer}, charged{2, 1, -1}, engine.Completed},
+		"overloaded, then an answer":            {[]callOutcome{{fails: &llm.Error{Code: "model_overloaded", Retry: true}}, answer}, charged{1, 0, 150}, engine.Completed},
+		"refused":                               {[]callOutcome{{fails: &llm.Error{Code: "model_invalid_request"}}}, charged{}, engine.Failed},
+		"too long":                              {[]callOutcome{{fails: &llm.Error{Code: "model_context_length"}}}, charged{}, engine.Failed},
+		"timed out in silence":                  {[]callOutcome{{hangs: true}}, charged{1, 1, -1}, engine.Failed},
+		"timed out in the answer":               {[]callOutcome{{hangs: true, text: "Ye"}}, charged{1, 1, -1}, engine.Failed},
+		"timed out and deaf":                    {[]callOutcome{{hangs: true, text: "Ye", ignoresCancel: true}}, charged{1, 1, -1}, engine.Failed},
+		"cancelled before an answer":            {[]callOutcome{{hangs: true, cancel: true}}, charged{1, 1, -1}, engine.Cancelled},
+		"cancelled in the answer":               {[]callOutcome{{hangs: true, cancel: true, text: "Ye"}}, charged{1, 1, -1}, engine.Cancelled},
+		"cancelled and deaf":                    {[]callOutcome{{hangs: true, cancel: true, ignoresCancel: true}}, charged{1, 1, -1}, engine.Cancelled},
+		"cancelled after a broken one":          {[]callOutcome{broken, {hangs: true, cancel: true}}, charged{2, 2, -1}, engine.Cancelled},
+		"stopped in the answer, and again":      {[]callOutcome{{hangs: true, stop: true, text: "Ye"}, answer}, charged{2, 1, -1}, engine.Completed},
+		"a crash in each of two calls":          {[]callOutcome{{hangs: true, crash: true}, {hangs: true, crash: true}, answer}, charged{3, 2, -1}, engine.Completed},
+		"a crash, then stopped":                 {[]callOutcome{{hangs: true, crash: true}, {hangs: true, stop: true, text: "Ye"}, answer}, charged{3, 2, -1}, engine.Completed},
+		"a crash in the answer, then cancelled": {[]callOutcome{{hangs: true, crash: true, text: "Ye"}, {hangs: true, cancel: true}}, charged{2, 2, -1}, engine.Cancelled},
+		"a crash in the call, and again":        {[]callOutcome{{hangs: true, crash: true}, answer}, charged{2, 1, -1}, engine.Completed},
 	}
 	for name, o := range outcomes {
 		for _, budget := range []string{"none", "node", "run", "session"} {
@@ -123,12 +135,8 @@ func TestChargeForEachCallOutcomeUnderEachBudget(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					m := &billedModel{outcomes: o.scenes, out: make(chan callOutcome), over: make(chan struct{})}
 					r, row := m.play(t, budget)
-					want := o.want
-					if want.crashed && budget == "none" { // nothing of the call is in the journal
-						want = charged{1, 0, 150, false}
-					}
-					if r.Status != o.status || !want.matches(r.Usage) {
-						t.Errorf("the run %s (%v) and is charged %+v, want %+v", r.Status, r.Error, r.Usage, want)
+					if r.Status != o.status || !o.want.matches(r.Usage) {
+						t.Errorf("the run %s (%v) and is charged %+v, want %+v", r.Status, r.Error, r.Usage, o.want)
 					}
 					if row.Head.Usage != r.Usage {
 						t.Errorf("the list of runs has %+v, the run %+v", row.Head.Usage, r.Usage)
@@ -165,23 +173,27 @@ func (b *billedModel) play(t *testing.T, budget string) (weir.Result, store.Run)
 	d := &dyingMemory{Store: memory.New()}
 	w, f := b.open(t, d, text)
 	id := startBilled(t, w, f, budget == "session")
-	select {
-	case s := <-b.out:
-		switch {
-		case s.cancel:
-			if _, err := w.Cancel(t.Context(), id, "somebody", "enough"); err != nil {
-				t.Fatal(err)
+	for waits := true; waits; {
+		select {
+		case s := <-b.out:
+			switch {
+			case s.cancel:
+				if _, err := w.Cancel(t.Context(), id, "somebody", "enough"); err != nil {
+					t.Fatal(err)
+				}
+			case s.crash, s.stop:
+				d.dead.Store(s.crash)
+				_ = w.Close(t.Context())
+				d = &dyingMemory{Store: d.Store}
+				w, _ = b.open(t, d, text)
+				<-time.After(time.Minute) // the lease of a crashed process expires
+				if _, err := w.Resume(t.Context(), id); err != nil {
+					t.Fatal(err)
+				}
 			}
-		case s.crash:
-			d.dead.Store(true)
-			_ = w.Close(t.Context())
-			w, _ = b.open(t, &dyingMemory{Store: d.Store}, text)
-			<-time.After(time.Minute) // the lease expires
-			if _, err := w.Resume(t.Context(), id); err != nil {
-				t.Fatal(err)
-			}
+		case <-time.After(time.Minute):
+			waits = false
 		}
-	case <-time.After(time.Minute):
 	}
 	r := ended(t, w, id)
 	close(b.over)
@@ -256,4 +268,100 @@ func ended(t *testing.T, w *weir.Weir, id string) weir.Result {
 		t.Fatal(err)
 	}
 	return weir.Result{Run: id, Status: rows[0].Head.Status, Usage: rows[0].Head.Usage, Error: rows[0].Head.Error}
+}
+
+// TestCrashChargesOnlyCallsThatMayHaveBeenInFlight has the process die in each effect of an agent that calls a tool: of the
+// model calls, only the one that was in flight is charged twice.
+func TestCrashChargesOnlyCallsThatMayHaveBeenInFlight(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		crash string
+		want  charged
+	}{
+		"the first model call":  {"model 1", charged{3, 1, -1}},
+		"the tool":              {"tool", charged{2, 0, 300}},
+		"the second model call": {"model 2", charged{3, 1, -1}},
+		"no effect":             {"", charged{2, 0, 300}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				if r := playAgent(t, c.crash); r.Status != engine.Completed || !c.want.matches(r.Usage) {
+					t.Errorf("the run %s (%v) and is charged %+v, want %+v", r.Status, r.Error, r.Usage, c.want)
+				}
+			})
+		})
+	}
+}
+
+// playAgent runs an agent whose process dies once, in the named effect.
+func playAgent(t *testing.T, crash string) weir.Result {
+	t.Helper()
+	const text = "weir: 1\nname: agent\ncontext: {model: p/m, maxOutput: 100}\nnodes:\n  ask: {type: agent, in: {message: Well?, tools: [look]}}\n"
+	entered := make(chan struct{})
+	var died atomic.Bool
+	hang := func(ctx context.Context, effect string) error {
+		if effect != crash || died.Load() {
+			return nil
+		}
+		entered <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	look := &weir.Tool{Name: "look", Description: "Looks.", Parameters: map[string]any{"type": "object"}, ReadOnly: true, Call: func(ctx context.Context, _ tool.Call) (string, error) {
+		return "seen", hang(ctx, "tool")
+	}}
+	model := generateFunc(func(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+		m := convo.Message{Role: convo.Assistant, Text: "Yes."}
+		name := "model 2"
+		if last := req.Messages[len(req.Messages)-1]; last.Role == convo.User {
+			name, m = "model 1", convo.Message{Role: convo.Assistant, Calls: []convo.Call{{ID: "c", Name: "look", Arguments: "{}"}}}
+		}
+		return &llm.Response{Message: m, Usage: llm.Usage{Input: 100, Output: 50}}, hang(ctx, name)
+	})
+	d := &dyingMemory{Store: memory.New()}
+	open := func() (*weir.Weir, *weir.Flow) {
+		w, err := weir.Open(weir.Options{Store: d, Providers: map[string]weir.Provider{"p": model}, Tools: []*weir.Tool{look}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := w.Parse("flow.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w, f
+	}
+	w, f := open()
+	run, err := w.Start(t.Context(), f, weir.Start{ID: "run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if crash != "" {
+		<-entered
+		died.Store(true)
+		d.dead.Store(true)
+		_ = w.Close(t.Context())
+		d = &dyingMemory{Store: d.Store}
+		w, _ = open()
+		<-time.After(time.Minute) // the lease expires
+		if run, err = w.Resume(t.Context(), "run"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := run.Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	return r
+}
+
+// generateFunc is a provider that is a function.
+type generateFunc func(ctx context.Context, req *llm.Request) (*llm.Response, error)
+
+// Generate implements llm.Provider.
+func (f generateFunc) Generate(ctx context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+	return f(ctx, req)
 }

@@ -48,3 +48,27 @@ func (a *attempt) chargeUnreserved() []engine.Event {
 	a.unreserved = nil
 	return out
 }
+
+// expectLostCalls notes that the process which executed the run ended without releasing it: its attempts may have had calls
+// in flight whose start is not in the journal.
+func (m *machine) expectLostCalls() {
+	for _, a := range m.active {
+		a.mayHaveLost = a.interrupted
+	}
+}
+
+// lostCall returns the event that charges a call that was in flight when the process ended, nil for none; a.mu is held. The
+// attempt requests the same effects again as before, so the effects that it starts before the first one completes are those
+// that it may have had in flight. The start that follows the event charges it for good.
+func (a *attempt) lostCall(before *engine.EffectStarted, key, digest string) engine.Event {
+	if !a.mayHaveLost || before != nil && before.Reserve != nil {
+		return nil
+	}
+	i := slices.IndexFunc(a.unreserved, func(u unreservedEffect) bool { return u.key == key })
+	if i < 0 {
+		return nil
+	}
+	lost, may := nextStart(before, key, digest), a.unreserved[i].maxUsage
+	lost.Reserve = &may
+	return lost
+}

@@ -130,6 +130,9 @@ func (a *attempt) chargeAfter(e *node.Effect, key string) {
 // completeEffect records the result of an effect that has returned.
 func (a *attempt) completeEffect(e *node.Effect, key, digest string, out *node.Outcome, err error, took time.Duration) (engine.Value, error) {
 	a.resetIdleTimeout()
+	a.mu.Lock()
+	a.mayHaveLost = false
+	a.mu.Unlock()
 	var spent engine.Usage
 	if err != nil && a.ctx.Err() != nil {
 		switch {
@@ -374,7 +377,11 @@ func (a *attempt) commitEffectStart(e *node.Effect, key, digest string) error {
 	defer a.mu.Unlock()
 	before := a.startedEffects[key]
 	// A start that was charged as interrupted is charged for good before the call is repeated.
-	if e.Unknown != node.UnknownRetry || e.Reserve != nil || before != nil && before.Reserve != nil {
+	lost := a.lostCall(before, key, digest)
+	if lost != nil {
+		a.pending = append(a.pending, lost)
+	}
+	if e.Unknown != node.UnknownRetry || e.Reserve != nil || lost != nil || before != nil && before.Reserve != nil {
 		start := nextStart(before, key, digest)
 		if e.Reserve != nil {
 			start.Reserve = &e.Reserve.Usage

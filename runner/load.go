@@ -139,6 +139,9 @@ func (l *Local) prepare(x *Execution, first func(*Execution) error) error {
 		if err := m.relaunch(l.clock.now()); err != nil {
 			return err
 		}
+		if x.lease.TakenOver {
+			m.expectLostCalls()
+		}
 	}
 	if first != nil {
 		if err := first(x); err != nil {

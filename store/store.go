@@ -72,6 +72,8 @@ type Lease struct {
 	// Crashes is the number of consecutive processes that ended while they executed the run, without a commit
 	// between; Acquire and Seize count them.
 	Crashes int
+	// TakenOver says that Acquire or Seize took an executing run from an owner that had not released it.
+	TakenOver bool
 }
 
 // Append is a commit with its lease and the run's row in listings after it.

@@ -68,28 +68,33 @@ func TestInterruptedRunsSayWhatIsAbsentAndWhatWorks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := interruptedRun(t, c.child, c.flow)
-			other := filepath.Join(t.TempDir(), "other.yaml")
-			text := "weir: 1\nname: rec\nnodes:\n  " + c.from + ": {type: template, with: {text: done}}\noutputs: {text: \"{{ " + c.from + ".text }}\"}\n"
-			if err := os.WriteFile(other, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			for _, line := range []string{"resume cut", "resume cut --accept-changes"} {
-				_, out, errs := inProcess(t, db, line)
-				if strings.Count(errs, c.names) != 1 || !strings.Contains(errs, "cannot be continued here") || !strings.Contains(errs, "--flow FILE") ||
-					strings.Contains(errs, "--accept-changes") {
-					t.Errorf("weir %s: %s%s", line, out, errs)
-				}
-			}
-			if code, out, errs := inProcess(t, db, "runs --blocked"); code != 0 || !strings.Contains(out, c.names) || !strings.Contains(errs, "--flow FILE") {
-				t.Errorf("weir runs --blocked: exit %d\n%s%s", code, out, errs)
-			}
-			if code, out, errs := inProcess(t, db, "fork cut --at 1 --flow "+other); code != 0 || !strings.Contains(out, "done") {
-				t.Errorf("weir fork: exit %d\n%s%s", code, out, errs)
-			}
-			if code, out, errs := inProcess(t, db, "cancel cut"); code != 0 {
-				t.Errorf("weir cancel: exit %d\n%s%s", code, out, errs)
-			}
+			checkInterrupted(t, interruptedRun(t, c.child, c.flow), c.names, c.from)
 		})
+	}
+}
+
+// checkInterrupted checks the commands that would continue the run, and those that they suggest.
+func checkInterrupted(t *testing.T, db, names, from string) {
+	t.Helper()
+	other := filepath.Join(t.TempDir(), "other.yaml")
+	text := "weir: 1\nname: rec\nnodes:\n  " + from + ": {type: template, with: {text: done}}\noutputs: {text: \"{{ " + from + ".text }}\"}\n"
+	if err := os.WriteFile(other, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"resume cut", "resume cut --accept-changes"} {
+		_, out, errs := inProcess(t, db, line)
+		if strings.Count(errs, names) != 1 || !strings.Contains(errs, "cannot be continued here") || !strings.Contains(errs, "--flow FILE") ||
+			strings.Contains(errs, "--accept-changes") {
+			t.Errorf("weir %s: %s%s", line, out, errs)
+		}
+	}
+	if code, out, errs := inProcess(t, db, "runs --blocked"); code != 0 || !strings.Contains(out, names) || !strings.Contains(errs, "--flow FILE") {
+		t.Errorf("weir runs --blocked: exit %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := inProcess(t, db, "fork cut --at 1 --flow "+other); code != 0 || !strings.Contains(out, "done") {
+		t.Errorf("weir fork: exit %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := inProcess(t, db, "cancel cut"); code != 0 {
+		t.Errorf("weir cancel: exit %d\n%s%s", code, out, errs)
 	}
 }

@@ -37,11 +37,12 @@ func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Du
 	if r.row.Owner != owner {
 		r.fence++
 	}
-	if another && r.row.Head.Status == engine.Running && r.row.Head.Activity == engine.Executing {
+	takenOver := another && r.row.Head.Status == engine.Running && r.row.Head.Activity == engine.Executing
+	if takenOver {
 		r.row.Crashes++
 	}
 	r.row.Owner, r.row.Until = owner, now.Add(ttl)
-	return store.Lease{Run: id, Owner: owner, Fence: r.fence, Until: r.row.Until, Crashes: r.row.Crashes}, nil
+	return store.Lease{Run: id, Owner: owner, Fence: r.fence, Until: r.row.Until, Crashes: r.row.Crashes, TakenOver: takenOver}, nil
 }
 
 // Renew implements store.Leases.

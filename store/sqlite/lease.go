@@ -42,7 +42,8 @@ func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Du
 		if holder != owner {
 			l.Fence++
 		}
-		if another && status == engine.Running.String() {
+		l.TakenOver = another && status == engine.Running.String()
+		if l.TakenOver {
 			l.Crashes++
 			if _, err := s.prepared().ExecContext(ctx, `INSERT INTO run_crash (run, count) VALUES (?1, ?2)
 				ON CONFLICT (run) DO UPDATE SET count = ?2`, num, l.Crashes); err != nil {

@@ -37,6 +37,7 @@ func recoveryCases() []testCase {
 			l, err := s.at(startTime()).Acquire(t.Context(), "r", "you", time.Hour)
 			must(t, err)
 			equal(t, "crashes of a run that was given back", l.Crashes, 0)
+			equal(t, "a run that was given back is taken over", l.TakenOver, false)
 			w.lease = l
 			a := w.next(&engine.NodeStarted{Path: "b"})
 			a.Head.Status = engine.Paused
@@ -44,6 +45,7 @@ func recoveryCases() []testCase {
 			l, err = s.at(startTime()).Seize(t.Context(), "r", "you", "third", time.Hour)
 			must(t, err)
 			equal(t, "crashes of a run that waited", l.Crashes, 0)
+			equal(t, "a run that waited is taken over", l.TakenOver, false)
 			w = newWriter(t, s, "timer")
 			a = w.next(&engine.NodeStarted{Path: "a"})
 			a.Head.Activity, a.Head.Due = engine.AwaitsTimers, startTime().UnixMilli()
@@ -83,6 +85,7 @@ func countCrashes(t *testing.T, s Store) {
 		after, err := s.Run(t.Context(), "r")
 		must(t, err)
 		equal(t, "crashes of the run and its lease", after.Crashes, l.Crashes)
+		equal(t, "the run is taken over", l.TakenOver, true)
 		return l
 	}
 	for i := 1; i <= 3; i++ {
@@ -98,9 +101,11 @@ func countCrashes(t *testing.T, s Store) {
 	l, err := s.at(startTime().Add(2*time.Hour)).Acquire(t.Context(), "r", "late", time.Hour)
 	must(t, err)
 	equal(t, "crashes where a lease ran out", l.Crashes, 2)
+	equal(t, "a run whose lease ran out is taken over", l.TakenOver, true)
 	again, err := s.at(startTime()).Acquire(t.Context(), "r", "late", time.Hour)
 	must(t, err)
 	equal(t, "crashes of a lease acquired again", again.Crashes, 2)
+	equal(t, "a run that is acquired again is taken over", again.TakenOver, false)
 }
 
 func unfinishedRuns(t *testing.T, s Store) {
