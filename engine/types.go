@@ -49,6 +49,14 @@ func (u Usage) Add(o Usage) Usage {
 	}
 }
 
+// Less returns what u has more than o.
+func (u Usage) Less(o Usage) Usage {
+	return Usage{
+		u.Calls - o.Calls, u.Input - o.Input, u.Cached - o.Cached,
+		u.Output - o.Output, u.Reasoning - o.Reasoning, u.CostMicros - o.CostMicros, u.Estimated - o.Estimated,
+	}
+}
+
 // Error is a failure as recorded in the journal. Code is from the table in codes.go.
 type Error struct {
 	Code    string `json:"code"`

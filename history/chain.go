@@ -33,6 +33,9 @@ type Work struct {
 	Steps    []WorkStep
 }
 
+// WorkRunning is the status of an attempt that has not ended.
+const WorkRunning = "running"
+
 // WorkStep is one step of a node that generates code.
 type WorkStep struct {
 	// Sequence counts the steps of a run, from 1.
@@ -62,9 +65,11 @@ func (c *chainBuilder) applyCommit(commit *engine.Commit) error {
 			c.yieldAttempt(s.Path, "cancelled") // a fork has restarted it
 			c.startAttempt(s, number, at)
 		}
+		before := c.run.Usage()
 		if err := c.run.Apply(e); err != nil {
 			return fmt.Errorf("commit %d: %w", commit.Seq, err)
 		}
+		c.addUnknown(e, before)
 		c.applyEvent(e, number, at)
 	}
 	return nil
@@ -72,13 +77,33 @@ func (c *chainBuilder) applyCommit(commit *engine.Commit) error {
 
 func (c *chainBuilder) startAttempt(e *engine.NodeStarted, number int64, at time.Time) {
 	c.seq++
-	w := &Work{Seq: c.seq, Node: e.Path, Attempt: max(1, e.Attempt), Status: "running", Started: at, First: number}
+	w := &Work{Seq: c.seq, Node: e.Path, Attempt: max(1, e.Attempt), Status: WorkRunning, Started: at, First: number}
 	w.Before, _ = c.run.StateOf(e.Path)
 	if d, _ := c.run.Plan().Flow.NodeAt(e.Path); d != nil {
 		w.Type = d.Type
 		w.Code, _ = d.With["code"].(string)
 	}
 	c.running[e.Path] = w
+}
+
+// addUnknown adds to an attempt what it is charged for calls without a result, when they start again or the attempt ends.
+func (c *chainBuilder) addUnknown(e engine.Event, before engine.Usage) {
+	var path string
+	switch e := e.(type) {
+	case *engine.EffectStarted:
+		path, _ = engine.SplitEffectKey(e.Key)
+	case *engine.NodeCompleted:
+		path = e.Path
+	case *engine.NodeFailed:
+		path = e.Path
+	case *engine.NodeCancelled:
+		path = e.Path
+	default:
+		return
+	}
+	if w := c.running[path]; w != nil {
+		w.Usage = w.Usage.Add(c.run.Usage().Less(before))
+	}
 }
 
 // applyEvent adds an event to the attempt that it belongs to.

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-run/weir/app"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/history"
+	"github.com/weir-run/weir/store"
 )
 
 // showChain shows the chain of work of a run, or of one node of it.
@@ -48,8 +49,24 @@ func (p *cli) showChain(ctx context.Context, a *application, run string, o *show
 	if o.node != "" {
 		args = append(args, "--node", o.node)
 	}
-	p.printChain(work, o.limit, p.commandLine(args...))
+	row, err := a.Store.Run(ctx, run)
+	if err != nil {
+		return err
+	}
+	p.printChain(work, openStatus(&row), o.limit, p.commandLine(args...))
 	return nil
+}
+
+// openStatus says what the attempts of a run that have not ended are doing.
+func openStatus(r *store.Run) string {
+	switch {
+	case app.IsInterrupted(r):
+		return "stopped"
+	case r.Head.Status == engine.Paused:
+		return engine.Waiting.String()
+	default:
+		return history.WorkRunning
+	}
 }
 
 // topLine returns the first line of an error, without the traceback below it.
@@ -58,8 +75,9 @@ func topLine(text string) string {
 	return oneLine(line)
 }
 
-// printChain shows people what was done, with the steps of each node below it.
-func (p *cli) printChain(work []history.Work, limit rowLimit, all string) {
+// printChain shows people what was done, with the steps of each node below it. open is the status of attempts that have
+// not ended.
+func (p *cli) printChain(work []history.Work, open string, limit rowLimit, all string) {
 	st := p.styleFor(p.out)
 	t := p.table("SEQ NODE TYPE STATUS TIME MODEL TOKENS COST NOTE", "MODEL", "TYPE", "SEQ", "TIME")
 	chosen := limit.choose(len(work), func(i int) bool { return work[i].Status != workSucceeded })
@@ -74,7 +92,11 @@ func (p *cli) printChain(work []history.Work, limit rowLimit, all string) {
 		if w.Error != nil {
 			note = w.Error.Message
 		}
-		t.row(fmt.Sprint(w.Seq), name, w.Type, statusStyle(st, w.Status), took(w.Took), "", tokensIn(w.Usage), spentIn(w.Usage), topLine(note))
+		status := w.Status
+		if status == history.WorkRunning {
+			status = open
+		}
+		t.row(fmt.Sprint(w.Seq), name, w.Type, statusStyle(st, status), took(w.Took), "", tokensIn(w.Usage), spentIn(w.Usage), topLine(note))
 		steps := limit.choose(len(w.Steps), func(j int) bool { return w.Steps[j].Status != workSucceeded })
 		stepsLeftOut += len(w.Steps) - len(steps)
 		for _, j := range steps {
