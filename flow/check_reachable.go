@@ -1,20 +1,21 @@
 package flow
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 )
 
-// branchChoice is a way out of a node that something depends on: a branch port, "error", or
-// "ok" for every other output.
+// noError is the way out through any port but "error". It is no name that a branch may have.
+const noError = "\x00"
+
+// branchChoice is the ways out of a node of which something needs one: branch ports, "error", or noError.
 type branchChoice struct {
-	node   *nodeDraft
-	branch string
+	node     *nodeDraft
+	branches []string // sorted, and never changed
 }
 
-// maxChoices limits the choices remembered for a node. A forgotten choice only means that a
-// node that can never run is not reported.
+// maxChoices limits the choices remembered for a node, and the branches of one. A forgotten choice only means that a
+// node that can never run is not reported, and that two writers are not known to exclude each other.
 const maxChoices = 64
 
 // checkReachable reports nodes that can never run because they depend on contradictory
@@ -28,7 +29,7 @@ func (s *scope) checkReachable() {
 	}
 	for _, it := range s.items {
 		need, bad := s.needs(it, fails)
-		if bad == nil {
+		if bad == nil || isOpenConflict(bad) {
 			it.requiredChoices = need
 			continue
 		}
@@ -39,10 +40,16 @@ func (s *scope) checkReachable() {
 
 // String returns the way out as files write it.
 func (c branchChoice) String() string {
-	if c.branch == "ok" {
+	if c.branches[0] == noError {
 		return c.node.node.ID + " without an error"
 	}
-	return c.node.node.ID + "." + c.branch
+	return c.node.node.ID + "." + c.branches[0]
+}
+
+// isOpenConflict reports whether one of two contradictory choices leaves several ways out. Only the check of
+// writers uses that: flows with a node that such choices keep from running are valid.
+func isOpenConflict(bad []branchChoice) bool {
+	return len(bad[0].branches) > 1 || len(bad[1].branches) > 1
 }
 
 func unreachableHint(it *nodeDraft) string {
@@ -98,11 +105,11 @@ func (k *edgeDraft) needs(fails map[*nodeDraft]bool) []branchChoice {
 	var own []branchChoice
 	switch {
 	case k.edge.FromPort == "error":
-		own = []branchChoice{{k.from, "error"}}
+		own = []branchChoice{{k.from, []string{"error"}}}
 	case k.isBranch():
-		own = []branchChoice{{k.from, k.edge.FromPort}}
+		own = []branchChoice{{k.from, []string{k.edge.FromPort}}}
 	case fails[k.from]:
-		own = []branchChoice{{k.from, "ok"}}
+		own = []branchChoice{{k.from, []string{noError}}}
 	default:
 		return need
 	}
@@ -110,19 +117,39 @@ func (k *edgeDraft) needs(fails map[*nodeDraft]bool) []branchChoice {
 	return need
 }
 
-// contradictory reports whether two ways out of one node exclude each other.
-func contradictory(a, b branchChoice) bool {
-	if a.node != b.node || a.branch == b.branch {
-		return false
+// sharedBranches returns the ways out of one node that fulfil both of two choices.
+func sharedBranches(a, b []string) []string {
+	if slices.Equal(a, b) {
+		return a
 	}
-	return a.branch == "error" || b.branch == "error" || (a.branch != "ok" && b.branch != "ok")
+	var out []string
+	for _, list := range [][2][]string{{a, b}, {b, a}} {
+		for _, branch := range list[0] {
+			if slices.Contains(list[1], branch) || branch != "error" && slices.Contains(list[1], noError) {
+				out = append(out, branch)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
-func compareChoices(a, b branchChoice) int {
-	return cmp.Or(a.node.rank-b.node.rank, cmp.Compare(a.branch, b.branch))
+// eitherBranch returns the ways out of one node that fulfil one of two choices, nil for too many.
+func eitherBranch(a, b []string) []string {
+	if slices.Equal(a, b) {
+		return a
+	}
+	out := slices.Concat(a, b)
+	slices.Sort(out)
+	if out = slices.Compact(out); len(out) > maxChoices {
+		return nil
+	}
+	return out
 }
 
-// mergeChoices merges two sorted sets and finds a contradiction.
+func compareChoices(a, b branchChoice) int { return a.node.rank - b.node.rank }
+
+// mergeChoices merges two sorted sets, of which both hold, and finds a contradiction, if possible one that leaves each side one way out.
 func mergeChoices(a, b, bad []branchChoice) (set, conflict []branchChoice) {
 	if len(b) == 0 {
 		return a, bad
@@ -130,12 +157,22 @@ func mergeChoices(a, b, bad []branchChoice) (set, conflict []branchChoice) {
 	if len(a) == 0 {
 		return b, bad
 	}
-	out := append(slices.Clip(slices.Clone(a)), b...)
-	slices.SortFunc(out, compareChoices)
-	out = slices.Compact(out)
-	for i := 1; i < len(out) && bad == nil; i++ {
-		if contradictory(out[i-1], out[i]) {
-			bad = []branchChoice{out[i-1], out[i]}
+	all := append(slices.Clip(slices.Clone(a)), b...)
+	slices.SortStableFunc(all, compareChoices)
+	out := all[:1]
+	for _, c := range all[1:] {
+		last := &out[len(out)-1]
+		if last.node != c.node {
+			out = append(out, c)
+			continue
+		}
+		both := sharedBranches(last.branches, c.branches)
+		if len(both) > 0 {
+			last.branches = both
+			continue
+		}
+		if found := conflictOf(*last, c); bad == nil || isOpenConflict(bad) && !isOpenConflict(found) {
+			bad = found
 		}
 	}
 	if len(out) > maxChoices {
@@ -144,7 +181,16 @@ func mergeChoices(a, b, bad []branchChoice) (set, conflict []branchChoice) {
 	return out, bad
 }
 
-// commonChoices returns the choices that all edges share.
+// conflictOf returns two contradictory choices in the order in which they are reported.
+func conflictOf(a, b branchChoice) []branchChoice {
+	first, second := a.branches[0], b.branches[0]
+	if first == noError || second != noError && second < first {
+		return []branchChoice{b, a}
+	}
+	return []branchChoice{a, b}
+}
+
+// commonChoices returns the choices that hold whichever of the edges is taken.
 func commonChoices(links []*edgeDraft, fails map[*nodeDraft]bool) []branchChoice {
 	set := links[0].needs(fails)
 	for _, k := range links[1:] {
@@ -152,10 +198,17 @@ func commonChoices(links []*edgeDraft, fails map[*nodeDraft]bool) []branchChoice
 			return nil
 		}
 		other := k.needs(fails)
-		set = slices.DeleteFunc(slices.Clone(set), func(c branchChoice) bool {
-			_, found := slices.BinarySearchFunc(other, c, compareChoices)
-			return !found
-		})
+		var common []branchChoice
+		for _, c := range set {
+			i, found := slices.BinarySearchFunc(other, c, compareChoices)
+			if !found {
+				continue
+			}
+			if either := eitherBranch(c.branches, other[i].branches); either != nil {
+				common = append(common, branchChoice{c.node, either})
+			}
+		}
+		set = common
 	}
 	return set
 }

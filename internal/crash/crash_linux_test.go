@@ -123,7 +123,7 @@ func newHarness(t *testing.T) *harness {
 		t.Fatal(err)
 	}
 	r.startLedger(t)
-	config := fmt.Sprintf("providers: {ledger: {baseURL: %q, api: chat}}\nhttp: {allowPrivate: [%q]}\n", r.ledger.Model, r.ledger.HTTP)
+	config := fmt.Sprintf("providers: {ledger: {baseURL: %q, api: chat}}\nhttp: {allowPrivate: [%q]}\n", r.ledger.Model, r.ledger.HTTP) + r.tools()
 	home := filepath.Join(dir, "config", "weir")
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		t.Fatal(err)
@@ -133,6 +133,20 @@ func newHarness(t *testing.T) *harness {
 	}
 	r.env = []string{"XDG_CONFIG_HOME=" + filepath.Join(dir, "config"), "HOME=" + dir, "USER=crash"}
 	return r
+}
+
+// tools returns the part of the configuration that offers tools: a flow, and a request that must not be repeated blindly.
+func (r *harness) tools() string {
+	return fmt.Sprintf(`tools:
+  flows: [{name: helper, file: %q}]
+  http:
+    - name: note
+      description: Takes a note.
+      method: POST
+      url: "http://%s/tools/note"
+      body: {who: "{{ args.who }}"}
+      parameters: {type: object, properties: {base: {type: string}, who: {type: string}}, required: [base, who]}
+`, r.flow("helper"), r.ledger.HTTP)
 }
 
 // startLedger starts this binary as the ledger.

@@ -50,7 +50,8 @@ type Addresses struct {
 // file a run, one line an ask, on the disk before it answers. It answers the
 // same to the same request, like a service that knows idempotency keys; what it
 // is asked for under a name that begins with "flaky" it refuses with 503 the
-// first time, and under one that begins with "slow" it takes its time for.
+// first time, and under one that begins with "slow" it takes its time for. A model
+// that is told "call NAME:WHO ..." calls these tools.
 type Ledger struct {
 	dir   string
 	model *llmtest.Server
@@ -140,15 +141,31 @@ func (l *Ledger) turn(r *llmtest.Request) llmtest.Turn {
 	}
 	var said []string
 	for _, m := range r.Messages {
-		if m.Role == convo.User {
+		if m.Role == convo.User || m.Role == convo.Tool {
 			said = append(said, m.Text)
 		}
+	}
+	last := r.Messages[len(r.Messages)-1]
+	if list, ok := strings.CutPrefix(last.Text, "call "); ok && last.Role == convo.User {
+		return llmtest.Turn{Calls: l.calls(r.Key, list), Usage: llm.Usage{Input: 10, Output: 5}}
 	}
 	// All that was said so far, so that a history that differs shows.
 	return llmtest.Turn{
 		Text: fmt.Sprintf("%d heard: %s", len(r.Messages), strings.Join(said, " / ")), Piece: 16,
 		Usage: llm.Usage{Input: 10, Output: 5},
 	}
+}
+
+// calls returns the calls of tools in a list such as "helper:ada note:desk": names, and what the argument who is. The argument base
+// is the address of the run.
+func (l *Ledger) calls(key, list string) (out []convo.Call) {
+	run, _, _ := strings.Cut(key, "/")
+	for i, call := range strings.Fields(list) {
+		name, who, _ := strings.Cut(call, ":")
+		arguments := fmt.Sprintf(`{"base":"http://%s/%s","who":%q}`, l.at.Addr(), run, who)
+		out = append(out, convo.Call{ID: fmt.Sprint("call", i), Name: name, Arguments: arguments})
+	}
+	return out
 }
 
 // isFirst reports whether a key is new.

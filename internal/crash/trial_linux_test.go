@@ -52,6 +52,9 @@ func scenarios() []scenario {
 			"talk#3/user:ask#1": "bye", "amount:ask#1": "42",
 		}},
 		{name: "forktree", flow: "tree", forkFrom: "each", careful: []string{"review>order/request#1"}, answers: map[string]string{"review>ask>ask:ask#1": "yes"}},
+		{name: "desk", flow: "desk", careful: []string{
+			"work/tool#2", "work:tool1#1>book/request#1", "work:tool3#1>book/request#1", "direct:tool1#1>book/request#1",
+		}, answers: map[string]string{"work:tool1#1>ask:ask#1": "7", "work:tool3#1>ask:ask#1": "8", "direct:tool1#1>ask:ask#1": "9"}},
 		{name: "rounds", flow: "rounds", careful: []string{"book>book/request#1"}, messages: []string{"hello", "book", "42", "bye"}},
 	}
 }

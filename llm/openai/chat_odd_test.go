@@ -273,6 +273,8 @@ func TestChatStreamsThatAreNoAnswerAreErrors(t *testing.T) {
 	}{
 		{"nothing", "", "", "model_unavailable", "ended", true},
 		{"only comments", "", ": hi\n\n: ho\n\n", "model_unavailable", "ended", true},
+		{"only the mark of the end", "", sse("[DONE]"), "model_unavailable", "ended", true},
+		{"usage and no choice", "", sse(chatUsage, "[DONE]"), "model_unavailable", "ended", true},
 		{"no end", "", sse(chatStart, chatHello), "model_unavailable", "ended", true},
 		{"half an event", "", sse(chatHello) + "data: {\"choi", "model_unavailable", "ended", true},
 		{"an event that is no JSON", "", sse(chatHello, "{oops"), "model_unavailable", "invalid event", true},

@@ -96,6 +96,7 @@ type chatReader struct {
 	asked   string
 	answer  *answerBuilder
 	calls   map[int]*convo.Call // the newest call with an index
+	chosen  bool // a choice came
 	refused bool
 	native  bool // reasoning was sent as reasoning_content
 }
@@ -118,6 +119,7 @@ func (r *chatReader) Event(data []byte) (bool, error) {
 		if ch.Index != 0 {
 			continue
 		}
+		r.chosen = true
 		r.addChoice(ch.Delta)
 		r.addChoice(ch.Message)
 		if ch.FinishReason == "" {
@@ -186,13 +188,13 @@ func finish(reason string) (string, error) {
 }
 
 // End is called at the end of every chat stream. Without a finish_reason only [DONE] shows that the answer is
-// complete.
+// complete, and only if there is one: a stream without a choice answers nothing.
 func (r *chatReader) End(marked bool, err error) error {
 	a := r.answer
 	switch {
 	case err != nil:
 		return err
-	case a.stop == "" && !marked:
+	case a.stop == "" && !(marked && r.chosen):
 		return vendorapi.StreamCut(name)
 	case a.stop == "":
 		a.stop = llm.StopEnd
