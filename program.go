@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/history"
 	"github.com/weir-run/weir/node"
@@ -242,44 +241,10 @@ func (w *Weir) pinDependencies(p *runner.Program) {
 	}
 }
 
-// checkBranchTools refuses tools in the branches of races if they may change something outside
-// the run: the change would remain if another branch won.
+// checkBranchTools refuses tools in the branches of races if they may change something outside the run.
 func (w *Weir) checkBranchTools(f *Flow) error {
-	var problems []flow.Problem
-	for _, used := range f.Dependencies() {
-		for _, b := range runner.BranchTools(&used.Graph) {
-			for _, name := range b.Names {
-				if what := w.toolActs(name); what != "" {
-					problems = append(problems, flow.Problem{
-						Pos: b.Node.Pos, Code: engine.CodeRaceEffect,
-						Message: fmt.Sprintf("the tool %s, which a branch of %s names, %s; what it changes stays changed if another branch wins", name, b.Node.ID, what),
-						Hint:    "use only read-only tools in branches, or set " + flow.AllowEffects + ": true",
-					})
-				}
-			}
-		}
-	}
-	if problems != nil {
-		return &flow.Invalid{Problems: problems}
-	}
-	return nil
-}
-
-// toolActs says why calls of a tool may change something outside the run; "" if they cannot.
-func (w *Weir) toolActs(name string) string {
-	t := w.tools.Get(name)
-	switch {
-	case t == nil:
-		return ""
-	case t.Flow != "":
-		if path := flow.ActsOutside(w.toolFlows[t.Name].Flow, w.catalogue); path != "" {
-			return "runs a flow whose node " + path + " may act outside the run"
-		}
-		return ""
-	case !t.ReadOnly:
-		return "is not read-only"
-	}
-	return ""
+	flowOf := func(name string) *flow.Flow { return w.toolFlows[name].Flow }
+	return runner.CheckBranchTools(f, w.catalogue, w.tools, flowOf)
 }
 
 // Keep stores a flow, with the flows that it uses, so that FlowByFingerprint finds them. It

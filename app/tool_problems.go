@@ -71,16 +71,25 @@ func CheckFlow(cfg *config.Config, tools *Toolbox, f *flow.Flow, types *node.Cat
 }
 
 // CheckFlow compares a flow, and the flows that it uses, with the configured tools. It starts
-// nothing. The error is a *flow.Invalid with the tools that are named and not offered, and with
-// arguments that do not fit.
+// nothing. The error is a *flow.Invalid with the tools that are named and not offered, with
+// arguments that do not fit, and with tools in branches of races that may change something.
 func (b *Toolbox) CheckFlow(f *flow.Flow, types *node.Catalogue) error {
 	offered, err := b.known()
 	if err != nil {
 		return err
 	}
+	flows, _ := b.flowTools() // as in known
+	flowOf := func(name string) *flow.Flow {
+		if i := slices.IndexFunc(flows, func(t weir.FlowTool) bool { return t.Name == name }); i >= 0 {
+			return flows[i].Flow
+		}
+		return nil
+	}
 	var problems []flow.Problem
-	if invalid, ok := errors.AsType[*flow.Invalid](node.CheckTools(f, types, offered)); ok {
-		problems = invalid.Problems
+	for _, err := range []error{node.CheckTools(f, types, offered), runner.CheckBranchTools(f, types, offered, flowOf)} {
+		if invalid, ok := errors.AsType[*flow.Invalid](err); ok {
+			problems = append(problems, invalid.Problems...)
+		}
 	}
 	for _, used := range f.Dependencies() {
 		for _, n := range runner.NamedTools(&used.Graph) {

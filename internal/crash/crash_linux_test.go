@@ -144,8 +144,7 @@ func (r *harness) tools() string {
       description: Takes a note.
       method: POST
       url: "http://%s/tools/note"
-      body: {who: "{{ args.who }}"}
-      parameters: {type: object, properties: {base: {type: string}, who: {type: string}}, required: [base, who]}
+      parameters: {type: object, properties: {who: {type: string}}, required: [who]}
 `, r.flow("helper"), r.ledger.HTTP)
 }
 

@@ -51,7 +51,7 @@ type Addresses struct {
 // same to the same request, like a service that knows idempotency keys; what it
 // is asked for under a name that begins with "flaky" it refuses with 503 the
 // first time, and under one that begins with "slow" it takes its time for. A model
-// that is told "call NAME:WHO ..." calls these tools.
+// that is told "call NAME:WHO NAME@WHO" calls these tools.
 type Ledger struct {
 	dir   string
 	model *llmtest.Server
@@ -156,13 +156,16 @@ func (l *Ledger) turn(r *llmtest.Request) llmtest.Turn {
 	}
 }
 
-// calls returns the calls of tools in a list such as "helper:ada note:desk": names, and what the argument who is. The argument base
-// is the address of the run.
+// calls returns the calls of tools in a list such as "helper@ada note:desk": names, and what the argument who is. A call with "@"
+// also has the argument base, the address of the run.
 func (l *Ledger) calls(key, list string) (out []convo.Call) {
 	run, _, _ := strings.Cut(key, "/")
 	for i, call := range strings.Fields(list) {
 		name, who, _ := strings.Cut(call, ":")
-		arguments := fmt.Sprintf(`{"base":"http://%s/%s","who":%q}`, l.at.Addr(), run, who)
+		arguments := fmt.Sprintf(`{"who":%q}`, who)
+		if short, at, ok := strings.Cut(call, "@"); ok {
+			name, arguments = short, fmt.Sprintf(`{"base":"http://%s/%s","who":%q}`, l.at.Addr(), run, at)
+		}
 		out = append(out, convo.Call{ID: fmt.Sprint("call", i), Name: name, Arguments: arguments})
 	}
 	return out

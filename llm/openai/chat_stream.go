@@ -96,7 +96,7 @@ type chatReader struct {
 	asked   string
 	answer  *answerBuilder
 	calls   map[int]*convo.Call // the newest call with an index
-	chosen  bool // a choice came
+	chosen  bool                // a choice came
 	refused bool
 	native  bool // reasoning was sent as reasoning_content
 }
@@ -194,7 +194,7 @@ func (r *chatReader) End(marked bool, err error) error {
 	switch {
 	case err != nil:
 		return err
-	case a.stop == "" && !(marked && r.chosen):
+	case a.stop == "" && (!marked || !r.chosen):
 		return vendorapi.StreamCut(name)
 	case a.stop == "":
 		a.stop = llm.StopEnd
