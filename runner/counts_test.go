@@ -20,7 +20,7 @@ import (
 // TestNodeOfAChainTakesFewAllocations counts the allocations of chains of 200 and of 2,000 nodes
 // in memory: what a node takes must not depend on the length of the chain.
 func TestNodeOfAChainTakesFewAllocations(t *testing.T) {
-	const maxPure, maxOther = 7, 11
+	const maxPure, maxOther = 5, 9
 	pass := func(weir.Ctx, struct{}) (struct{}, error) { return struct{}{}, nil }
 	w := weirkit.Open(t, weir.Options{Types: []weir.Type{weir.Func("pure", pass).Inline().Pure(), weir.Func("spawn", pass)}})
 	for typ, most := range map[string]float64{"pure": maxPure, "spawn": maxOther} {

@@ -136,14 +136,14 @@ func (x *Execution) expire(a *attempt, err error) {
 // timedOut returns the timeout by which the attempt failed, whatever its function returned afterwards; ok is false if
 // none has passed.
 func (a *attempt) timedOut() (err *engine.Error, ok bool) {
-	cause := context.Cause(a.ctx)
-	if cause == nil {
+	if a.ctx.Err() == nil {
 		return nil, false
 	}
-	if !errors.As(cause, &err) || err.Code != engine.CodeTimeout || err.Node != a.Path {
+	timeout, ok := errors.AsType[*engine.Error](context.Cause(a.ctx))
+	if !ok || timeout.Code != engine.CodeTimeout || timeout.Node != a.Path {
 		return nil, false
 	}
-	return err, true
+	return timeout, true
 }
 
 // resetIdleTimeout starts the idle timeout again.
