@@ -31,9 +31,7 @@ func (m *Manager) checkRepeats(ctx context.Context, known *store.QueuedMessage, 
 	switch {
 	case known.By != "" && known.By != by:
 	case known.TakenBy == "":
-		was, is := decodeQueuedInput(known.Value), decodeQueuedInput(said.encode())
-		was.origin, was.flow, was.sender = is.origin, is.flow, is.sender
-		same = reflect.DeepEqual(was.encode(), is.encode())
+		same = said.repeatsQueued(known.Value)
 	default:
 		same, err = m.takenWith(ctx, known, said)
 	}
@@ -47,19 +45,39 @@ func (m *Manager) checkRepeats(ctx context.Context, known *store.QueuedMessage, 
 }
 
 // takenWith reports whether said would have started the round that took the message in the same way, or answered the same
-// question with the same value.
+// question with the same value. It is true if neither can be read. The start of a round is its first commit; the answer may be
+// anywhere in the round.
 func (m *Manager) takenWith(ctx context.Context, known *store.QueuedMessage, said *queuedInput) (bool, error) {
-	start, given, err := m.readTaken(ctx, known.TakenBy, known.ID)
-	switch {
-	case err != nil:
+	first, err := m.store.RoundMessage(ctx, known.TakenBy)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return false, err
-	case given != nil:
+	}
+	if first.ID != known.ID {
+		given, err := m.readAnswer(ctx, known.TakenBy, known.ID)
+		if err != nil || given == nil {
+			return true, err
+		}
 		v, err := convertToAnswer(given.schema, said.message)
 		return err == nil && reflect.DeepEqual(v, given.value), nil // what does not fit was not the answer
-	case start == nil || start.Repeats != nil:
+	}
+	if first.Value != nil { // the round has no commit yet
+		return said.repeatsQueued(first.Value), nil
+	}
+	start, err := runner.JournaledStart(ctx, m.store, known.TakenBy)
+	if e, ok := errors.AsType[*engine.Error](err); ok && e.Code == engine.CodeFork { // a run without a commit
 		return true, nil
 	}
+	if err != nil || start.Repeats != nil {
+		return err == nil, err
+	}
 	return m.startedWith(ctx, start, said)
+}
+
+// repeatsQueued reports whether a stored message has the same content. Where it comes from does not count.
+func (m *queuedInput) repeatsQueued(value engine.Value) bool {
+	was, is := decodeQueuedInput(value), decodeQueuedInput(m.encode())
+	was.origin, was.flow, was.sender = is.origin, is.flow, is.sender
+	return reflect.DeepEqual(was.encode(), is.encode())
 }
 
 // givenAnswer is the value with which a message answered a question.
@@ -68,31 +86,27 @@ type givenAnswer struct {
 	value  engine.Value
 }
 
-// readTaken returns the start of a run, nil if it cannot be read, and what the message answered in it or in a child run,
-// nil for nothing.
-func (m *Manager) readTaken(ctx context.Context, run, message string) (start *engine.RunStarted, given *givenAnswer, err error) {
+// readAnswer returns what the message answered in a run or in a child run, nil for nothing.
+func (m *Manager) readAnswer(ctx context.Context, run, message string) (*givenAnswer, error) {
 	by, schemas := answeredBy(&store.QueuedMessage{ID: message}), map[string]map[string]any{}
 	for c, err := range m.store.Commits(ctx, run, 0) {
 		if err != nil {
-			return nil, nil, fmt.Errorf("read run %s: %w", run, err)
+			return nil, fmt.Errorf("read run %s: %w", run, err)
 		}
 		for _, e := range c.Events {
 			switch e := e.(type) {
-			case *engine.RunStarted:
-				start = e
 			case *engine.NodeWaiting:
 				for _, i := range e.Interrupts {
 					schemas[i.ID] = i.Schema
 				}
 			case *engine.InterruptAnswered:
 				if strings.HasSuffix(e.By, by) {
-					return start, &givenAnswer{schemas[e.ID], e.Value}, nil
+					return &givenAnswer{schemas[e.ID], e.Value}, nil
 				}
 			}
 		}
 	}
-	given, err = m.answerInChildren(ctx, run, message)
-	return start, given, err
+	return m.answerInChildren(ctx, run, message)
 }
 
 // answerInChildren returns what the message answered in a child run, nil for nothing.
@@ -104,7 +118,7 @@ func (m *Manager) answerInChildren(ctx context.Context, run, message string) (*g
 			return nil, fmt.Errorf("list child runs of %s: %w", run, err)
 		}
 		for i := range children {
-			if _, given, err := m.readTaken(ctx, children[i].ID, message); given != nil || err != nil {
+			if given, err := m.readAnswer(ctx, children[i].ID, message); given != nil || err != nil {
 				return given, err
 			}
 			before = children[i].ID
