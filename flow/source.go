@@ -65,7 +65,11 @@ func (o OSFiles) Read(path string) ([]byte, error) {
 			return nil, err
 		}
 		defer func() { _ = root.Close() }() // only read
-		return readRegular(within, root.Stat, func() (*os.File, error) { return root.Open(within) })
+		data, err := readRegular(within, root.Stat, func() (*os.File, error) { return root.Open(within) })
+		if err != nil && leavesFolder(folder, path) {
+			return nil, &fs.PathError{Op: "open", Path: path, Err: errOutside}
+		}
+		return data, err
 	}
 	return nil, &fs.PathError{Op: "open", Path: path, Err: errOutside}
 }
@@ -82,6 +86,19 @@ func pathBelow(folder, path string) (string, bool) {
 	}
 	within, err := filepath.Rel(folder, path)
 	return within, err == nil && filepath.IsLocal(within)
+}
+
+// leavesFolder reports whether a path below a folder is elsewhere, because a symbolic link leads out of the folder.
+func leavesFolder(folder, path string) bool {
+	folder, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return false
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return false
+	}
+	_, below := pathBelow(folder, path)
+	return !below
 }
 
 // readRegular reads a regular file. It opens nothing else: opening a pipe waits for its

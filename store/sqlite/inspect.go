@@ -78,6 +78,9 @@ type fileHeader struct {
 
 // readHeader checks what can be checked without SQLite. The size of an empty file is 0.
 func readHeader(path string) (fileHeader, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe waits for its writer
+		return fileHeader{}, fmt.Errorf("%w: the path is not a file", store.ErrNotWeir)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return fileHeader{}, err
@@ -86,9 +89,6 @@ func readHeader(path string) (fileHeader, error) {
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {
 		return fileHeader{}, err
-	}
-	if !info.Mode().IsRegular() {
-		return fileHeader{}, fmt.Errorf("%w: the path is not a file", store.ErrNotWeir)
 	}
 	var h [headerSize]byte
 	if _, err := io.ReadFull(f, h[:]); err != nil || string(h[:len(magic)]) != magic {
