@@ -65,6 +65,7 @@ func (p *cli) doctor(ctx context.Context, asJSON, offline bool) error {
 			list = append(list, p.checkDatabase(ctx))
 		}
 		list = append(list, p.checkSync(cmp.Or(p.syncMode(), cfg.Sync))...)
+		list = append(list, p.checkStorage(&cfg.Storage)...)
 		list = append(list, p.checkStuck(ctx, offline)...)
 		for _, f := range cfg.Findings() {
 			list = append(list, checkResult(f))
@@ -132,6 +133,17 @@ func (p *cli) checkSync(mode string) []checkResult {
 		f.Remedy = "set it to full where that matters"
 	}
 	return []checkResult{f}
+}
+
+// checkStorage checks whether the configured form of contents is one that the database has.
+func (p *cli) checkStorage(s *config.Storage) []checkResult {
+	if s.IsZero() || store.IsURL(p.database()) {
+		return nil
+	}
+	return []checkResult{{
+		"database: storage", "bad", "compression and encryption are settings of PostgreSQL databases, and commands refuse them for a file",
+		"remove the setting, and keep the file on an encrypted file system",
+	}}
 }
 
 // checkDatabaseServer checks the settings of a server and the rights of the user.

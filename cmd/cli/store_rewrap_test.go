@@ -43,6 +43,25 @@ func storageConfig(t *testing.T, current byte, previous ...byte) (file string) {
 	return file
 }
 
+// checkErasure talks as a user in two processes, and erases the user.
+func checkErasure(p pgCommand, server *pgtest.Server) {
+	p.t.Helper()
+	talk := filepath.Join("..", "..", "examples", "talk", "flow.yaml")
+	for _, in := range []string{"hello\nand you?\n", "more\n"} { // the second process reads the history of the first
+		p.run(in, 0, "chat", talk, "--user", "ada")
+	}
+	out, _ := p.run("", 0, "sessions", "--json")
+	p.contains(out, "ada")
+	if n := server.SQL(p.t, "SELECT count(*) FROM s1.data_key WHERE user_id = 'ada'"); n != "1" {
+		p.t.Errorf("%s keys of the user", n)
+	}
+	out, stderr := p.run("", 0, "sessions", "delete", "--user", "ada", "--yes")
+	p.contains(out+stderr, "data key was destroyed")
+	if n := server.SQL(p.t, "SELECT count(*) FROM s1.data_key WHERE user_id = 'ada'"); n != "0" {
+		p.t.Errorf("%s keys of the erased user", n)
+	}
+}
+
 func TestCommandsOnEncryptedPostgreSQL(t *testing.T) {
 	server := pgtest.Start(t)
 	dir, first := t.TempDir(), server.Schema(t)
@@ -75,6 +94,8 @@ func TestCommandsOnEncryptedPostgreSQL(t *testing.T) {
 	out, _ = p.run("", 0, "verify", id)
 	p.contains(out, id)
 
+	checkErasure(p, server)
+
 	// Without the key, and with another one.
 	for _, config := range []string{none, storageConfig(t, 2)} {
 		out, stderr := with(config, first).run("", 1, "show", id)
@@ -106,4 +127,6 @@ func TestCommandsOnEncryptedPostgreSQL(t *testing.T) {
 	// A file has no such form, and the setting is not ignored.
 	_, stderr = with(storageConfig(t, 1), file).run("", 2, "runs")
 	p.contains(stderr, "are settings of PostgreSQL databases")
+	out, _ = with(storageConfig(t, 1), file).run("", 1, "doctor")
+	p.contains(out, "database: storage", "encrypted file system")
 }
