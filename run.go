@@ -290,8 +290,8 @@ func (w *Weir) startPendingRound(ctx context.Context, id string, start session.S
 	return &Run{ID: id, w: w, exec: x}, nil
 }
 
-// Answer resolves an interrupt of any run and continues the run in this process. The returned
-// Run is nil if another process executes it.
+// Answer resolves an interrupt of any run and continues the run in this process. The error is
+// store.ErrOwned if another process executes the run; with Options.Runner a worker gets the answer.
 func (w *Weir) Answer(ctx context.Context, id, interrupt string, v any, by string) (*Run, error) {
 	if w.runner != nil {
 		return w.deliver(ctx, store.Post{Run: id, Kind: "answer", Name: interrupt, Value: v, By: by})
