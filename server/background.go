@@ -33,13 +33,13 @@ func (s *Server) workInBackground() (wait func()) {
 	}
 }
 
-// deleteExpired deletes links, logins and files that have expired and days of quotas that are no longer of use, as
+// deleteExpired deletes links, logins and files that have expired, days of quotas that are no longer of use, and what is known of files that have gone, as
 // long as ctx lasts.
 func (s *Server) deleteExpired(ctx context.Context) {
 	tick := time.NewTicker(s.options.Sweep)
 	defer tick.Stop()
 	for {
-		for _, kind := range []string{linkKind, loginKind, app.QuotaDayKind} {
+		for _, kind := range []string{linkKind, loginKind, app.QuotaDayKind, store.TriggerFileKind} {
 			if err := s.deleteDue(ctx, kind); err != nil && ctx.Err() == nil {
 				s.logger.WarnContext(ctx, "delete what has expired", "kind", kind, "error", err)
 			}

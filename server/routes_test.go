@@ -190,6 +190,7 @@ func attacksOnDocuments(victim, own objects) map[string]attack {
 		"POST /v1/runs/bulk":                                       {body: `{"action":"cancel"}`},
 		"POST /v1/triggers":                                        {body: `{"name":"x","flow":"ask","kind":"webhook","inputs":{"name":"x"}}`},
 		"GET /v1/triggers/{trigger}":                               on("triggers/"+victim.trigger, "", ""),
+		"GET /v1/triggers/{trigger}/files":                         on("triggers/"+victim.trigger, "/files", ""),
 		"DELETE /v1/triggers/{trigger}":                            on("triggers/"+victim.trigger, "", ""),
 		"POST /v1/triggers/{trigger}/pause":                        on("triggers/"+victim.trigger, "/pause", `{"paused":true}`),
 		"GET /v1/webhooks":                                         {},

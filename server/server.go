@@ -77,6 +77,8 @@ type Options struct {
 	Tests flowtest.Options
 	// Backups say where backups of the database are written, and when.
 	Backups Backups
+	// Folders are those whose files may start runs, by the names that triggers use.
+	Folders map[string]Folder
 	// Sweep is how often the server looks for what is due: expired links, retention and backups. 0 is a minute.
 	Sweep time.Duration
 	// Reload reads the configuration again and returns the paths of what has changed. Nil answers such requests with 501.
@@ -152,7 +154,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if o.MaxFile > MaxFileLimit {
 		return nil, fmt.Errorf("files of %d bytes: at most %d are possible", o.MaxFile, MaxFileLimit)
 	}
-	if err := errors.Join(o.placeBelow(), o.checkProxies(), o.checkBackups()); err != nil {
+	if err := errors.Join(o.placeBelow(), o.checkProxies(), o.checkBackups(), o.checkFolders()); err != nil {
 		return nil, err
 	}
 	issuer, err := o.checkOIDC()
@@ -187,7 +189,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		s.tokenRate = newRateLimit(o.TokenRate, max(1, 10*o.TokenRate))
 	}
 	s.triggers = trigger.New(trigger.Options{
-		Store: o.App.Store, Start: s.startTriggered, Ended: s.hasEnded, Cancel: s.cancelTriggered, Key: key, Logger: o.Logger,
+		Store: o.App.Store, Start: s.startTriggered, Ended: s.hasEnded, Cancel: s.cancelTriggered, Folder: s.folderOf, Key: key, Logger: o.Logger,
 	})
 	s.hooks = webhook.New(webhook.Options{Store: o.App.Store, Runs: o.App.Store, HTTP: o.App.HTTP, Key: key, Logger: o.Logger})
 	for i := range o.Flows {

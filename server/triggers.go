@@ -18,15 +18,17 @@ import (
 
 type createTriggerInput struct {
 	Body struct {
-		Name     string          `json:"name" minLength:"1" maxLength:"100" doc:"What the runs name as their origin: schedule:NAME or webhook:NAME"`
+		Name     string          `json:"name" minLength:"1" maxLength:"100" doc:"What the runs name as their origin: schedule:NAME, webhook:NAME or file:NAME/FILE"`
 		Flow     string          `json:"flow" minLength:"1" doc:"The name of a flow of the server"`
-		Kind     string          `json:"kind" enum:"schedule,webhook"`
+		Kind     string          `json:"kind" enum:"schedule,webhook,file"`
+		Folder   string          `json:"folder,omitempty" maxLength:"100" doc:"For files: the name of a folder of the configuration of the server"`
+		Pattern  string          `json:"pattern,omitempty" maxLength:"200" doc:"For files: names that count, such as *.pdf; without it all"`
 		Schedule string          `json:"schedule,omitempty" maxLength:"200" doc:"Minute, hour, day of the month, month, day of the week, as in cron; or @hourly, @daily, @weekly, @monthly"`
 		Zone     string          `json:"zone,omitempty" maxLength:"100" doc:"The time zone, such as Europe/Berlin; without it UTC"`
 		Missed   string          `json:"missed,omitempty" enum:"skip,one,all" doc:"Times at which no server ran: start none (skip, the default), one run, or all (at most 100)"`
-		Overlap  string          `json:"overlap,omitempty" enum:"allow,skip,queue,cancel" doc:"If the run before has not ended: start another one (allow, the default), none, one when it has ended (queue, for a schedule), or one and cancel that before"`
+		Overlap  string          `json:"overlap,omitempty" enum:"allow,skip,queue,cancel" doc:"If the run before has not ended: start another one (allow, the default), none, one when it has ended (queue, for a schedule or files), or one and cancel that before"`
 		Inputs   json.RawMessage `json:"inputs,omitempty" doc:"An object of inputs of each run"`
-		Payload  string          `json:"payload,omitempty" maxLength:"200" doc:"For a webhook: the input that takes the body of the request"`
+		Payload  string          `json:"payload,omitempty" maxLength:"200" doc:"The input that takes the body of the request of a webhook, or the file"`
 	}
 }
 
@@ -67,8 +69,9 @@ func (s *Server) registerTriggers() {
 	register(s, create, createTrigger)
 	register(s, op("listTriggers", http.MethodGet, "", Read, "List triggers"), listTriggers)
 	register(s, op("getTrigger", http.MethodGet, "/{trigger}", Read, "Get a trigger"), getTrigger)
+	register(s, op("listTriggerFiles", http.MethodGet, "/{trigger}/files", Read, "List the files that a trigger has seen in its folder"), listTriggerFiles)
 	register(s, op("deleteTrigger", http.MethodDelete, "/{trigger}", Start, "Delete a trigger; its runs stay"), deleteTrigger)
-	register(s, op("pauseTrigger", http.MethodPost, "/{trigger}/pause", Start, "Pause a trigger, or end its pause; times of the pause are not made up for"), pauseTrigger)
+	register(s, op("pauseTrigger", http.MethodPost, "/{trigger}/pause", Start, "Pause a trigger, or end its pause; times of the pause are not made up for, files are"), pauseTrigger)
 	s.routes.handle("POST /t/{trigger}", Public, s.receiveTrigger)
 }
 
@@ -93,11 +96,17 @@ func createTrigger(c *call, in *createTriggerInput) (*created[createdTrigger], e
 		return nil, err
 	}
 	t := &trigger.Trigger{
+		Folder: b.Folder, Pattern: b.Pattern,
 		ID: runner.NewID(), User: c.who.user, Name: b.Name, Flow: b.Flow, Kind: b.Kind, Schedule: b.Schedule, Zone: b.Zone, Missed: b.Missed, Overlap: b.Overlap,
 		Inputs: b.Inputs, Payload: b.Payload, Created: time.Now().UTC().Truncate(time.Second),
 	}
 	if t.Inputs == nil {
 		t.Inputs = json.RawMessage("{}")
+	}
+	if t.Folder != "" {
+		if _, err := c.folderOf(c, t); err != nil {
+			return nil, invalidRequest("body.folder", err.Error())
+		}
 	}
 	if err := c.make(store.TriggerKind, func() error { return c.triggers.Put(context.WithoutCancel(c), t) }); err != nil {
 		return nil, err
@@ -168,10 +177,13 @@ func (s *Server) startTriggered(ctx context.Context, t *trigger.Trigger, f trigg
 		return "", err
 	}
 	if disabled || !role.allows(Start) {
-		return "the user of the trigger is deactivated, or may not start runs", nil
+		return refusedFor(t, "the user of the trigger is deactivated, or may not start runs")
 	}
 	c := &call{ctx, s, principal{user: t.User, all: t.User == ""}}
 	start := weir.Start{ID: f.Run, User: t.User, Origin: t.Kind + ":" + t.Name}
+	if f.File != nil {
+		start.Origin += "/" + f.File.Name
+	}
 	served, err := c.flow(t.Flow)
 	if err == nil {
 		start.Inputs, err = objectOf("inputs", t.Inputs)
@@ -180,7 +192,11 @@ func (s *Server) startTriggered(ctx context.Context, t *trigger.Trigger, f trigg
 		if start.Inputs == nil {
 			start.Inputs = map[string]any{}
 		}
-		start.Inputs[t.Payload], err = valueOf("payload", f.Payload)
+		if f.File != nil {
+			start.Inputs[t.Payload], err = fileInput(served.Flow, t.Payload, f.File)
+		} else {
+			start.Inputs[t.Payload], err = valueOf("payload", f.Payload)
+		}
 	}
 	if err == nil {
 		start.Model, err = s.modelOr("", served.Model)
@@ -191,7 +207,9 @@ func (s *Server) startTriggered(ctx context.Context, t *trigger.Trigger, f trigg
 	if err == nil || errors.Is(err, store.ErrExists) {
 		return "", nil
 	}
-	if p := problemOf(err); p.Status < http.StatusInternalServerError {
+	if p := problemOf(err); p.Code == engine.CodeFlowPaused {
+		return refusedFor(t, p.Detail)
+	} else if p.Status < http.StatusInternalServerError {
 		return p.Detail, nil
 	}
 	return "", err

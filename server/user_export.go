@@ -24,7 +24,7 @@ import (
 func exportedKinds() []string {
 	return []string{
 		store.UserKind, store.QuotaKind, store.QuotaDayKind, store.QuotaNearKind, store.FlowKind, store.FlowTextKind, store.LabelKind, store.RatingKind, store.FilterKind,
-		store.NoticeKind, "delivery", store.TriggerKind, linkKind, loginKind, testKind, tokenOriginKind, "session",
+		store.NoticeKind, "delivery", store.TriggerKind, store.TriggerFileKind, linkKind, loginKind, testKind, tokenOriginKind, "session",
 		filestore.Kind, filestore.PieceKind, filestore.UseKind,
 		"openai.response", "openai.conversation", "openai.history", "openai.turn", "openai.request", "openai.progress",
 	}

@@ -79,6 +79,9 @@ type QuotaNear struct {
 	Limits string `json:"limits"`
 }
 
+// TriggerFileKind are the files that triggers have seen in their folders, by TRIGGER/NAME.
+const TriggerFileKind = "trigger_file"
+
 // AuditKind are entries of the audit log of a server, and AuditNameKind the users whom its pseudonyms stand for.
 const (
 	AuditKind     = "audit"

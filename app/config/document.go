@@ -205,7 +205,7 @@ func (d *document) resolvePaths() {
 	d.resolvePythonPath(dir)
 	d.resolveTrajectoryPath(dir)
 	d.resolveFlowFolders(dir)
-	d.resolveBackupFolder(dir)
+	d.resolveServerFolders(dir)
 	flows, _ := mapAt(d.values, "tools")["flows"].([]any)
 	for _, f := range flows {
 		fix(f)

@@ -40,6 +40,7 @@ func TestSchemaMatchesTypes(t *testing.T) {
 		{config.Encryption{}, []string{"properties", "storage", "properties", "encryption"}},
 		{config.Server{}, []string{"properties", "server"}},
 		{config.Backup{}, []string{"properties", "server", "properties", "backup"}},
+		{config.Folder{}, []string{"properties", "server", "properties", "folders", "additionalProperties"}},
 		{config.Audit{}, []string{"properties", "server", "properties", "audit"}},
 		{config.OTel{}, []string{"properties", "otel"}},
 		{config.Tools{}, []string{"properties", "tools"}},

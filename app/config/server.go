@@ -11,6 +11,8 @@ type Server struct {
 	Audit Audit `json:"audit"`
 	// Backup says where backups of the database are written, and when.
 	Backup Backup `json:"backup"`
+	// Folders are those whose files may start runs, by name.
+	Folders map[string]Folder `json:"folders"`
 	// OIDC says who signs people in; see server.OIDC.
 	OIDC OIDC `json:"oidc"`
 }
@@ -42,10 +44,22 @@ type Backup struct {
 	Keep   int           `json:"keep"`
 }
 
-// resolveBackupFolder makes the folder of backups begin at that of the file.
-func (d *document) resolveBackupFolder(dir string) {
-	b := mapAt(d.values, "server", "backup")
-	if path, ok := b["folder"].(string); ok && !filepath.IsAbs(path) {
-		b["folder"] = filepath.Join(dir, path)
+// Folder is a folder whose files may start runs; see server.Folder.
+type Folder struct {
+	Path  string   `json:"path"`
+	Users []string `json:"users"`
+}
+
+// resolveServerFolders makes the folders of backups and of triggers begin at that of the file.
+func (d *document) resolveServerFolders(dir string) {
+	resolve := func(in map[string]any, key string) {
+		if path, ok := in[key].(string); ok && !filepath.IsAbs(path) {
+			in[key] = filepath.Join(dir, path)
+		}
+	}
+	resolve(mapAt(d.values, "server", "backup"), "folder")
+	for _, f := range mapAt(d.values, "server", "folders") {
+		m, _ := f.(map[string]any)
+		resolve(m, "path")
 	}
 }

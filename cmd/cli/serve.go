@@ -166,6 +166,7 @@ func (p *cli) serveOn(ctx context.Context, a *application, l net.Listener, flows
 	}
 	s, err := server.New(ctx, server.Options{
 		App: a.App, Flows: flows, Tests: p.testsOf(cfg, a.HTTP), RequireToken: tokens, Hosts: o.hosts, Origins: o.origins, MaxBody: o.maxBody, MaxFile: o.maxFile, PublicURL: o.public, BasePath: o.base, TrustedProxies: proxies, UserHeader: o.header, SignOutURL: o.signOut, OIDC: login, TokenRate: o.rate, Logger: p.logger(), Page: ui.Handler(),
+		Folders: foldersOf(cfg),
 		Backups: server.Backups{Folder: cfg.Server.Backup.Folder, Every: cfg.Server.Backup.Every, Keep: cfg.Server.Backup.Keep},
 		Reload:  func() ([]string, error) { return a.Reload(p.configOptions()) },
 		Audit:   auditlog.Options{Keep: cfg.Server.Audit.Keep, Entries: cfg.Server.Audit.Entries},
@@ -266,4 +267,13 @@ func (p *cli) checkTokens(ctx context.Context, a *application) error {
 func onlyThisMachine(a net.Addr) bool {
 	addr, err := netip.ParseAddrPort(fmt.Sprint(a))
 	return err == nil && addr.Addr().IsLoopback()
+}
+
+// foldersOf returns the folders of a configuration whose files may start runs.
+func foldersOf(cfg *config.Config) map[string]server.Folder {
+	out := make(map[string]server.Folder, len(cfg.Server.Folders))
+	for name, f := range cfg.Server.Folders {
+		out[name] = server.Folder{Path: f.Path, Users: f.Users}
+	}
+	return out
 }

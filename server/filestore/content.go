@@ -123,6 +123,18 @@ func (t *typeFinder) add(data []byte, last bool) bool {
 	return utf8.Valid(text[:cut]) && bytes.IndexByte(text[:cut], 0) < 0
 }
 
+// TypeOf returns the media type of a whole content, as Create finds it. ErrType, ErrEmpty.
+func TypeOf(name string, data []byte) (string, error) {
+	if len(data) == 0 {
+		return "", ErrEmpty
+	}
+	t := typeFinder{name: name}
+	if !t.add(data, true) {
+		return "", ErrType
+	}
+	return t.found, nil
+}
+
 func (t *typeFinder) typeOf(data []byte) string {
 	switch kind := http.DetectContentType(data); kind {
 	case "image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf":

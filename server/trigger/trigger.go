@@ -1,4 +1,4 @@
-// Package trigger starts runs by schedules and by signed requests of other programs. Several
+// Package trigger starts runs by schedules, by signed requests of other programs, and by files in folders. Several
 // processes on one store share the work: the id of a run follows from its firing, so that a
 // firing starts one run, whichever process handles it.
 //
@@ -15,9 +15,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	_ "time/tzdata" // machines without a database of time zones
 
@@ -32,6 +34,7 @@ const Kind = store.TriggerKind
 const (
 	Schedule = "schedule"
 	Webhook  = "webhook"
+	Files    = "file"
 )
 
 // Trigger says when runs of a flow start.
@@ -40,7 +43,10 @@ type Trigger struct {
 	User string `json:"user" doc:"For whom the runs start"`
 	Name string `json:"name" doc:"What runs name as their origin"`
 	Flow string `json:"flow"`
-	Kind string `json:"kind" enum:"schedule,webhook"`
+	Kind string `json:"kind" enum:"schedule,webhook,file"`
+	// Folder and Pattern belong to a trigger by files.
+	Folder  string `json:"folder,omitempty" doc:"The name of the folder in the configuration"`
+	Pattern string `json:"pattern,omitempty" doc:"Names of files that count, such as *.pdf; empty is all"`
 	// Schedule and Zone belong to a schedule.
 	Schedule string `json:"schedule,omitempty" doc:"Minute, hour, day of the month, month, day of the week, as in cron"`
 	Zone     string `json:"zone,omitempty" doc:"The time zone, such as Europe/Berlin; empty is UTC"`
@@ -48,9 +54,9 @@ type Trigger struct {
 	Missed string `json:"missed,omitempty" enum:"skip,one,all" doc:"Times at which no server ran: start none, one run, or all (at most 100)"`
 	// Overlap says what happens if the run before has not ended.
 	Overlap string `json:"overlap,omitempty" enum:"allow,skip,queue,cancel" doc:"If the run before has not ended: start another one, none, one when it has ended, or one and cancel that before"`
-	// Inputs are those of each run; Payload names the input that gets the body of a request.
+	// Inputs are those of each run; Payload names the input that gets the body of a request, or the file.
 	Inputs  json.RawMessage `json:"inputs"`
-	Payload string          `json:"payload,omitempty" doc:"The input that takes the body of the request"`
+	Payload string          `json:"payload,omitempty" doc:"The input that takes the body of the request, or the file"`
 	Paused  bool            `json:"paused"`
 	Created time.Time       `json:"created"`
 
@@ -70,21 +76,24 @@ type Trigger struct {
 type Firing struct {
 	// Run is the id of the run, which follows from the trigger and the event.
 	Run string
-	// Payload is the body of a request, nil for a schedule.
+	// Payload is the body of a request, File a file; nil for others.
 	Payload json.RawMessage
+	File    *File
 }
 
 // Options of a Runner. All but Logger and Clock are required.
 type Options struct {
 	Store store.DocumentStore
 	// Start starts the run of a firing; starting it again must do nothing. Refused says why
-	// the firing starts none. An error may pass: the firing is tried again.
+	// the firing starts none. An error may pass: the firing is tried again. For a file, one that wraps ErrLater is shown.
 	Start func(ctx context.Context, t *Trigger, f Firing) (refused string, err error)
 	// Ended reports whether a run has ended, or does not exist.
 	Ended func(ctx context.Context, run string) (bool, error)
 	// Cancel cancels the run before, for a trigger with the overlap cancel. Cancelling it again,
 	// or after it has ended, must do nothing.
 	Cancel func(ctx context.Context, t *Trigger, run string) error
+	// Folder returns the folder of a trigger by files. The error says why nothing starts at present.
+	Folder func(ctx context.Context, t *Trigger) (Folder, error)
 	// Key is the secret from which ids of runs and secrets of triggers derive.
 	Key    []byte
 	Logger *slog.Logger
@@ -92,7 +101,12 @@ type Options struct {
 }
 
 // Runner keeps triggers and fires them. Its methods may be called concurrently.
-type Runner struct{ o Options }
+type Runner struct {
+	o Options
+
+	mu      sync.Mutex
+	settled map[string]string // by trigger: the digest of its folder when nothing was left to do
+}
 
 // New returns a Runner. Run makes it fire schedules.
 func New(o Options) *Runner {
@@ -102,7 +116,7 @@ func New(o Options) *Runner {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Runner{o}
+	return &Runner{o: o}
 }
 
 const (
@@ -129,15 +143,36 @@ func (t *Trigger) check() error {
 		return invalid("payload: a schedule has no request whose body an input could take")
 	case !schedule && (t.Schedule != "" || t.Zone != "" || t.Missed != ""):
 		return invalid("schedule, zone and missed belong to triggers of the kind schedule")
-	case !schedule && t.Overlap == overlapQueue:
-		return invalid("overlap: only runs of a schedule can be queued")
+	case t.Kind == Webhook && t.Overlap == overlapQueue:
+		return invalid("overlap: runs by requests cannot be queued")
+	case t.Kind != Files && (t.Folder != "" || t.Pattern != ""):
+		return invalid("folder and pattern belong to triggers of the kind file")
 	case schedule && t.Schedule == "":
 		return invalid("schedule: expected minute, hour, day of the month, month and day of the week")
+	}
+	if t.Kind == Files {
+		return t.checkFiles(invalid)
 	}
 	if schedule {
 		if _, err := ParseCron(t.Schedule, t.Zone); err != nil {
 			return invalid("%v", err)
 		}
+	}
+	return nil
+}
+
+// checkFiles checks what belongs to a trigger by files.
+func (t *Trigger) checkFiles(invalid func(format string, args ...any) error) error {
+	if _, err := path.Match(t.Pattern, ""); err != nil {
+		return invalid("pattern: %q is no pattern of names, such as *.pdf", t.Pattern)
+	}
+	switch {
+	case t.Folder == "":
+		return invalid("folder: expected the name of a folder of the configuration")
+	case t.Payload == "":
+		return invalid("payload: expected the name of the input that takes the file")
+	case t.Overlap == overlapSkip || t.Overlap == overlapCancel:
+		return invalid("overlap: a trigger by files has allow or queue, so that each file starts a run")
 	}
 	return nil
 }
@@ -148,6 +183,9 @@ func (r *Runner) Put(ctx context.Context, t *Trigger) error {
 		return err
 	}
 	var due time.Time
+	if t.Kind == Files && !t.Paused {
+		due = r.o.Clock()
+	}
 	if t.Kind == Schedule {
 		c, err := ParseCron(t.Schedule, t.Zone)
 		if err != nil {
@@ -209,10 +247,13 @@ func (r *Runner) List(ctx context.Context, user, after string, limit int) ([]*Tr
 
 // Delete deletes a trigger. Runs that it has started stay.
 func (r *Runner) Delete(ctx context.Context, id string) error {
-	return r.o.Store.DeleteDocument(ctx, Kind, id, 0)
+	if err := r.o.Store.DeleteDocument(ctx, Kind, id, 0); err != nil {
+		return err
+	}
+	return r.deleteRecords(ctx, id)
 }
 
-// Run fires schedules until ctx ends.
+// Run fires schedules and looks into folders until ctx ends.
 func (r *Runner) Run(ctx context.Context) {
 	for {
 		if err := r.Step(ctx); err != nil && ctx.Err() == nil {
@@ -226,7 +267,7 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// Step fires the schedules that are due.
+// Step fires the schedules that are due, and looks into the folders that are.
 func (r *Runner) Step(ctx context.Context) error {
 	for {
 		list, err := r.o.Store.ClaimDocuments(ctx, Kind, claimTime, 8)
@@ -235,7 +276,11 @@ func (r *Runner) Step(ctx context.Context) error {
 		}
 		for i := range list {
 			t, err := triggerOf(&list[i])
-			if err == nil {
+			switch {
+			case err != nil:
+			case t.Kind == Files:
+				err = r.scanFolder(ctx, t)
+			default:
 				err = r.fireSchedule(ctx, t)
 			}
 			if err != nil {

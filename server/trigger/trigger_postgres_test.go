@@ -12,3 +12,8 @@ func TestSeveralProcessesOnPostgreSQLStartOneRunForEachFiring(t *testing.T) {
 	t.Parallel()
 	testSeveralProcesses(t, pgtest.Start(t).Schema(t))
 }
+
+func TestSeveralProcessesOnPostgreSQLStartOneRunForEachFile(t *testing.T) {
+	t.Parallel()
+	testProcessesOnFolder(t, pgtest.Start(t).Schema(t))
+}

@@ -162,6 +162,8 @@ func TestAFiringThatCouldNotStartIsTriedAgain(t *testing.T) {
 const (
 	databaseOfProcess = "WEIR_TEST_TRIGGER_DATABASE"
 	crashOfProcess    = "WEIR_TEST_TRIGGER_CRASH" // it ends after this many starts
+	folderOfProcess   = "WEIR_TEST_TRIGGER_FOLDER"
+	laterOfProcess    = "WEIR_TEST_TRIGGER_LATER" // how long after the beginning its clock starts
 )
 
 const triggers, minutes = 6, 10
@@ -171,6 +173,10 @@ func TestTriggerProcess(t *testing.T) {
 	path := os.Getenv(databaseOfProcess)
 	if path == "" {
 		t.Skip("it is started by TestSeveralProcessesStartOneRunForEachFiring")
+	}
+	if os.Getenv(folderOfProcess) != "" {
+		watchAsProcess(t, path)
+		return
 	}
 	r, end := openRunner(t, path, begin().Add(minutes*time.Minute), os.Getenv(crashOfProcess))
 	defer end()
@@ -198,7 +204,11 @@ func openStore(t *testing.T, path string, clock func() time.Time) *store.Full {
 // openRunner opens a database with a Weir and a Runner that starts runs in it.
 func openRunner(t *testing.T, path string, now time.Time, crash string) (*trigger.Runner, func()) {
 	t.Helper()
-	clock := func() time.Time { return now }
+	return openRunnerWithClock(t, path, func() time.Time { return now }, crash)
+}
+
+func openRunnerWithClock(t *testing.T, path string, clock func() time.Time, crash string) (*trigger.Runner, func()) {
+	t.Helper()
 	s := openStore(t, path, clock)
 	w, err := weir.Open(weir.Options{Store: s})
 	if err != nil {
@@ -215,7 +225,7 @@ func openRunner(t *testing.T, path string, now time.Time, crash string) (*trigge
 			if _, err := s.Run(ctx, f2.Run); err == nil {
 				return "", nil
 			}
-			run, err := w.Start(ctx, f, weir.Start{ID: f2.Run, Origin: "schedule:" + x.ID})
+			run, err := w.Start(ctx, f, weir.Start{ID: f2.Run, Origin: originOf(x, f2)})
 			if errors.Is(err, store.ErrExists) {
 				return "", nil
 			}
@@ -228,12 +238,22 @@ func openRunner(t *testing.T, path string, now time.Time, crash string) (*trigge
 			return "", err
 		},
 		Ended: func(context.Context, string) (bool, error) { return true, nil },
+		Folder: func(context.Context, *trigger.Trigger) (trigger.Folder, error) {
+			return trigger.Folder{Path: os.Getenv(folderOfProcess), MaxSize: 100}, nil
+		},
 	})
 	return r, func() {
 		if err := w.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	}
+}
+
+func originOf(x *trigger.Trigger, f trigger.Firing) string {
+	if f.File != nil {
+		return "file:" + f.File.Name
+	}
+	return "schedule:" + x.ID
 }
 
 func TestSeveralProcessesStartOneRunForEachFiring(t *testing.T) {
