@@ -14,8 +14,10 @@ import (
 type NodeDetails struct {
 	NodeReport
 	Inputs engine.Values `json:"inputs"`
-	// Templates are the inputs that the flow computes, as it has them: their values are not recorded.
+	// Templates are the inputs that the flow computes, as it has them, and Computed what they give with what the
+	// journal has.
 	Templates engine.Values    `json:"templates"`
+	Computed  engine.Values    `json:"computed"`
 	Effects   []EffectReport   `json:"effects"`
 	Messages  []ContextMessage `json:"messages"`
 	State     []map[string]any `json:"state"`
@@ -52,7 +54,7 @@ type WaitReport struct {
 // messages of AddedMessages.
 func NodeDetailsOf(n *history.NodeRecord, inputs runner.NodeInputs, added []ContextMessage) *NodeDetails {
 	d := &NodeDetails{
-		NodeReport: NodeReportOf(n), Inputs: OrEmpty(inputs.Values), Templates: OrEmpty(inputs.Templates), Messages: added,
+		NodeReport: NodeReportOf(n), Inputs: OrEmpty(inputs.Values), Templates: OrEmpty(inputs.Templates), Computed: OrEmpty(inputs.Computed), Messages: added,
 		Effects: []EffectReport{}, State: []map[string]any{}, Waits: []WaitReport{}, Partial: n.Partial,
 	}
 	for _, e := range n.Effects {

@@ -2,6 +2,7 @@ package history_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/weir-run/weir"
@@ -39,7 +40,7 @@ nodes:
 outputs: {said: "{{ a.text }}"}
 `
 
-func TestInputsOfANodeAreReadWithoutEvaluation(t *testing.T) {
+func TestInputsOfANodeAreThoseThatItWasGiven(t *testing.T) {
 	t.Parallel()
 	st := memory.New()
 	w := weirkit.Open(t, weir.Options{Store: st, Types: recordTypes(t, 1, false)})
@@ -49,9 +50,9 @@ func TestInputsOfANodeAreReadWithoutEvaluation(t *testing.T) {
 	}
 	endsAt(t, run, "absent")
 	other := weirkit.Open(t, weir.Options{Store: st})
-	for path, want := range map[string]struct{ value, template any }{
+	for path, want := range map[string]struct{ value, template, computed any }{
 		"a": {value: "hey"}, "none": {}, "edge": {value: "hey!"}, "given": {value: "Bo"}, "kept": {value: "ahoy"}, "absent": {},
-		"text": {template: "I am {{ run.inputs.who }}"}, "once": {template: "{{ uuid(1) }}"},
+		"text": {template: "I am {{ run.inputs.who }}", computed: "I am Bo"}, "once": {template: "{{ uuid(1) }}", computed: saidOf(t, w, "once")},
 		"fails": {template: "{{ run.inputs.who[7] }}"}, "each#1/item": {value: "x"},
 	} {
 		for name, reader := range map[string]*weir.Weir{"with the types": w, "without": other} {
@@ -74,8 +75,23 @@ func TestInputsOfANodeAreReadWithoutEvaluation(t *testing.T) {
 			if got := only(t, in.Templates); !reflect.DeepEqual(got, want.template) {
 				t.Errorf("%s, %s: the template is %v, want %v", path, name, got, want.template)
 			}
+			if got := only(t, in.Computed); !reflect.DeepEqual(got, want.computed) {
+				t.Errorf("%s, %s: the computed value is %v, want %v", path, name, got, want.computed)
+			}
 		}
 	}
+}
+
+// saidOf returns what a node of the type shout was given.
+func saidOf(t *testing.T, w *weir.Weir, node string) any {
+	t.Helper()
+	v, err := w.Inspect(t.Context(), "r", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, _ := history.NewTimeline(v).Nodes[node].Outputs.Get("text")
+	text, _ := said.(string)
+	return strings.TrimSuffix(text, "!")
 }
 
 // endsAt waits for a run that a node fails.

@@ -28,13 +28,15 @@ type RunView struct {
 // Result returns the result of the run at that event: what Run.Wait returns if it rests there.
 func (v *RunView) Result() Result { return resultOf(v.Run) }
 
-// NodeInputs are the inputs with which a node's function was entered, as far as they are recorded.
+// NodeInputs are the inputs with which a node's function was entered.
 type NodeInputs struct {
 	// Values are those of the ports that are written as literals or as references to a recorded value.
 	Values engine.Values
-	// Templates are the templates and expressions of the other ports as the flow has them. What they gave is
-	// in no journal, and reading a record evaluates nothing.
+	// Templates are the templates and expressions of the other ports, as the flow has them.
 	Templates engine.Values
+	// Computed are what the templates give when they are evaluated again with what the journal has: the same as
+	// then, unless a later version of the language evaluates them differently. Those that fail are not here.
+	Computed engine.Values
 }
 
 // Inputs returns the inputs of a node's function, by port. They are known if the view is at an event that starts or
@@ -61,6 +63,12 @@ func (v *RunView) Inputs(path string) (in NodeInputs, ok bool, err error) {
 				return in, true, fmt.Errorf("input %s: %w", b.name, err)
 			}
 			in.Templates = append(in.Templates, engine.Named{Name: b.name, Value: text})
+			if slices.Contains(h.lazy, b.name) {
+				continue // it may not have been evaluated
+			}
+			if x, err := b.eval(vars, "input"); err == nil {
+				in.Computed = append(in.Computed, engine.Named{Name: b.name, Value: x})
+			}
 		case slices.Contains(h.lazy, b.name) || !slices.Contains(e.Bound, b.name):
 		default:
 			if x, err := b.eval(vars, "input"); err == nil { // else the reference had no value

@@ -46,7 +46,8 @@ type shownValue struct {
 	Size     int             `json:"size" doc:"Bytes of the value as JSON"`
 	Value    json.RawMessage `json:"value" doc:"null if the value is larger than 16 KiB"`
 	Excerpt  string          `json:"excerpt" doc:"The beginning of a value that is larger; GET .../value returns all of it"`
-	Template bool            `json:"template,omitempty" doc:"The value is the template of the flow: what it gave is not recorded"`
+	Template bool            `json:"template,omitempty" doc:"The value is the template of the flow: what it gave is not known"`
+	Computed bool            `json:"computed,omitempty" doc:"A template or expression gave the value: it was evaluated again with what the journal has"`
 	Deleted  bool            `json:"deleted,omitempty" doc:"The key was deleted from the state"`
 }
 
@@ -129,12 +130,20 @@ func getNode(c *call, in *NodeQuery) (*body[nodeDetails], error) {
 	return bodyOf(out), nil
 }
 
-// shownInputs returns the inputs with a recorded value, and the templates of the others.
+// shownInputs returns the inputs with a recorded value, those that are computed from the record, and the templates of
+// the others.
 func shownInputs(d *app.NodeDetails) []shownValue {
 	out := shownValues(d.Inputs)
-	for _, t := range shownValues(d.Templates) {
-		t.Template = true
-		out = append(out, t)
+	for _, x := range shownValues(d.Computed) {
+		x.Computed = true
+		out = append(out, x)
+	}
+	for _, t := range d.Templates {
+		if _, known := d.Computed.Get(t.Name); !known {
+			x := shown(t.Name, app.JSONOf(t.Value))
+			x.Template = true
+			out = append(out, x)
+		}
 	}
 	return out
 }
@@ -170,6 +179,9 @@ func valueNamed(d *app.NodeDetails, n *history.NodeRecord, part, name string) (e
 	switch part {
 	case "inputs":
 		if v, ok := d.Inputs.Get(name); ok {
+			return v, true
+		}
+		if v, ok := d.Computed.Get(name); ok {
 			return v, true
 		}
 		return d.Templates.Get(name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,7 +63,8 @@ func (p *cli) printNode(n *history.NodeRecord, inputs runner.NodeInputs, said []
 		}
 	}
 	p.printValues("Inputs", inputs.Values)
-	p.printValues("Inputs as written (their values are not recorded)", inputs.Templates)
+	p.printValues("Inputs that were computed, evaluated again from the record", inputs.Computed)
+	p.printValues("Inputs as written", withoutNames(inputs.Templates, inputs.Computed))
 	for _, w := range n.Waits {
 		p.section("Waited for")
 		fmt.Fprintln(p.out, "  "+app.Printable(describe(w.Interrupt)))
@@ -172,4 +174,12 @@ func (p *cli) printMessage(m app.ContextMessage) {
 		text = strings.TrimPrefix(text+"\ncalls "+c.Name+" "+c.Arguments, "\n")
 	}
 	fmt.Fprintf(p.out, "  %s %s\n%s\n", st.dim.Render(m.Context), string(m.Role), p.wrap(app.Printable(text), "    "))
+}
+
+// withoutNames returns the values whose names are not among others.
+func withoutNames(list, others engine.Values) engine.Values {
+	return slices.DeleteFunc(slices.Clone(list), func(x engine.Named) bool {
+		_, is := others.Get(x.Name)
+		return is
+	})
 }

@@ -137,6 +137,8 @@ test('a run is started with a form, its question answered, and a node read', asy
   await page.getByRole('treeitem', { name: /confirm.*Completed/ }).waitFor()
   await page.getByRole('treeitem', { name: /decline.*Skipped/ }).waitFor()
   await page.getByRole('treeitem', { name: /opinion/ }).click()
+  await page.getByText('computed').first().waitFor()
+  await page.getByText(/^Is anything unusual about this invoice\? 1250 EUR/).first().waitFor()
   await page.getByRole('tab', { name: /Model calls/ }).click()
   await page.getByText('The digest in the journal proves this request').waitFor()
   await page.getByText('You review invoices for a small company. You are brief.').waitFor()

@@ -38,6 +38,7 @@ export function Value({ value, source, index }: { value: Shown; source?: Source;
         <b className="cut">{value.name}</b>
         <span className="dim">{value.deleted ? t.node.deleted : bytes(value.size)}</span>
         {value.template && <span className="chip" title={t.node.templateHint}>{t.node.template}</span>}
+        {value.computed && <span className="chip" title={t.node.computedHint}>{t.node.computed}</span>}
         <span className="grow" />
         {source && value.size > 16384 && (
           <Tooltip label={t.state.download}>
