@@ -222,30 +222,24 @@ func (w *Weir) resultOf(ctx context.Context, id string) (Result, error) {
 	return v.Result(), nil
 }
 
-// eventsOfWorker yields the events of a run that a worker executes, after the cursor or the
-// event number, until the run rests.
-func (w *Weir) eventsOfWorker(ctx context.Context, id, cursor string, after int64) iter.Seq2[Item, error] {
+// itemsOfWorker yields the events and the live text of a run that a worker executes, after the cursor or the event
+// number, until the run rests.
+func (w *Weir) itemsOfWorker(ctx context.Context, id, cursor string, after int64) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		stopped := false
-		err := looks(ctx, func() (bool, error) {
-			rests, err := w.rests(ctx, id) // first, so that no event is missed
-			if err != nil {
-				return false, err
+		looking, stop := context.WithCancel(ctx)
+		defer stop()
+		done, failed := make(chan struct{}), error(nil)
+		go func() {
+			defer close(done)
+			failed = looks(looking, func() (bool, error) { return w.rests(looking, id) })
+		}()
+		for it, err := range w.local.FollowJournals(ctx, id, cursor, after, done) {
+			if !yield(it, err) || err != nil {
+				return
 			}
-			for it, err := range w.local.ReadJournals(ctx, id, cursor, after) {
-				if err != nil {
-					return false, err
-				}
-				if !yield(it, nil) {
-					stopped = true
-					return true, nil
-				}
-				cursor = it.Cursor()
-			}
-			return rests, nil
-		})
-		if err != nil && !stopped {
-			yield(Item{}, err)
+		}
+		if <-done; failed != nil {
+			yield(Item{}, failed)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (r *Run) Events(ctx context.Context) iter.Seq2[Item, error] {
 // that the run waited for at that event are yielded only if they are new.
 func (r *Run) EventsAfter(ctx context.Context, n int64) iter.Seq2[Item, error] {
 	if r.w.runner != nil {
-		return r.w.eventsOfWorker(ctx, r.ID, "", n)
+		return r.w.itemsOfWorker(ctx, r.ID, "", n)
 	}
 	return r.execution().Items(ctx, n)
 }
@@ -64,15 +64,15 @@ func (r *Run) EventsAfter(ctx context.Context, n int64) iter.Seq2[Item, error] {
 // a cursor of another run.
 func (r *Run) EventsFrom(ctx context.Context, cursor string) iter.Seq2[Item, error] {
 	if r.w.runner != nil {
-		return r.w.eventsOfWorker(ctx, r.ID, cursor, 0)
+		return r.w.itemsOfWorker(ctx, r.ID, cursor, 0)
 	}
 	return r.execution().Stream(ctx, cursor)
 }
 
 // Follow is EventsFrom for any run, in whichever process it executes. An empty cursor starts at
-// the first event. Follow ends when the run has ended, not when it pauses. It yields live
-// output while this process executes the run; otherwise it polls the journals four times a
-// second and yields events only.
+// the first event. Follow ends when the run has ended, not when it pauses. If another process
+// executes the run, it polls the journals four times a second, and yields live output in steps
+// of 250 ms, if the store has the capability LiveText, otherwise events only.
 func (w *Weir) Follow(ctx context.Context, id, cursor string) iter.Seq2[Item, error] {
 	return w.local.Follow(ctx, id, cursor)
 }

@@ -451,6 +451,7 @@ func (x *Execution) commit() error {
 		x.state.become(running)
 	}
 	x.markCreated()
+	x.hub.setFence(x.lease.Fence)
 	x.publish(func(h *hub) { h.publishCommit(x.ID, &c) })
 	x.local.saveLiveCheckpoint(x)
 	return nil

@@ -12,8 +12,9 @@ import (
 )
 
 // Follow yields the items of a run and its child runs, whichever process executes them, after the item with the
-// cursor ("" for all), until the run or ctx ends. It yields live output while this process executes the run;
-// otherwise it reads the journals after each commit that the store reports, and at the interval Options.Poll.
+// cursor ("" for all), until the run or ctx ends. If another process executes the run, it reads the journals and the live
+// text after each change that the store reports, and at the interval Options.Poll. Live text comes from another process if
+// the store has the capability LiveText, up to 4 times a second for each run.
 func (l *Local) Follow(ctx context.Context, run, cursor string) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		r, err := l.newReader(ctx, run, cursor, yield)
@@ -50,7 +51,8 @@ func (l *Local) newReader(ctx context.Context, run, cursor string, yield func(It
 type journalWatch struct {
 	runs    atomic.Pointer[map[string]bool] // those of the tree; the watcher reads them on another goroutine
 	changed <-chan struct{}
-	stop    func() // nil before the first pause
+	stop    func()          // nil before the first pause
+	written <-chan struct{} // parts of live text
 }
 
 // setRuns sets the runs to watch.
@@ -73,19 +75,28 @@ func (r *reader) readOnce(run string) bool {
 	if x := r.l.Held(run); x != nil {
 		return r.resume(x) && r.follow()
 	}
-	return r.yieldGap() && r.replay(&subscription{})
+	return r.readElsewhere()
 }
 
 // pause waits until the journals are read again, or done is closed.
 func (r *reader) pause(w *journalWatch, done <-chan struct{}) bool {
 	w.setRuns(r.at.runs)
 	if w.stop == nil {
-		w.changed, w.stop = r.l.watch(store.TopicCommit, func(run string) bool { return (*w.runs.Load())[run] })
+		isOfTree := func(run string) bool { return (*w.runs.Load())[run] }
+		changed, stop := r.l.watch(store.TopicCommit, isOfTree)
+		written, stopWritten := r.l.watch(store.TopicLiveText, isOfTree)
+		w.changed, w.written = changed, written
+		w.stop = func() {
+			stop()
+			stopWritten()
+		}
 	}
 	t := time.NewTimer(r.poll)
 	defer t.Stop()
 	select {
 	case <-w.changed:
+		return true
+	case <-w.written:
 		return true
 	case <-done:
 		return true
@@ -110,7 +121,7 @@ func (l *Local) ReadJournals(ctx context.Context, run, cursor string, after int6
 // unwatchedPollInterval is how often FollowJournals reads if the store does not report commits.
 const unwatchedPollInterval = 50 * time.Millisecond
 
-// FollowJournals yields what ReadJournals yields, and the events that follow, until done is closed or ctx ends: after done
+// FollowJournals yields what ReadJournals yields, and the events and live text that follow, until done is closed or ctx ends: after done
 // it reads once more. It reads after each commit that the store reports, and at the interval Options.Poll; every 50 ms
 // if the store reports none.
 func (l *Local) FollowJournals(ctx context.Context, run, cursor string, after int64, done <-chan struct{}) iter.Seq2[Item, error] {
@@ -125,7 +136,7 @@ func (l *Local) FollowJournals(ctx context.Context, run, cursor string, after in
 		}
 		var w journalWatch
 		defer w.stopWatching()
-		for last := false; r.yieldGap() && r.replay(&subscription{}) && !last; {
+		for last := false; r.readElsewhere() && !last; {
 			select {
 			case <-done:
 				last = true

@@ -22,8 +22,10 @@ type hub struct {
 	root       string // id of the run
 	start      int64  // number of its last event before position 0
 	children   []runPosition
-	mu         sync.Mutex
-	id         string // names the hub in cursors; "" before the first read
+	mu         sync.Mutex // guards the following fields
+	lastSeq    int64      // number of the last commit
+	fence      int64      // that under which the run is executed; 0 while its lease is pending
+	id         string     // names the hub in cursors; "" before the first read
 	ring       []Item
 	first      uint64 // position of the oldest stored item
 	next       uint64
@@ -78,6 +80,9 @@ func (h *hub) publishCommit(run string, c *engine.Commit) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lastEvents[run] = c.First + int64(len(c.Events)) - 1
+	if run == h.root {
+		h.lastSeq = c.Seq
+	}
 	if !h.buffering && len(h.live) == 0 {
 		h.skipped = true
 		return
@@ -137,6 +142,13 @@ func (h *hub) grow(n uint64) {
 		ring[pos%n] = h.ring[pos%uint64(len(h.ring))]
 	}
 	h.ring = ring
+}
+
+// setFence sets the fence under which the run is executed.
+func (h *hub) setFence(fence int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fence = fence
 }
 
 func (h *hub) wakeReaders() {

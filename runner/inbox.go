@@ -66,6 +66,7 @@ func (l *Local) watch(topic store.Topic, matches func(id string) bool) (changed 
 func (r *inboxReader) read() {
 	l := r.l
 	if !l.holdsRuns() {
+		l.liveWriter.setReaders(nil)
 		return
 	}
 	posts, err := l.store.PostsForOwner(l.ctx, l.owner)
@@ -73,13 +74,24 @@ func (r *inboxReader) read() {
 		l.o.Logger.Warn("read inbox", "error", err)
 	}
 	byRun := make(map[*Execution][]*delivery)
+	var read map[*Execution]string
 	for _, p := range posts {
 		x := l.Held(p.Run)
 		if x == nil || r.inFlight[p.ID] {
 			continue
 		}
+		if p.Kind == store.PostLiveText {
+			if read == nil {
+				read = make(map[*Execution]string)
+			}
+			read[x] = p.Name
+			continue
+		}
 		r.inFlight[p.ID] = true
 		byRun[x] = append(byRun[x], &delivery{Post: p, x: x})
+	}
+	if err == nil {
+		l.liveWriter.setReaders(read)
 	}
 	for x, ds := range byRun {
 		x.deliver(ds)

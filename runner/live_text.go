@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 )
@@ -25,6 +26,8 @@ type effectOutput struct {
 	lane                            string
 	completed                       bool
 	text, reasoning, stdout, stderr strings.Builder
+	calls                           []convo.Call // the tool calls that it announced
+	wait                            *llm.Chunk   // by which the call was announced that made earlier output void; nil for none
 }
 
 func (s *effectOutput) size() int {
@@ -46,7 +49,13 @@ func (l liveText) add(it *Item) (before []Item) {
 	}
 	if s == nil {
 		s = &effectOutput{attempt: it.Attempt, interim: !mayBeAnswer(it.Effect), lane: it.lane}
+		if it.Chunk.Wait > 0 {
+			s.wait = it.Chunk
+		}
 		l[k] = s
+	}
+	if it.Chunk.Call != nil {
+		s.calls = append(s.calls, *it.Chunk.Call)
 	}
 	if it.Chunk.Call != nil && !s.interim {
 		s.interim = true

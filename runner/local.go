@@ -72,18 +72,19 @@ type Options struct {
 
 // Local runs flows in this process.
 type Local struct {
-	o         Options
-	store     *store.Full // o.Store with the methods of every capability
-	owner     string
-	committer *committer
-	workers   *workers
-	ctx       context.Context
-	cancel    context.CancelFunc
-	sweeper   *sweeper // nil without recovery
-	loops     sync.WaitGroup
-	clock     clock
-	drain     atomic.Int64 // how long Close waits for effects, in nanoseconds
-	abandoned atomic.Int64 // functions of abandoned nodes that have not returned
+	o          Options
+	store      *store.Full // o.Store with the methods of every capability
+	owner      string
+	committer  *committer
+	workers    *workers
+	ctx        context.Context
+	cancel     context.CancelFunc
+	sweeper    *sweeper // nil without recovery
+	loops      sync.WaitGroup
+	clock      clock
+	liveWriter liveWriter
+	drain      atomic.Int64 // how long Close waits for effects, in nanoseconds
+	abandoned  atomic.Int64 // functions of abandoned nodes that have not returned
 
 	mu       sync.Mutex
 	held     map[string]*Execution
@@ -115,6 +116,7 @@ func NewLocal(o Options) *Local {
 		committer: newCommitter(o.Store), held: make(map[string]*Execution), loading: make(map[string]chan struct{}),
 		clock: clock{skip: o.Skip, rests: o.Rest > 0},
 	}
+	l.liveWriter.l, l.liveWriter.store = l, o.Store.Capabilities().LiveText
 	l.drain.Store(int64(o.Drain))
 	l.o.Services.maxDepth, l.o.Services.toolFlow = o.MaxDepth, o.ToolFlow
 	l.o.Services.history = func(run string) convo.Source { return &messageSource{l.store, run} }
@@ -218,6 +220,7 @@ func (l *Local) newExecution(id string, m *machine, lease store.Lease, is leaseS
 		x.restedAfter = restedAt(m)
 		m.users = l.store
 		x.hub.initialize(id, m.first-1, m.run.OpenChildren())
+		x.hub.lastSeq, x.hub.fence = m.seq, lease.Fence
 	}
 	if m != nil && m.sessionPast != nil { // a caller that sent a command is about to subscribe
 		x.hub.startBuffering()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/internal/pgtest"
 	"github.com/weir-run/weir/runner"
@@ -89,4 +90,17 @@ func TestProcessesOnPostgreSQLAreWoken(t *testing.T) {
 		}
 	}
 	t.Errorf("the stream ended; received %v", received)
+}
+
+// TestLiveTextReachesReadersOverPostgreSQL is TestLiveTextReachesReadersInOtherProcesses on the other store.
+func TestLiveTextReachesReadersOverPostgreSQL(t *testing.T) {
+	url := pgtest.Start(t).Schema(t)
+	checkRemoteText(t, func(int) weir.Store {
+		s, err := postgres.Open(t.Context(), url, postgres.Options{MaxConnections: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	})
 }

@@ -58,6 +58,7 @@ type reader struct {
 	runsShared bool                 // an item has at.runs
 	liveBefore bool                 // there was live output before the cursor, which may not have been replaced
 	liveSeen   map[liveKey]struct{} // live output that was yielded, and nothing has replaced
+	remote     *remoteText          // nil unless other processes execute the runs and their live text is followed
 }
 
 // findEvent brings the reader to the event of that number.
@@ -99,7 +100,7 @@ func (r *reader) catchUp(a *subscription) bool {
 
 // resume brings the reader from its position to where it can follow an execution.
 func (r *reader) resume(x *Execution) bool {
-	r.x = x
+	r.x, r.remote = x, nil
 	if x.hub.has(r.at.hub, r.at.pos) {
 		return true
 	}
@@ -287,6 +288,9 @@ func (r *reader) yieldEvent(it Item) bool {
 		if f := r.runPosition(run); f != nil && !f.ended && !r.yieldJournal(run, lastEvent, true) {
 			return false
 		}
+	}
+	if !r.yieldRemoteBefore(&it) {
+		return false
 	}
 	r.updateRun(it.Run, func(f *runPosition) {
 		f.last, f.seq = it.Number, max(f.seq, it.seq-1)

@@ -246,8 +246,9 @@ func manifestOf(o map[string]any) *convo.Manifest {
 }
 
 // Items yields the events of the reply and of its child runs, with live output between
-// them, until the reply is complete; see runner.Item. It never slows the round down. For a
-// round that another process executes it yields events only.
+// them, until the reply is complete; see runner.Item. It never slows the round down. Of a
+// round that another process executes, it yields live output in steps of 250 ms, if the store
+// has the capability LiveText, otherwise events only.
 func (t *Reply) Items(ctx context.Context) iter.Seq2[runner.Item, error] {
 	return func(yield func(runner.Item, error) bool) {
 		cursor, of := "", ""

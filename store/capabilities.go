@@ -28,6 +28,8 @@ type Capabilities struct {
 	Access      AccessStore
 	Documents   DocumentStore
 	UserState   UserStateStore
+	// LiveText passes live text between processes. nil: readers of runs that other processes execute get events only.
+	LiveText LiveTextStore
 	// Watch reports changes by other processes. nil: callers poll.
 	Watch Watcher
 	// Trajectories are tables for trajectories. They live as long as the store.
@@ -46,7 +48,8 @@ var ErrUnsupported = errors.New("not supported by this store")
 // Unsupported names the capability that a store lacks.
 type Unsupported struct {
 	// Capability is its name: "sessions", "cache", "recovery", "deletion", "chains",
-	// "archive", "audit", "rows", "memory", "access", "documents", "user state", "trajectories".
+	// "archive", "audit", "rows", "memory", "access", "documents", "user state", "live text",
+	// "trajectories".
 	Capability string
 }
 
@@ -75,6 +78,7 @@ type Full struct {
 	AccessStore
 	DocumentStore
 	UserStateStore
+	LiveTextStore
 }
 
 // Complete returns a store with the methods of every capability.
@@ -95,5 +99,6 @@ func Complete(s Store) *Full {
 		AccessStore:     cmp.Or[AccessStore](c.Access, noAccess{}),
 		DocumentStore:   cmp.Or[DocumentStore](c.Documents, noDocuments{}),
 		UserStateStore:  cmp.Or[UserStateStore](c.UserState, noUserState{}),
+		LiveTextStore:   cmp.Or[LiveTextStore](c.LiveText, noLiveText{}),
 	}
 }

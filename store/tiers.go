@@ -87,7 +87,7 @@ type Inbox interface {
 	// Inbox returns the messages to a run, oldest first, and removes none.
 	Inbox(ctx context.Context, run string) ([]Post, error)
 	// PostsForOwner returns the messages to all runs of an owner, oldest first, and removes
-	// none.
+	// none. Before them come posts of kind PostLiveText, if the store has LiveTextStore.
 	PostsForOwner(ctx context.Context, owner string) ([]Post, error)
 	// RemovePosts removes messages. An id that is not there is no error.
 	RemovePosts(ctx context.Context, ids []int64) error

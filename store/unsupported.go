@@ -326,3 +326,19 @@ func (x noUserState) UserState(context.Context, string, string) ([]UserValue, er
 func (x noUserState) UserStates(context.Context, string) ([]UserValue, error) { return nil, x.err() }
 
 func (x noUserState) EditUserState(context.Context, UserStateEdit) error { return x.err() }
+
+type noLiveText struct{}
+
+func (noLiveText) err() error { return unsupported("live text") }
+
+func (x noLiveText) RequestLiveText(context.Context, []string, bool, time.Duration) error {
+	return x.err()
+}
+
+func (x noLiveText) PutLiveText(context.Context, []LiveTextPart) error { return x.err() }
+
+func (x noLiveText) RemoveLiveText(context.Context, map[string]string) error { return x.err() }
+
+func (x noLiveText) LiveText(context.Context, map[string]int64) ([]LiveTextPart, error) {
+	return nil, x.err()
+}

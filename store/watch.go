@@ -7,8 +7,10 @@ type Topic string
 const (
 	// TopicCommit is a commit of a run; the id is the run's.
 	TopicCommit Topic = "commit"
-	// TopicInbox is a message in the inbox of a run; the id is the run's.
+	// TopicInbox is a message in the inbox of a run, or a request for its live text; the id is the run's.
 	TopicInbox Topic = "inbox"
+	// TopicLiveText is a part of the live text of a run; the id is the run's.
+	TopicLiveText Topic = "live text"
 )
 
 // Watcher reports changes that this or another process has made. A report is a hint: it may come late or not at all,

@@ -6,7 +6,7 @@ import "github.com/weir-run/weir/store"
 func (s *Store) Capabilities() store.Capabilities {
 	return store.Capabilities{
 		Checkpoints: s, Recovery: s, Sessions: s, Cache: s, Deletion: s, Chains: s, Archive: s, Audit: s, Rows: s, Memory: s, Access: s, Documents: s,
-		UserState: s, Watch: s, Trajectories: s.Trajectories(), CountTokens: s.CountTokens,
+		UserState: s, LiveText: s, Watch: s, Trajectories: s.Trajectories(), CountTokens: s.CountTokens,
 	}
 }
 
@@ -23,6 +23,7 @@ var (
 	_ store.MemoryStore     = (*Store)(nil)
 	_ store.DocumentStore   = (*Store)(nil)
 	_ store.UserStateStore  = (*Store)(nil)
+	_ store.LiveTextStore   = (*Store)(nil)
 	_ store.AuditStore      = (*Store)(nil)
 	_ store.RowStore        = (*Store)(nil)
 	_ store.Watcher         = (*Store)(nil)

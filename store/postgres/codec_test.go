@@ -122,6 +122,7 @@ func writeContents(t *testing.T, s *Store, user, what, secret string) {
 		}},
 		Fence: 1, Head: store.Head{Status: engine.Failed, Error: &engine.Error{Code: "x", Message: secret}, Waiting: []engine.Interrupt{}},
 	}})[0])
+	must(s.PutLiveText(ctx, []store.LiveTextPart{{Run: run, Fence: 1, Writer: "w", Data: []byte(secret)}}))
 	must(s.Release(ctx, store.Lease{Run: run, Owner: "owner", Fence: 1}))
 	must(s.Post(ctx, store.Post{Run: run, Kind: "answer", Name: "q", Value: secret, By: "by", At: at}))
 	must(s.SaveCheckpoint(ctx, store.Checkpoint{Run: run, Seq: 1, Body: []byte(secret)}))
@@ -150,6 +151,16 @@ func writeContents(t *testing.T, s *Store, user, what, secret string) {
 		record.Nodes[i].Name, record.Nodes[i].Description, record.Nodes[i].Attributes = secret, secret, map[string]any{"a": secret}
 	}
 	must(tables.New(s.Trajectories()).Save(ctx, record))
+}
+
+// liveTextOf returns the live text of a run.
+func liveTextOf(t *testing.T, s *Store, run string) []store.LiveTextPart {
+	t.Helper()
+	parts, err := s.LiveText(t.Context(), map[string]int64{run: 0})
+	if err != nil || len(parts) != 1 {
+		t.Errorf("live text of run %s: %d parts, %v", run, len(parts), err)
+	}
+	return parts
 }
 
 // readContents counts the places in which the contents can be read, and fails if one has another text.
@@ -181,6 +192,9 @@ func readContents(t *testing.T, s *Store, user, what, secret string) (n int) {
 	is("carryover", string(x.Carryover), err)
 	posts, err := s.Inbox(ctx, run)
 	is("inbox", posts, err)
+	for _, part := range liveTextOf(t, s, run) {
+		is("live text", string(part.Data), nil)
+	}
 	point, err := s.Checkpoint(ctx, run)
 	is("checkpoint", string(point.Body), err)
 	queued, err := s.Queue(ctx, what)

@@ -229,6 +229,8 @@ func (x *deleter) deleteRows(roots []int64) (out store.DeleteResult, err error) 
 		{"DELETE FROM context WHERE id = ANY($1)", d.contexts},
 		{"DELETE FROM checkpoint WHERE run = ANY($1)", d.runs},
 		{"DELETE FROM inbox WHERE run = ANY($1)", d.runs},
+		{"DELETE FROM live_text WHERE run = ANY($1)", d.runs},
+		{"DELETE FROM live_reader WHERE run = ANY($1)", d.runs},
 		{"DELETE FROM notice WHERE run = ANY($1)", d.runs},
 		{"DELETE FROM document WHERE run_id = ANY($1)", append(slices.Clone(d.ids), d.sessionIDs...)},
 		{"UPDATE user_value SET run = NULL WHERE run = ANY($1)", d.runs},

@@ -66,6 +66,8 @@ func TestNoRowHasATextOfADeletedUser(t *testing.T) {
 		Fence: 1, Head: store.Head{Status: engine.Paused, Waiting: interrupts}, Acquire: &lease, Carryover: []byte(canary),
 		Start: &store.RunStart{NewRun: store.NewRun{ID: canary + "-1", Flow: "f", User: user, At: at}, Message: canary + "-1"},
 	}})[0])
+	must(s.RequestLiveText(ctx, []string{canary + "-1"}, true, time.Hour))
+	must(s.PutLiveText(ctx, []store.LiveTextPart{{Run: canary + "-1", Fence: 1, Writer: canary, Data: []byte(canary)}}))
 	must(s.Release(ctx, store.Lease{Run: canary + "-1", Owner: canary, Fence: 1}))
 	must(s.Post(ctx, store.Post{Run: canary + "-1", Kind: "answer", Name: canary, Value: canary, By: canary, At: at}))
 	must(s.SaveCheckpoint(ctx, store.Checkpoint{Run: canary + "-1", Seq: 1, Body: []byte(canary)}))
@@ -94,7 +96,7 @@ func TestNoRowHasATextOfADeletedUser(t *testing.T) {
 
 	before := rowsWith(t, server, "s1", canary)
 	for _, table := range []string{
-		"session", "run", "run_commit", "message", "inbox", "checkpoint", "queue", "cache", "user_value", "document", "access_token",
+		"session", "run", "run_commit", "message", "inbox", "live_text", "checkpoint", "queue", "cache", "user_value", "document", "access_token",
 		"access_request", "recall_scope", "recall_item", "recall_past", "recall_term", "trajectory_round",
 	} {
 		if before[table] == "" {

@@ -86,15 +86,23 @@ func (s *Store) Post(ctx context.Context, p store.Post) error {
 
 // Inbox returns the messages to a run, oldest first; see store.Inbox.
 func (s *Store) Inbox(ctx context.Context, id string) ([]store.Post, error) {
-	return s.posts(ctx, "inbox of run "+id, "r.id = $1", id)
+	return s.posts(ctx, "inbox of run "+id, selectPosts+"r.id = $1 ORDER BY i.id", text(id))
 }
 
 // PostsForOwner returns the messages to all runs of an owner, oldest first.
 func (s *Store) PostsForOwner(ctx context.Context, owner string) ([]store.Post, error) {
-	return s.posts(ctx, "inbox of "+owner, "r.owner = $1", owner)
+	return s.posts(ctx, "inbox of "+owner, selectOwnerPosts, text(owner), s.nowArg())
 }
 
-func (s *Store) posts(ctx context.Context, op, where, arg string) ([]store.Post, error) {
+const (
+	selectPosts = "SELECT i.id, r.id, i.kind, i.name, i.value, i.sender, i.at FROM inbox i JOIN run r ON r.num = i.run WHERE "
+	// The requests for live text are read by the same statement, so that they cost nothing while there are none.
+	selectOwnerPosts = selectPosts + `r.owner = $1 UNION ALL
+		SELECT 0, r.id, '` + store.PostLiveText + `', q.number::text, 'null'::bytea, '', q.until FROM live_reader q JOIN run r ON r.num = q.run
+		WHERE r.owner = $1 AND q.until > coalesce($2::bigint, weir_now()) ORDER BY 1`
+)
+
+func (s *Store) posts(ctx context.Context, op, query string, args ...any) ([]store.Post, error) {
 	out := []store.Post{}
 	err := s.query(ctx, func(row pgx.Row) error {
 		var p store.Post
@@ -107,7 +115,7 @@ func (s *Store) posts(ctx context.Context, op, where, arg string) ([]store.Post,
 		}
 		out = append(out, p)
 		return err
-	}, "SELECT i.id, r.id, i.kind, i.name, i.value, i.sender, i.at FROM inbox i JOIN run r ON r.num = i.run WHERE "+where+" ORDER BY i.id", text(arg))
+	}, query, args...)
 	if err != nil {
 		return nil, s.wrap(op, err)
 	}

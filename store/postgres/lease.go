@@ -46,6 +46,9 @@ func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Du
 		if takenOver {
 			r.crashes++
 		}
+		if another {
+			t.queue("DELETE FROM live_text WHERE run = $1", r.num)
+		}
 		until = t.now + ttl.Milliseconds()
 		l = store.Lease{Run: id, Owner: owner, Fence: r.fence, Until: time.UnixMilli(until), Crashes: r.crashes, TakenOver: takenOver}
 		t.queue("UPDATE run SET fence = $2, owner = $3, until = $4, crashes = $5 WHERE num = $1", r.num, r.fence, text(owner), until, r.crashes)

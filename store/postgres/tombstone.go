@@ -184,7 +184,7 @@ func (s *Store) vacuum(ctx context.Context) error {
 }
 
 // vacuumedTables are the tables from which deletions remove rows.
-const vacuumedTables = `message, run_commit, context, checkpoint, inbox, notice, document, user_value, queue, session_change, run, session,
+const vacuumedTables = `message, run_commit, context, checkpoint, inbox, live_text, live_reader, notice, document, user_value, queue, session_change, run, session,
 	cache, data_key, recall_item, recall_past, recall_term, recall_scope, recall_call, access_token, access_request, trajectory_round, trajectory_edge,
 	trajectory_query, trajectory_state, trajectory_action, trajectory_knowledge, trajectory_tool, trajectory_table, trajectory_column,
 	trajectory_file, trajectory_script, trajectory_skill`

@@ -31,7 +31,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	}))
 }
 
-// copyDatabase writes the content of a database to an empty file. mode is added to the data
+// copyDatabase writes the content of a database, without live text, to an empty file. mode is added to the data
 // source name of the source.
 func copyDatabase(ctx context.Context, from, mode, to string) error {
 	db, err := sql.Open("sqlite", dsn(from, []string{"busy_timeout(10000)"})+mode)
@@ -39,6 +39,23 @@ func copyDatabase(ctx context.Context, from, mode, to string) error {
 		return err
 	}
 	_, err = db.ExecContext(ctx, "VACUUM INTO ?", to)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	return removeLiveText(ctx, to)
+}
+
+// removeLiveText deletes the live text from a file that no process has open, and overwrites it.
+func removeLiveText(ctx context.Context, path string) error {
+	db, err := sql.Open("sqlite", dsn(path, []string{"secure_delete(1)", "journal_mode(DELETE)"}))
+	if err != nil {
+		return err
+	}
+	var has bool
+	err = db.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'live_text')").Scan(&has)
+	if err == nil && has { // an earlier version has none
+		_, err = db.ExecContext(ctx, "DELETE FROM live_text")
+	}
 	return errors.Join(err, db.Close())
 }
 

@@ -6,7 +6,7 @@ import "github.com/weir-run/weir/store"
 func (s *Store) Capabilities() store.Capabilities {
 	return store.Capabilities{
 		Checkpoints: s, Recovery: s, Sessions: s, Cache: s, Deletion: s,
-		Chains: s, Archive: s, Audit: s, Rows: s, Memory: s, Access: s, Documents: s, UserState: s,
+		Chains: s, Archive: s, Audit: s, Rows: s, Memory: s, Access: s, Documents: s, UserState: s, LiveText: s,
 		Trajectories: s.Trajectories(), CountTokens: s.CountTokens,
 	}
 }

@@ -342,6 +342,8 @@ func (x deleter) deleteRows(roots []int64) (out store.DeleteResult, err error) {
 		{"DELETE FROM checkpoint WHERE run IN (SELECT num FROM doomed_run)", nil},
 		{"DELETE FROM run_crash WHERE run IN (SELECT num FROM doomed_run)", nil},
 		{"DELETE FROM inbox WHERE run IN (SELECT num FROM doomed_run)", nil},
+		{"DELETE FROM live_text WHERE run IN (SELECT num FROM doomed_run)", nil},
+		{"DELETE FROM live_reader WHERE run IN (SELECT num FROM doomed_run)", nil},
 		{"DELETE FROM notice WHERE run IN (SELECT num FROM doomed_run)", nil},
 		{`DELETE FROM document WHERE run IN (SELECT id FROM run_row WHERE num IN (SELECT num FROM doomed_run)
 			UNION ALL SELECT id FROM session WHERE -num IN (SELECT root FROM doomed))`, nil},

@@ -77,6 +77,7 @@ func addTraces(t *testing.T, s *Store, who string) {
 			must(s.Append(ctx, []store.Append{a})[0])
 		}
 		appendOne(1, 1, head, events...)
+		must(s.PutLiveText(ctx, []store.LiveTextPart{{Run: run, Fence: l.Fence, Writer: who + "-canary-writer", Data: []byte(said("live"))}}))
 		must(s.Post(ctx, store.Post{Run: run, Kind: "answer", Name: "i", Value: said("post"), By: who + "-canary-poster", At: time.UnixMilli(1)}))
 		for seq := range int64(3) { // each takes the room of the one before
 			must(s.SaveCheckpoint(ctx, store.Checkpoint{Run: run, Seq: seq + 1, Body: []byte(strings.Repeat(said("checkpoint"), 3-int(seq)))}))

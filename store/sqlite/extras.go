@@ -98,16 +98,24 @@ func encodeValue(v engine.Value) (string, error) {
 
 // Inbox returns the messages of a run, oldest first, without removing them.
 func (s *Store) Inbox(ctx context.Context, id string) ([]store.Post, error) {
-	return s.posts(ctx, "inbox of run "+id, "r.id = ?", id)
+	return s.posts(ctx, "inbox of run "+id, selectPosts+"r.id = ? ORDER BY i.id", id)
 }
 
 // PostsForOwner returns the messages to all runs that owner has, oldest first, and takes
 // none.
 func (s *Store) PostsForOwner(ctx context.Context, owner string) ([]store.Post, error) {
-	return s.posts(ctx, "inbox of "+owner, "r.owner = ?", owner)
+	return s.posts(ctx, "inbox of "+owner, selectOwnerPosts, owner, s.clock().UnixMilli())
 }
 
-func (s *Store) posts(ctx context.Context, op, where, arg string) ([]store.Post, error) {
+const (
+	selectPosts = "SELECT i.id, r.id, i.kind, i.name, i.value, i.sender, i.at FROM inbox i JOIN run_row r ON r.num = i.run WHERE "
+	// The requests for live text are read by the same statement, so that they cost nothing while there are none.
+	selectOwnerPosts = selectPosts + `r.owner = ?1 UNION ALL
+		SELECT 0, r.id, '` + store.PostLiveText + `', CAST(q.number AS TEXT), 'null', '', q.until FROM live_reader q JOIN run_row r ON r.num = q.run
+		WHERE r.owner = ?1 AND q.until > ?2 ORDER BY 1`
+)
+
+func (s *Store) posts(ctx context.Context, op, query string, args ...any) ([]store.Post, error) {
 	out := []store.Post{}
 	err := s.query(ctx, func(row scanner) error {
 		var p store.Post
@@ -120,7 +128,7 @@ func (s *Store) posts(ctx context.Context, op, where, arg string) ([]store.Post,
 		}
 		out = append(out, p)
 		return err
-	}, "SELECT i.id, r.id, i.kind, i.name, i.value, i.sender, i.at FROM inbox i JOIN run_row r ON r.num = i.run WHERE "+where+" ORDER BY i.id", arg)
+	}, query, args...)
 	if err != nil {
 		return nil, s.wrap(op, err)
 	}

@@ -42,6 +42,11 @@ func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Du
 		if holder != owner {
 			l.Fence++
 		}
+		if another {
+			if _, err := s.prepared().ExecContext(ctx, "DELETE FROM live_text WHERE run = ?", num); err != nil {
+				return err
+			}
+		}
 		l.TakenOver = another && status == engine.Running.String()
 		if l.TakenOver {
 			l.Crashes++

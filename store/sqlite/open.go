@@ -303,6 +303,9 @@ func (s *Store) upgrade(ctx context.Context, from, target int64, migrations fs.F
 		if err := os.Chmod(backup, 0o600); err != nil {
 			return fmt.Errorf("back up before an upgrade: %w", err)
 		}
+		if err := removeLiveText(ctx, backup); err != nil {
+			return fmt.Errorf("back up before an upgrade: %w", err)
+		}
 	}
 	err := migrate(ctx, s.writer, migrations)
 	if err == nil {

@@ -81,6 +81,8 @@ func Tables() []Table {
 		operational("checkpoint", "can be made again from the journal"),
 		operational("run_crash", "counts how often processes ended while they executed a run"),
 		operational("inbox", "holds what other processes want of a run until it is an event"),
+		operational("live_text", "holds the text of model calls in flight while another process reads it"),
+		operational("live_reader", "lists the runs whose live text another process reads"),
 		operational("queue", "holds messages to sessions until a round has taken them"),
 		operational("cache", "holds results that can be computed again"),
 		operational("access_token", "says who may use a server now; tokens are made and revoked on purpose"),
@@ -100,7 +102,7 @@ func Tables() []Table {
 		operational("recall_index_docsize", "is part of recall_index"),
 		operational("recall_index_config", "is part of recall_index"),
 		operational("goose_db_version", "says which migrations were applied; opening compares the schema itself"),
-		operational("sqlite_sequence", "SQLite's counters of inbox and queue"),
+		operational("sqlite_sequence", "SQLite's counters of inbox, queue and live_text"),
 		operational(tables.RoundTable, "follows from the journal"),
 		operational(tables.EdgeTable, "follows from the journal"),
 	)

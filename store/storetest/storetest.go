@@ -95,6 +95,7 @@ func Run(t *testing.T, s Subject) {
 		{"access", func(c store.Capabilities) bool { return c.Access != nil }, [][]testCase{accessCases()}},
 		{"documents", func(c store.Capabilities) bool { return c.Documents != nil }, [][]testCase{documentCases()}},
 		{"user state", func(c store.Capabilities) bool { return c.UserState != nil }, [][]testCase{userStateCases()}},
+		{"live text", func(c store.Capabilities) bool { return c.LiveText != nil }, [][]testCase{liveTextCases()}},
 		{"watch", func(c store.Capabilities) bool { return c.Watch != nil }, [][]testCase{watchCases()}},
 		{"memory", func(c store.Capabilities) bool { return c.Memory != nil }, [][]testCase{memoryCases(), memorySearchCases()}},
 	} {
