@@ -28,6 +28,8 @@ func notCopied() map[string]string {
 		"access_request":   "requests that clients repeat under an idempotency key, kept for a day; they are known to the server that took them",
 		"checkpoint":       "snapshots that are made again",
 		"gone":             "numbers that were given up in this file; those of a copy are its own",
+		"live_reader":      "who reads the text of calls in flight",
+		"live_text":        "the text of calls in flight, which may be lost",
 		"inbox":            "a source with a message that waits is refused",
 		"notice":           "news that a server passes on within seconds; the number that is left is listed",
 		"queue":            "of a message that was taken, the round has the text; a source with one that waits is refused",
