@@ -69,14 +69,9 @@ func TestInputsOfANodeAreThoseThatItWasGiven(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s, %s: %v", path, name, err)
 			}
-			if got := only(t, in.Values); !reflect.DeepEqual(got, want.value) {
-				t.Errorf("%s, %s: the value is %v, want %v", path, name, got, want.value)
-			}
-			if got := only(t, in.Templates); !reflect.DeepEqual(got, want.template) {
-				t.Errorf("%s, %s: the template is %v, want %v", path, name, got, want.template)
-			}
-			if got := only(t, in.Computed); !reflect.DeepEqual(got, want.computed) {
-				t.Errorf("%s, %s: the computed value is %v, want %v", path, name, got, want.computed)
+			got := [3]any{only(t, in.Values), only(t, in.Templates), only(t, in.Computed)}
+			if !reflect.DeepEqual(got, [3]any{want.value, want.template, want.computed}) {
+				t.Errorf("%s, %s: value, template and computed value are %v, want %v", path, name, got, want)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -178,13 +179,7 @@ func shownWithin(name string, data []byte, bound int) shownValue {
 func valueNamed(d *app.NodeDetails, n *history.NodeRecord, part, name string) (engine.Value, bool) {
 	switch part {
 	case "inputs":
-		if v, ok := d.Inputs.Get(name); ok {
-			return v, true
-		}
-		if v, ok := d.Computed.Get(name); ok {
-			return v, true
-		}
-		return d.Templates.Get(name)
+		return slices.Concat(d.Inputs, d.Computed, d.Templates).Get(name)
 	case "outputs":
 		return d.Outputs.Get(name)
 	case "metadata":

@@ -96,7 +96,7 @@ func runFaults() []Fault {
 		},
 		{
 			"an effect that must not be repeated is not announced", effects,
-			"if e.Unknown != node.UnknownRetry || e.Reserve != nil || before", "if e.Reserve != nil || before", "./runner", "StartOfAnEffect",
+			"if e.Unknown != node.UnknownRetry || e.Reserve != nil || lost", "if e.Reserve != nil || lost", "./runner", "StartOfAnEffect",
 		},
 		{
 			"a recorded result is returned for another request", effects,
