@@ -50,40 +50,47 @@ func TestLiveTextLeavesTheWorker(t *testing.T) {
 				s := pgtest.Start(t)
 				w.database = s.URL(s.Address(), "")
 			}
-			m := &streamedModel{make(chan struct{})}
-			w.providers = map[string]weir.Provider{"held": m}
-			w.worker(temporal.WorkerOptions{})
-			x := w.client()
-			run := w.start(x, w.flow(x, streamed), weir.Start{Inputs: map[string]any{"message": "hi"}})
-			reply, err := w.session(x, streamed, weir.SessionOptions{}).Send(t.Context(), "hi", weir.SendOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			for who, items := range map[string]iter.Seq2[weir.Item, error]{
-				"the process that started the run": run.Events(ctx), "one that follows it": w.client().Follow(ctx, run.ID, ""),
-				"the one that has sent a message": reply.Items(ctx),
-			} {
-				text := ""
-				for it, err := range items {
-					if err != nil {
-						t.Fatalf("%s: %v", who, err)
-					}
-					if it.Chunk != nil {
-						text += it.Chunk.Text
-					}
-					if text != "" {
-						break
-					}
-				}
-				if text != "one " {
-					t.Errorf("%s has the text %q", who, text)
-				}
-			}
-			close(m.release)
-			w.wait(run, weir.Completed)
-			w.reply(reply, weir.Completed)
+			checkLiveTextLeavesTheWorker(t, w)
 		})
 	}
+}
+
+func checkLiveTextLeavesTheWorker(t *testing.T, w *world) {
+	t.Helper()
+	m := &streamedModel{make(chan struct{})}
+	w.providers = map[string]weir.Provider{"held": m}
+	w.worker(temporal.WorkerOptions{})
+	x := w.client()
+	run := w.start(x, w.flow(x, streamed), weir.Start{Inputs: map[string]any{"message": "hi"}})
+	reply, err := w.session(x, streamed, weir.SessionOptions{}).Send(t.Context(), "hi", weir.SendOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for who, items := range map[string]iter.Seq2[weir.Item, error]{
+		"the process that started the run": run.Events(ctx), "one that follows it": w.client().Follow(ctx, run.ID, ""),
+		"the one that has sent a message": reply.Items(ctx),
+	} {
+		if text := firstText(t, items); text != "one " {
+			t.Errorf("%s has the text %q", who, text)
+		}
+	}
+	close(m.release)
+	w.wait(run, weir.Completed)
+	w.reply(reply, weir.Completed)
+}
+
+// firstText returns the first text of a stream.
+func firstText(t *testing.T, items iter.Seq2[weir.Item, error]) string {
+	t.Helper()
+	for it, err := range items {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if it.Chunk != nil && it.Chunk.Text != "" {
+			return it.Chunk.Text
+		}
+	}
+	return ""
 }
