@@ -255,7 +255,7 @@ func (l *Local) sameFork(ctx context.Context, p *ForkPlan) (begun bool, err erro
 // differsFrom says what of a fork another one of the same past and flow had differently, "" for nothing. Who forks, and the
 // origin, do not count.
 func (p *ForkPlan) differsFrom(was *engine.RunForked) string {
-	if names := changedInputs(p.event.Inputs, was.Inputs); len(names) > 0 {
+	if names := ChangedInputs(p.event.Inputs, was.Inputs); len(names) > 0 {
 		return fmt.Sprintf("with another input %q", names[0])
 	}
 	var were, are engine.Values
@@ -265,7 +265,7 @@ func (p *ForkPlan) differsFrom(was *engine.RunForked) string {
 	for _, c := range p.event.State {
 		are = append(are, engine.Named{Name: c.Key, Value: c.Value})
 	}
-	if names := changedInputs(are, were); len(names) > 0 {
+	if names := ChangedInputs(are, were); len(names) > 0 {
 		return fmt.Sprintf("with another state %q", names[0])
 	}
 	settings, changed := MainSettings(&engine.RunStarted{Contexts: was.Contexts})

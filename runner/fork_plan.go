@@ -27,7 +27,7 @@ func (l *Local) PlanFork(ctx context.Context, from, to *Program, run string, f F
 	explicit := f.At > 0 || f.From != ""
 	if !explicit {
 		e.pinned = start.Pinned
-		e.inputs = changedInputs(start.Inputs, f.Inputs)
+		e.inputs = ChangedInputs(start.Inputs, f.Inputs)
 		e.model = f.Settings != nil || f.Model != ""
 	}
 	s := &forkScan{
@@ -46,7 +46,7 @@ func (l *Local) PlanFork(ctx context.Context, from, to *Program, run string, f F
 		event: &engine.RunForked{
 			From: run, At: s.last.at, AtTime: s.last.time, Flow: to.Flow.Name, Fingerprint: to.Fingerprint, Pinned: to.Pinned, Specs: to.Specs,
 			Inputs: f.Inputs, State: f.State, Breaks: f.Breaks, Origin: f.Origin, By: f.By, Runner: l.o.Runner,
-			Edited: len(f.State) > 0 || len(changedInputs(start.Inputs, f.Inputs)) > 0 || f.Settings != nil || f.Model != "",
+			Edited: len(f.State) > 0 || len(ChangedInputs(start.Inputs, f.Inputs)) > 0 || f.Settings != nil || f.Model != "",
 		},
 	}
 	p.base = store.Base{Run: run, Seq: s.last.seq}
@@ -56,8 +56,8 @@ func (l *Local) PlanFork(ctx context.Context, from, to *Program, run string, f F
 	return p, s.listNodes(p, from)
 }
 
-// changedInputs returns the names of the changed inputs.
-func changedInputs(a, b engine.Values) []string {
+// ChangedInputs returns the names of the inputs that differ, in order.
+func ChangedInputs(a, b engine.Values) []string {
 	names := make(map[string]bool)
 	for _, list := range []engine.Values{a, b} {
 		for _, v := range list {

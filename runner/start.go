@@ -68,7 +68,7 @@ func reusedError(what, id string) error {
 // count: an honest repetition may come from elsewhere. What the runner gives to rounds and child runs follows from their
 // session and parent.
 func (b *StartOptions) differsFrom(was *engine.RunStarted) string {
-	if names := changedInputs(b.Inputs, was.Inputs); len(names) > 0 {
+	if names := ChangedInputs(b.Inputs, was.Inputs); len(names) > 0 {
 		return fmt.Sprintf("with another input %q", names[0])
 	}
 	if name := b.otherState(was); name != "" {

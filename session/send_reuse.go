@@ -141,7 +141,7 @@ func (m *Manager) startedWith(ctx context.Context, start *engine.RunStarted, sai
 	b, err := said.startOptions(f)
 	settings, ok := runner.MainSettings(start)
 	return err == nil && // else said cannot have started it
-		reflect.DeepEqual(said.roundInputs(f, b.Inputs).Map(), start.Inputs.Map()) &&
+		len(runner.ChangedInputs(said.roundInputs(f, b.Inputs), start.Inputs)) == 0 &&
 		(!ok || runner.SameSettings(b.Settings, settings)) && sameSeed(start, said.seed), nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -348,13 +347,4 @@ func (r *Runner) settle(trigger, digest string) {
 		r.settled = make(map[string]string)
 	}
 	r.settled[trigger] = digest
-}
-
-// listed is a file as the folder lists it.
-type listed struct {
-	name     string
-	size     int64
-	modified time.Time
-	info     fs.FileInfo
-	refused  string // why it starts nothing whatever its content
 }

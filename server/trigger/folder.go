@@ -12,9 +12,19 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
+
+// listed is a file as the folder lists it.
+type listed struct {
+	name     string
+	size     int64
+	modified time.Time
+	info     fs.FileInfo
+	refused  string // why it starts nothing whatever its content
+}
 
 // listFolder lists the files of a folder whose names match a pattern, those first that were changed first. It has neither
 // folders nor files whose names begin with a dot.

@@ -1,5 +1,5 @@
 import { Button, Modal, NumberInput, Textarea, TextInput } from '@mantine/core'
-import { lazy, Suspense, useEffect, useRef, useState } from 'react'
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { api, newKey, take, WeirError, type Schemas } from '../api'
 import { cost, count } from '../format'
 import { save } from '../save'
@@ -33,7 +33,7 @@ export default function Playground({ run, node, call, close }: { run: string; no
   const [maxOutput, setMaxOutput] = useState<number | string>(sent.max_output || '')
   const offered = JSON.stringify(sent.tools ?? [], null, 2)
   const [tools, setTools] = useState(offered)
-  const wrongTools = mistakeInTools(tools)
+  const given = useMemo(() => readTools(tools), [tools])
   const [played, setPlayed] = useState<Schemas['Played']>()
   const [error, setError] = useState<WeirError>()
   const [busy, setBusy] = useState(false)
@@ -43,7 +43,7 @@ export default function Playground({ run, node, call, close }: { run: string; no
     system: system !== (sent.system ?? '') ? system : undefined,
     temperature: temperature === '' ? undefined : Number(temperature),
     maxOutput: maxOutput === '' ? undefined : Number(maxOutput),
-    tools: tools !== offered && !wrongTools ? JSON.parse(tools || '[]') : undefined,
+    tools: tools !== offered ? given.list : undefined,
     messages: prompt !== (sent.messages?.[last]?.text ?? '') ? (sent.messages ?? []).map((m, i) => (i === last ? { ...m, text: prompt } : m)) : undefined,
   })
   const play = async () => {
@@ -77,24 +77,25 @@ export default function Playground({ run, node, call, close }: { run: string; no
         <Textarea label={t.node.system} autosize minRows={1} maxRows={8} value={system} onChange={(e) => setSystem(e.currentTarget.value)} />
         {last >= 0 && <Textarea label={t.play.prompt} description={last > 0 ? `${last} ${t.play.earlier}` : undefined} autosize minRows={2} maxRows={12} value={prompt} onChange={(e) => setPrompt(e.currentTarget.value)} />}
         <details>
-          <summary>{t.play.tools} <span className="dim">{wrongTools ? '' : (JSON.parse(tools || '[]') as unknown[]).length}</span></summary>
-          <Textarea classNames={{ input: 'mono' }} aria-label={t.play.tools} description={t.play.toolsHint} error={wrongTools || undefined} autosize minRows={3} maxRows={16} value={tools} onChange={(e) => setTools(e.currentTarget.value)} />
+          <summary>{t.play.tools} <span className="dim">{given.list?.length}</span></summary>
+          <Textarea classNames={{ input: 'mono' }} aria-label={t.play.tools} description={t.play.toolsHint} error={given.mistake} autosize minRows={3} maxRows={16} value={tools} onChange={(e) => setTools(e.currentTarget.value)} />
         </details>
         {error && <Failure error={error} />}
-        <div className="row"><Button type="submit" loading={busy} disabled={!!wrongTools}>{t.play.run}</Button><CopyMenu label={t.play.title} path={`v1/runs/${encodeURIComponent(run)}/playground`} body={body} /></div>
+        <div className="row"><Button type="submit" loading={busy} disabled={!!given.mistake}>{t.play.run}</Button><CopyMenu label={t.play.title} path={`v1/runs/${encodeURIComponent(run)}/playground`} body={body} /></div>
         {played && <Result key={played.run} p={played} keep={keep} />}
       </form>
     </Modal>
   )
 }
 
-/** What is wrong with the text of the tools, empty if nothing is. */
-function mistakeInTools(text: string): string {
+/** Reads the text of the tools. */
+function readTools(text: string): { list?: unknown[]; mistake?: string } {
   try {
     const list: unknown = JSON.parse(text || '[]')
-    return Array.isArray(list) && list.every((x) => typeof x === 'object' && x !== null && typeof (x as { name?: unknown }).name === 'string') ? '' : t.play.toolsHint
+    const valid = Array.isArray(list) && list.every((x) => typeof x === 'object' && x !== null && typeof (x as { name?: unknown }).name === 'string')
+    return valid ? { list } : { mistake: t.play.toolsHint }
   } catch (e) {
-    return (e as Error).message
+    return { mistake: (e as Error).message }
   }
 }
 
